@@ -138,12 +138,7 @@ def disk_aligned(size_bytes: int) -> int:
 
 
 def disk_beside_bytes(block_bytes: int, key_bytes: int) -> int:
-    """Return what of the disk's capacity goes to each slot beside its block.
-
-    Args:
-        block_bytes: size of a block on disk.
-        key_bytes: length of a block's key.
-    """
+    """Return what of the disk's capacity goes to each slot beside its block."""
     record_bytes = _RECORD_BYTES + key_bytes
     return DISK_INDEX_SIZES * record_bytes + _EXTENT_BYTES + (block_bytes >> _EXTENT_SHIFT)
 

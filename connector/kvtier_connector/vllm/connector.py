@@ -28,29 +28,30 @@ from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
-from kvtier_connector.vllm.copies.layer_places import layer_places
+from kvtier_connector.vllm.copies.layerwise_gpu_loads import layer_places
 from kvtier_connector.vllm.disk.tiering import NeverWriteToDisk
-from kvtier_connector.vllm.offloading.block_hash import warn_of_weak_hash
-from kvtier_connector.vllm.offloading.failures import Failures
-from kvtier_connector.vllm.offloading.handshake import Handshake
-from kvtier_connector.vllm.offloading.lookups import Found, Lookups
 from kvtier_connector.vllm.offloading.manager import KVTierManager
-from kvtier_connector.vllm.offloading.prefill_clock import PrefillClock
-from kvtier_connector.vllm.offloading.running_step import RunningStep
-from kvtier_connector.vllm.offloading.state_chunks import warn_of_states
-from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFERS, with_transfers
-from kvtier_connector.vllm.offloading.sync_loads import SyncLoads, sync_budget_tokens, sync_jobs
-from kvtier_connector.vllm.offloading.transfer import (
+from kvtier_connector.vllm.offloading.start import Handshake, warn_of_states, warn_of_weak_hash
+from kvtier_connector.vllm.offloading.steps import (
+    NO_TRANSFERS,
     KVTierWorkerMetadata,
+    PrefillClock,
     StepMetadata,
     WorkerOffer,
     with_step,
+    with_transfers,
 )
-from kvtier_connector.vllm.offloading.worker import KVTierWorker
-from kvtier_connector.vllm.upstream.classes import OffloadingConnector, OffloadingConnectorMetadata
-from kvtier_connector.vllm.upstream.reset_fence import ResetFence
-from kvtier_connector.vllm.upstream.scheduler import UpstreamScheduler
-from kvtier_connector.vllm.upstream.worker import UpstreamWorker
+from kvtier_connector.vllm.offloading.sync_loads import (
+    Failures,
+    Found,
+    Lookups,
+    SyncLoads,
+    sync_budget_tokens,
+    sync_jobs,
+)
+from kvtier_connector.vllm.offloading.worker import KVTierWorker, RunningStep
+from kvtier_connector.vllm.upstream.engine import OffloadingConnector, OffloadingConnectorMetadata
+from kvtier_connector.vllm.upstream.offloading import ResetFence, UpstreamScheduler, UpstreamWorker
 
 _IDLE_WAIT_S: Final = 0.05
 """Long enough that an engine which waits for a load takes no core from its copies, short enough that a new
@@ -279,14 +280,14 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         report = connector_output.kv_connector_worker_meta
         ours = isinstance(report, KVTierWorkerMetadata)
         if self._prefill is not None:
-            self._prefill.ended(report.steps if ours else frozenset())
+            self._prefill.end(report.steps if ours else frozenset())
         if report is None:
             return
         if ours:
             with self._upstream.manager_held():
                 self._failures.take(report)
                 self._sync_loads.complete(report.completed_jobs)
-                self._fence.reported(report.completed_jobs)
+                self._fence.take_reports(report.completed_jobs)
         super().update_connector_output(connector_output)
 
     @override

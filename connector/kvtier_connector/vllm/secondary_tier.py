@@ -31,17 +31,23 @@ from kvtier_common.metrics.disk_tier import DEGRADED
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.files.store import StoreRequest
-from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
-from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
-from kvtier_connector.vllm.secondary.fingerprint import tier_fingerprint
-from kvtier_connector.vllm.secondary.jobs import Job, Jobs
-from kvtier_connector.vllm.secondary.keys import DiskKeys
-from kvtier_connector.vllm.secondary.memory import LentMemory
-from kvtier_connector.vllm.secondary.settings import SecondarySettings, entry_path, errors_named, parse
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.secondary import (
+    DiskKeys,
+    Job,
+    Jobs,
+    LentMemory,
+    SecondarySettings,
+    entry_path,
+    errors_named,
+    parse_settings,
+)
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 _PATIENCE: Final = 4
 """A job may take so many times as long as one chunk."""
@@ -50,13 +56,6 @@ _LOOK_S: Final = 0.05
 
 class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no types
     """Chunks on disk, for vLLM's own tiering.
-
-    Args:
-        offloading_spec: vLLM's.
-        primary_kv_view: The memory of the tier before it, shape (chunks, bytes of a chunk).
-        tier_type: The name of this class.
-        backpressure_detector: vLLM's.
-        settings: Those of SecondarySettings.
 
     Raises:
         SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used.
@@ -87,7 +86,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         entry = entry_path(offloading_spec.extra_config.get("secondary_tiers"), settings)
         with ExitStack() as undo, refusals(), errors_named(entry):
             undo.callback(self._memory.close)
-            parsed = parse(settings, entry)
+            parsed = parse_settings(settings, entry)
             self._timeout_s = parsed.timeout_s
             self._disk = self._open(parsed, entry)
             undo.pop_all()
@@ -129,10 +128,10 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         asked = self._keys.slots(job_metadata)
         job = Job(job_metadata.job_id, time.monotonic(), loads=True, failed=True)
         with self._quietly():
-            found = {key: slot for key, slot in asked.items() if self._can_load(key)}
-            if found:
-                self._disk.load(list(found), np.array(list(found.values()), np.int32))
-            job.waiting, job.failed = found, len(found) < len(asked)
+            loadable = {key: slot for key, slot in asked.items() if self._can_load(key)}
+            if loadable:
+                self._disk.load(list(loadable), np.array(list(loadable.values()), np.int32))
+            job.waiting, job.failed = loadable, len(loadable) < len(asked)
         self._jobs.begin(job)
 
     @override
@@ -249,7 +248,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
 
     def _apply(self, progress: Progress) -> None:
         self._jobs.apply(progress)
-        self._metrics.hit(len(progress.loaded))
+        self._metrics.count_hits(len(progress.loaded))
         self._publish(progress.stored, removed=False)
         self._publish(progress.evicted + progress.lost, removed=True)
         for note in progress.notes:

@@ -19,28 +19,24 @@ from vllm.v1.kv_offload.config import OffloadingConfig
 
 from kvtier_connector.config import Policy, parse_extra_config
 from kvtier_connector.core.copies import arrivals
-from kvtier_connector.core.copies.copy_parts import LayerPlace, copy_parts
 from kvtier_connector.core.copies.copyplan import Layout
-from kvtier_connector.core.copies.layer_parts import layer_parts
+from kvtier_connector.core.copies.layer_parts import LayerPlace, copy_parts, layer_parts
 from kvtier_connector.core.index.slots import tier_geometry
 from kvtier_connector.core.machine import numa
 from kvtier_connector.core.region import pin, region
-from kvtier_connector.core.region.growth import Growth
-from kvtier_connector.core.region.growth_words import Grown, GrowthWords
-from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.growth import Grown, Growth, GrowthWords
+from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES, pieces_of
 from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
-from kvtier_connector.vllm.copies.copier import Copier
-from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.copies.copier import Copier, MemcpyCopier
 from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads, PartsCopier
-from kvtier_connector.vllm.logger import log
 from kvtier_connector.vllm.metrics import cpu_tier, disk_tier
-from kvtier_connector.vllm.metrics.config_info import LABELS, TierFacts
+from kvtier_connector.vllm.metrics.cpu_tier import LABELS, TierFacts
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
-from kvtier_connector.vllm.upstream.ranks import GroupCoordinator, engine_ranks
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import GroupCoordinator, engine_ranks
 
 
 class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no types

@@ -15,8 +15,8 @@ from kvtier_connector.core.index.keytable import marks
 
 IMPORTED = """
 import json
-from kvtier_connector.core.index import eviction_kernels, keytable, reuse
-kernels = [each for module in (eviction_kernels, keytable, reuse) for each in vars(module).values()
+from kvtier_connector.core.index import eviction_kernels, keytable, eviction
+kernels = [each for module in (eviction_kernels, keytable, eviction) for each in vars(module).values()
            if hasattr(each, "signatures")]
 print(json.dumps([len(kernels), sum(sum(each.stats.cache_misses.values()) for each in kernels)]))
 """

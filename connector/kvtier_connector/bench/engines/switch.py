@@ -16,7 +16,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 )
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFERS
+from kvtier_connector.vllm.offloading.steps import NO_TRANSFERS
 from kvtier_connector.vllm.upstream.connection import (
     Scheduler,
     SchedulersConnection,

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core import shared_words
 from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.machine.allocation import attach_words, create_words
 from kvtier_connector.errors import ConnectorError, DiskError
 
 Tickets = npt.NDArray[np.int64]
@@ -37,11 +37,7 @@ _LOOK_S: Final = 0.0002
 
 
 class Arrivals:
-    """The rows. The process that has the disk tells of a read, and the worker of what it has checked.
-
-    Args:
-        memory: from `create`, mapped.
-    """
+    """The rows. The process that has the disk tells of a read, and the worker of what it has checked."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._words = memoryview(memory).cast("Q")
@@ -49,15 +45,10 @@ class Arrivals:
         self._lock = threading.Lock()
 
     def tell(self, slot: int, ticket: int, parts: int) -> None:
-        """Say how far a read has come; nothing counts after FAILED or WHOLE, or a later read.
+        """Say how many parts of a read are there, or FAILED, DOUBTED or WHOLE; FAILED and WHOLE are final.
 
         Whoever calls this has seen the bytes before it took the interpreter's lock for the last time: on
         processors that reorder writes, too, they are there before the word is.
-
-        Args:
-            slot: of the region.
-            ticket: the read's.
-            parts: how many are there, or FAILED, DOUBTED or WHOLE.
         """
         word = self._words[slot * _ROW_WORDS]
         of, there = word >> _COUNT_BITS, word & WHOLE
@@ -74,7 +65,7 @@ class Arrivals:
         row = slot * _ROW_WORDS
         self._words[row + 1], self._words[row + 2] = seed, checksum
 
-    def expected(self, slot: int) -> tuple[int, int]:
+    def seed_and_checksum(self, slot: int) -> tuple[int, int]:
         """Return the seed and the checksum of a block of which all parts are there."""
         row = slot * _ROW_WORDS
         return self._words[row + 1], self._words[row + 2]
@@ -114,16 +105,15 @@ class Arrivals:
 
 
 def create(slots: int) -> str:
-    """Make the rows for so many slots; they are there until this process has ended and all have let go.
+    """Make the rows for so many slots, and return their path for `attach`.
 
-    Returns:
-        Their path, for `attach`.
+    They are there until this process has ended and all have let go.
 
     Raises:
         ConnectorError: there is not enough memory.
     """
     try:
-        _, path = shared_words.create("kvtier-arrivals", slots * ROW_BYTES)
+        _, path = create_words("kvtier-arrivals", slots * ROW_BYTES)
     except OSError as error:
         raise ConnectorError(f"no memory for {ROW_BYTES} bytes a slot: {error.strerror}") from error
     return path
@@ -135,4 +125,4 @@ def attach(path: str) -> Arrivals:
     Raises:
         ConnectorError: it cannot be reached.
     """
-    return Arrivals(shared_words.attach(path))
+    return Arrivals(attach_words(path))

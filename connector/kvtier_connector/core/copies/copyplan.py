@@ -183,13 +183,7 @@ def _even_stretches(blocks: Addresses, offsets: Addresses) -> Iterator[tuple[int
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Single copies; all three arrays have one entry per copy.
-
-    Args:
-        device: addresses on the device.
-        region: addresses in the region.
-        sizes: bytes of each copy.
-    """
+    """Single copies: addresses on both sides, and bytes; each array has one entry per copy."""
 
     device: Addresses
     region: Addresses

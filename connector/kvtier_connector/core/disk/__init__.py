@@ -1,1 +1,1 @@
-"""The disk tier: its index, its files, the thread that reads and writes them, and what reading is worth."""
+"""The disk tier: its index, its files, the thread that reads and writes them, and whether reading pays."""

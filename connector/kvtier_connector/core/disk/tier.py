@@ -8,16 +8,14 @@ from typing import Final
 import numpy as np
 
 from kvtier_connector.core.copies.arrivals import TICKETS
+from kvtier_connector.core.disk.break_even import WriteBudget
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
-from kvtier_connector.core.disk.index_updates import IndexUpdates
-from kvtier_connector.core.disk.pending import PendingOrders
-from kvtier_connector.core.disk.rate_learner import RateLearner
-from kvtier_connector.core.disk.report import Counts, Progress
+from kvtier_connector.core.disk.progress import Counts, IndexUpdates, PendingOrders, Progress, RateLearner
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
+from kvtier_connector.core.disk.transfers.loop import DiskThread
 from kvtier_connector.core.disk.transfers.messages import (
     Clear,
     Cleared,
-    Disk,
     Down,
     Ended,
     Event,
@@ -28,8 +26,7 @@ from kvtier_connector.core.disk.transfers.messages import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.worth.admission import WriteBudget
-from kvtier_connector.core.index.block import BlockState
+from kvtier_connector.core.index.index import BlockState
 from kvtier_connector.core.index.keytable import Slots
 
 _SENT_AT_ONCE: Final = 128
@@ -37,22 +34,11 @@ _SENT_AT_ONCE: Final = 128
 
 
 class DiskTier:
-    """Blocks on disk, behind those in memory. One thread owns it.
-
-    Args:
-        disk: serves the orders.
-        store: what it has opened.
-        block_bytes: size of a block on disk.
-        memory_of: where a memory slot's bytes are.
-        most_writes: blocks that may wait to be written; what comes beyond is dropped.
-        budget: bound on what is written.
-        always: read and write also what is computed sooner.
-        timings: how long to wait for what.
-    """
+    """Blocks on disk, behind those in memory. One thread owns it."""
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
-        disk: Disk,
+        disk: DiskThread,
         store: Store,
         *,
         block_bytes: int,
@@ -109,13 +95,8 @@ class DiskTier:
     def load(self, keys: Sequence[bytes], memory_slots: Slots, part_ends: tuple[int, ...] = ()) -> int:
         """Begin to read blocks that it holds; `poll` reports each.
 
-        Args:
-            keys: the blocks'.
-            memory_slots: where they are to be.
-            part_ends: of the parts in which they are read, in bytes; empty for all at once.
-
-        Returns:
-            The ticket under which the workers are told of their parts; 0 without.
+        With `part_ends`, in bytes, they are read in parts, and the ticket is returned under which workers are
+        told of those; 0 without.
 
         Raises:
             KeyError: it does not hold one of them.
@@ -148,23 +129,18 @@ class DiskTier:
     def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
         """Let the first of some blocks be stored, as many as may be now; returns those.
 
-        Args:
-            lacking: keys of blocks that it lacks.
-            were_offered: they were before, so that those which are not admitted have been counted already.
+        Where they were offered before, those that are not admitted have been counted already.
         """
-        room = max(0, self._most_writes - len(self._pending.stores))
-        granted = self._budget.take(min(len(lacking), room), self.block_bytes, time.monotonic())
+        places = max(0, self._most_writes - len(self._pending.stores))
+        granted = self._budget.take(min(len(lacking), places), self.block_bytes, time.monotonic())
         if not were_offered:
             self._counts.dropped += len(lacking) - granted
         return lacking[:granted]
 
     def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
-        """Begin to write blocks; `poll` releases each, when its memory may change again.
+        """Begin to write blocks from `admit`; `poll` releases each, when its memory may change again.
 
-        Args:
-            keys: from `admit`.
-            memory_slots: where they are.
-            progress: is told what gives way, and releases at once what finds no room.
+        `progress` is told what gives way, and releases at once what finds no place.
         """
         if self._store is None:
             progress.released += keys
@@ -192,12 +168,7 @@ class DiskTier:
         self._disk.send([Clear(self._generation)])
 
     def learn(self, now_s: float, *, is_in_use: bool) -> None:
-        """Keep what was learnt, and have the disk looked at where no reads show how fast it is.
-
-        Args:
-            now_s: a clock's time.
-            is_in_use: requests read from it.
-        """
+        """Keep what was learnt, and have the disk looked at where no reads show how fast it is."""
         due = self._learning.take_due(now_s, is_in_use=is_in_use)
         if due:
             self._disk.send(due)
@@ -217,14 +188,14 @@ class DiskTier:
         if not events and was_stuck == self._is_stuck:
             return None
         self._learning.measure(events)
-        found = Progress()
-        self._update_index(self._follow(events, found))
+        progress = Progress()
+        self._update_index(self._follow(events, progress))
         if self._is_stuck and not was_stuck:
-            self._pending.lose(list(self._pending.loads), found)
-            found.notes.append(
+            self._pending.lose(list(self._pending.loads), progress)
+            progress.notes.append(
                 "the disk tier is off: the operating system does not answer; serving from memory"
             )
-        return found
+        return progress
 
     def take_counts(self) -> Counts:
         """Return what was counted since the last call."""
@@ -258,7 +229,7 @@ class DiskTier:
             pending.update(dict.fromkeys(some, False))
             self._disk.send(some)
 
-    def _follow(self, events: Sequence[Event], found: Progress) -> IndexUpdates:
+    def _follow(self, events: Sequence[Event], progress: Progress) -> IndexUpdates:
         """Take note of events in their order; returns what the index is to be told."""
         updates = IndexUpdates()
         for event in events:
@@ -266,22 +237,22 @@ class DiskTier:
                 case Ended():
                     self._counts.add(event, self.block_bytes)
                     is_current = self._store is not None and event.order.generation == self._generation
-                    self._pending.end(event, found, self._generation, is_current=is_current)
+                    self._pending.end(event, progress, self._generation, is_current=is_current)
                     if is_current:
                         updates.add(event.order, event.error)
                 case Overdue(order):
-                    self._pending.lose([order], found)
+                    self._pending.lose([order], progress)
                 case Down(reason):
                     self._update_index(updates)
                     updates = IndexUpdates()
                     self._store = None
-                    found.notes.append(f"the disk tier is off: {reason}; serving from memory")
+                    progress.notes.append(f"the disk tier is off: {reason}; serving from memory")
                 case Up(store):
-                    self._take(store, found)
+                    self._take(store, progress)
                 case Cleared():
                     self._uncleared -= 1
                 case Probed(size_bytes, seconds):
-                    self.break_even.read.measured(size_bytes, seconds)
+                    self.break_even.read.add(size_bytes, seconds)
         return updates
 
     def _update_index(self, updates: IndexUpdates) -> None:

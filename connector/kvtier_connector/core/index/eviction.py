@@ -1,30 +1,57 @@
 """Which blocks leave first: those whose keeping earns least, by what was learnt of blocks used like them.
 
 Nothing is kept in order. Of every slot it is known when and how often it was used, and of a number of slots
-that are looked at, the least worth leave; the worth comes from reuse.py. Blocks that have left are remembered
-as ghosts for a while (as in ARC and S3-FIFO), so that those that come back are known, and so that it is seen
-what would have been used. A scan teaches that blocks used once are worth little, and then pushes out itself.
+that are looked at, the least worth leave. Blocks that have left are remembered as ghosts for a while (as in
+ARC and S3-FIFO), so that it is seen what would have been used. A scan teaches that blocks used once are worth
+little, and then pushes out itself.
+
+A block's class is how far apart its last uses were, or that it has been used once. For each class it is
+counted at what age blocks are used again, and at what age they are lost sight of. From the two comes the
+hazard, the chance of a use at an age that has been reached (Kaplan and Meier, 1958), and from that the most
+uses that keeping a block can earn for the memory and time that it takes, over all times to keep it for: the
+index of Gittins (1979). Caches that rank by hit density do alike (Beckmann, Chen and Cidon, "LHD", NSDI
+2018). Where use gets less likely with age, the order is that of LRU within a class. Where it gets more
+likely, as in a loop that is larger than the cache, it is the reverse, and part of the loop stays.
 """
 
 from math import gcd
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
+from kvtier_connector.core.compiled import compiled
 from kvtier_connector.core.index import eviction_kernels as kernels
 from kvtier_connector.core.index.eviction_kernels import (
+    CLASSES,
     CLOCK_MASK,
     EMPTY,
     ONCE,
+    RANK_BITS,
     RUN,
+    STEPS,
+    STEPS_PER_OCTAVE,
     Depths,
     EvictionState,
     ScanPath,
     Spans,
 )
 from kvtier_connector.core.index.keytable import Marks, Slots
-from kvtier_connector.core.index.reuse import ReuseStatistics
 
+Estimates = npt.NDArray[np.float32]
+"""Uses for each block and use of time, shape (CLASSES, STEPS)."""
+PerStep = npt.NDArray[np.float64]
+"""One number for each step of age, shape (STEPS,)."""
+_PER_STEP: Final = np.empty(0)
+
+_UNITS_PER_CAPACITY: Final = 64
+"""A unit of age is so large a part of the capacity: less makes little difference to what should leave."""
+_HALF_LIFE_CAPACITIES: Final = 32
+"""After so many uses as the capacity has blocks, times this, an observation counts half."""
+_PRIOR_HAZARD: Final = np.full(STEPS, 0.12)
+"""Chance of a use within a step before anything is known: constant, so that worth falls with age: LRU."""
+_PRIOR_WEIGHT: Final = 64.0
+"""Observations that outweigh it."""
 _FEWEST_RUNS: Final = 256
 """Looked at even for one that leaves: fewer tell little of what is worth least."""
 _LOOKED_AT_FOR_EACH: Final = 8
@@ -33,6 +60,104 @@ LHD choose from samples in the same way."""
 _GOLDEN: Final = 0.618
 _STORED_TOGETHER: Final = 1024
 """Blocks: some prompts of 16,000 tokens."""
+
+
+class ReuseStatistics:
+    """Learns the worth of blocks of a cache of `capacity` blocks.
+
+    Attributes:
+        used: blocks used again, shape (CLASSES, STEPS). Whoever sees a use counts it.
+        lost: blocks of which nothing more will be seen; likewise.
+        ranks: blocks' worth as integers in the same order, shape (CLASSES, STEPS).
+        per_unit: what ages in uses of blocks are multiplied by to get them in units.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        unit = max(1.0, capacity / _UNITS_PER_CAPACITY)
+        self.per_unit = np.float32(1 / unit)
+        self._widths = np.diff(unit * (2.0 ** (np.arange(STEPS + 1) / STEPS_PER_OCTAVE) - 1))
+        self.used = np.zeros((CLASSES, STEPS))
+        self.lost = np.zeros((CLASSES, STEPS))
+        self._every = max(1, capacity // _UNITS_PER_CAPACITY)
+        self._fade = 0.5 ** (1 / (_UNITS_PER_CAPACITY * _HALF_LIFE_CAPACITIES))
+        self._uses = 0
+        self._next_class = 0
+        self.ranks = np.zeros((CLASSES, STEPS), np.int64)
+        self._estimates = np.zeros((CLASSES, STEPS), np.float32)
+        for _ in range(CLASSES):
+            self._estimate_next()
+
+    def advance(self, uses: int) -> None:
+        """Let time pass: old observations fade, and new ones show from time to time."""
+        self._uses += uses
+        if self._uses >= self._every:
+            fade = self._fade ** (self._uses / self._every)
+            self.used *= fade
+            self.lost *= fade
+            self._uses = 0
+            self._estimate_next()
+
+    def _estimate_next(self) -> None:
+        """Bring one class up to date: all at once would be felt."""
+        number = self._next_class
+        self._next_class = (number + 1) % CLASSES
+        # Classes of which little is known are taken to be like the others.
+        whole = hazard(self.used.sum(axis=0), self.lost.sum(axis=0), _PRIOR_HAZARD)
+        self._estimates[number] = gittins_index(
+            hazard(self.used[number], self.lost[number], whole), self._widths
+        )
+        # Floats that are not negative keep their order as integers. 20 bits of 31 are more than is known.
+        self.ranks[:] = in_order(self._estimates).view(np.int32) >> (31 - RANK_BITS)
+
+
+@compiled(_PER_STEP, _PER_STEP, _PER_STEP)
+def hazard(used: PerStep, lost: PerStep, prior: PerStep) -> PerStep:
+    """Return the chance that a block which has reached an age is used in that step.
+
+    Args:
+        used: blocks that were used again at each age.
+        lost: blocks that were lost sight of at each age: in the middle of the step, on average.
+        prior: what is believed without any.
+    """
+    estimate = np.empty(len(used))
+    reached = 0.0
+    for step in range(len(used) - 1, -1, -1):
+        reached += used[step] + lost[step]
+        estimate[step] = (used[step] + prior[step] * _PRIOR_WEIGHT) / (
+            reached - lost[step] / 2 + _PRIOR_WEIGHT
+        )
+    return estimate
+
+
+@compiled(_PER_STEP, _PER_STEP)
+def gittins_index(hazard: PerStep, widths: PerStep) -> PerStep:
+    """Return for each age the uses that a block earns for its time, if kept as long as that pays best."""
+    left = np.ones(len(hazard) + 1)  # chance of no use before each step
+    for step in range(len(hazard)):
+        left[step + 1] = left[step] * (1 - hazard[step])
+    best = np.zeros(len(hazard))
+    for first in range(len(hazard)):
+        time = 0.0
+        for last in range(first, len(hazard)):
+            time += widths[last] * (left[last] + left[last + 1]) / 2
+            best[first] = max(best[first], (left[first] - left[last + 1]) / time)
+    return best
+
+
+@compiled(np.empty((0, 0), np.float32))
+def in_order(estimates: Estimates) -> Estimates:
+    """Make no class worth less than the next, nor than class 0.
+
+    A prompt's root is used whenever its tail is, so that it is in the same or an earlier class. It must not
+    leave first for a small difference between estimates: a prefix without its root is worth nothing.
+    """
+    ordered = estimates.copy()
+    for step in range(estimates.shape[1]):
+        least = estimates[0, step]
+        for number in range(len(estimates) - 1, 0, -1):
+            least = max(least, estimates[number, step])
+            ordered[number, step] = least
+    return ordered
 
 
 class EvictionOrder:

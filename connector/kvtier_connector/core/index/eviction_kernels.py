@@ -76,13 +76,7 @@ class EvictionState(NamedTuple):
 
 
 class ScanPath(NamedTuple):
-    """The order in which runs of slots are looked at.
-
-    Attributes:
-        first: the run to begin with.
-        step: from one to the next.
-        runs: all that there are.
-    """
+    """The order in which runs of slots are looked at: the first, the step to the next, and their number."""
 
     first: int
     step: int
@@ -185,22 +179,22 @@ def look_at(
     """
     rows = state.slots
     slots = np.empty(min(len(rows), wanted + runs * RUN) + 1, np.int32)
-    found = looked_at = 0
+    count = looked_at = 0
     run = path.first
-    while looked_at < runs or (found < wanted and looked_at < path.runs):
+    while looked_at < runs or (count < wanted and looked_at < path.runs):
         # So little, and no branch on what is read, that the processor waits for many runs at a time.
         for slot in range(run * RUN, min((run + 1) * RUN, len(rows))):
-            slots[found] = slot
-            found += rows[slot, HOLDS] == 0
+            slots[count] = slot
+            count += rows[slot, HOLDS] == 0
         run = (run + path.step) % path.runs
         looked_at += 1
-    order = np.empty(found, np.int64)
-    for place, slot in enumerate(slots[:found]):
+    order = np.empty(count, np.int64)
+    for place, slot in enumerate(slots[:count]):
         age = min(_age(rows, slot, clock), _LARGEST_AGE)
         rank = state.ranks[_kind(rows, slot, clock, state.per_unit)]
         leaves = rank << _AGE_BITS | _LARGEST_AGE - age
         order[place] = leaves << _DEPTH_BITS | _LARGEST_DEPTH - rows[slot, DEPTH]
-    return slots[:found], order, run
+    return slots[:count], order, run
 
 
 @compiled(_STATE, _SLOTS, _MARKS, 0)

@@ -4,15 +4,15 @@ A block is pending (its store is in flight), ready, or bad (a transfer of it fai
 read, and only ready blocks that no load reads are evicted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
-from kvtier_connector.core.index.block import BlockState, Reservation
 from kvtier_connector.core.index.eviction import EvictionOrder
-from kvtier_connector.core.index.free_slots import FreeSlots
 from kvtier_connector.core.index.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
 
 _RESTORED_AT_ONCE = 4096
@@ -20,6 +20,59 @@ _RESTORED_AT_ONCE = 4096
 _MAY_BE_KEPT = 64
 """Blocks that eviction passes over at the caller's wish, at least: it looks at twice as many as it needs and
 these, so that a prompt that fills the tier costs no search through all of it."""
+
+
+class BlockState(IntEnum):
+    """What is known of a key. BAD is a block that must not be read and goes away with its last transfer."""
+
+    ABSENT = 0
+    PENDING = 1
+    READY = 2
+    BAD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Slots given to blocks that are about to be stored.
+
+    Attributes:
+        keys: the keys that were given a slot, in the order asked, without those that the tier has already.
+        slots: their slots.
+        evicted: the keys that had to leave.
+    """
+
+    keys: list[bytes]
+    slots: Slots
+    evicted: list[bytes]
+
+
+class FreeSlots:
+    """A stack of slot numbers: 0..capacity-1 are free at first, and are taken in that order."""
+
+    def __init__(self, capacity: int) -> None:
+        self._slots: Slots = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        self.count = capacity
+
+    def take(self, count: int) -> Slots:
+        """Take as many slots as that; there are so many."""
+        self.count -= count
+        return self._slots[self.count : self.count + count][::-1].copy()
+
+    def add(self, slots: Slots | Sequence[int]) -> None:
+        """Let slots be taken again, the last of them first."""
+        self._slots[self.count : self.count + len(slots)] = slots
+        self.count += len(slots)
+
+    def replace(self, slots: Slots) -> None:
+        """Let these slots be taken and no others, the first of them first."""
+        self._slots[: len(slots)] = slots[::-1]
+        self.count = len(slots)
+
+    def remove(self, slots: Slots) -> None:
+        """Keep those of the slots that are free from being taken."""
+        self.replace(np.setdiff1d(self._slots[: self.count], slots))
+
+
 _STATES = tuple(BlockState)  # indexing is several times faster than BlockState(value)
 # numpy compares with a plain number four times faster than with a member of an enumeration.
 _PENDING, _READY, _BAD = int(BlockState.PENDING), int(BlockState.READY), int(BlockState.BAD)
@@ -53,7 +106,7 @@ class BlockIndex:
         return self.capacity - self._free.count
 
     @property
-    def room(self) -> int:
+    def reservable(self) -> int:
         """Number of blocks that could be reserved now, by evicting whatever may be."""
         return self._free.count + self._evictable_count
 
@@ -65,19 +118,19 @@ class BlockIndex:
     def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
         """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
-        Keys that it has are counted as used. Where there is not room for all, the first ones get it.
+        Keys that it has are counted as used. Where there are not enough for all, the first ones get them.
 
         Args:
             keys: root to tail.
             keep: tells of a key whether it must stay; others leave in its place.
         """
         batch = self._table.batch(keys)
-        found = self._table.find(batch)
-        here = np.flatnonzero(found >= 0)
-        present = here[self._state[found[here]] == _READY]
-        used = found[present]
+        places = self._table.find(batch)
+        here = np.flatnonzero(places >= 0)
+        present = here[self._state[places[here]] == _READY]
+        used = places[present]
         self._order.use(used, present)
-        lacking = np.flatnonzero(found < 0)
+        lacking = np.flatnonzero(places < 0)
         spans = self._order.spans_of(marks(batch.words[lacking]))
         evicted: list[bytes] = []
         if (short := len(lacking) - self._free.count) > 0:
@@ -95,11 +148,7 @@ class BlockIndex:
         return Reservation(new, slots, evicted)
 
     def commit(self, keys: Sequence[bytes]) -> list[bytes]:
-        """End the stores of pending keys: they become ready, or leave if they went bad. Any order.
-
-        Returns:
-            The keys that became ready.
-        """
+        """End the stores of pending keys, in any order; returns those that became ready. Bad ones leave."""
         slots = np.fromiter(map(self._pending.pop, keys), np.int32, len(keys))
         state = self._state[slots]
         ready, bad = slots[state == _PENDING], slots[state == _BAD]
@@ -112,8 +161,7 @@ class BlockIndex:
     def pin(self, keys: Sequence[bytes]) -> Slots:
         """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
 
-        Returns:
-            Their slots.
+        Returns their slots.
 
         Raises:
             KeyError: a key is not ready.
@@ -139,11 +187,7 @@ class BlockIndex:
         self._end_reads(self._slots_of(keys), 1)
 
     def unpin_slots(self, slots: Slots) -> None:
-        """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order.
-
-        Args:
-            slots: each as many times as it is to be let go of.
-        """
+        """Undo `pin`s and `hold`s by the slots that those returned, without a search. Any order."""
         self._end_reads(*np.unique(slots, return_counts=True))
 
     def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
@@ -162,10 +206,9 @@ class BlockIndex:
         self._order.refresh(slots[present], present)
 
     def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Make keys unreadable at once; their slots are reused when no transfer uses them any more.
+        """Make keys unreadable at once, and return those that were readable.
 
-        Returns:
-            The keys that were readable until now.
+        Their slots are reused when no transfer uses them any more.
         """
         slots = self._table.find(self._table.batch(keys))
         slots = slots[slots >= 0]
@@ -233,9 +276,6 @@ class BlockIndex:
 
         Any thread may call it. What the owner changes meanwhile may be seen or not, down to a key of which
         only a part is new; whoever reads blocks by such rows has to check that they are the key's.
-
-        Returns:
-            Slots, shape (blocks,), and keys, shape (blocks, key bytes).
         """
         ready = np.flatnonzero(self._state[first:last] == _READY)
         slots = (ready + first).astype(np.int32)
@@ -243,7 +283,7 @@ class BlockIndex:
 
     def _restore_lacking(self, keys: PackedKeys, slots: Slots) -> None:
         """Add blocks whose keys are not there yet; of one key that comes several times the last."""
-        slot_of = dict(zip(self._table.unpacked(keys), slots.tolist(), strict=True))
+        slot_of = dict(zip(self._table.unpack(keys), slots.tolist(), strict=True))
         batch = self._table.batch(list(slot_of))
         lacking = np.flatnonzero(self._table.find(batch) == ABSENT)
         added = np.fromiter(slot_of.values(), np.int32, len(slot_of))[lacking]
@@ -296,3 +336,37 @@ class BlockIndex:
         self._state[slots] = BlockState.ABSENT
         self._holds[slots] = 1
         self._free.add(slots[::-1])
+
+
+class WithheldSlots:
+    """Slots that hold nothing any more and may not be filled yet, by who still uses them.
+
+    Workers say once that all of their copies have ended. The disk's transfers end one by one.
+    """
+
+    def __init__(self) -> None:
+        self._by_workers = set[int]()
+        self._by_disk = set[int]()
+
+    def reset(self, *, by_workers: Iterable[int], by_disk: Iterable[int]) -> Slots:
+        """Take note of another reset, and return all slots that may not be filled.
+
+        Args:
+            by_workers: slots that their copies use; those of earlier resets may still be in use, too.
+            by_disk: all slots that its transfers use, those of earlier resets included.
+        """
+        self._by_workers.update(by_workers)
+        self._by_disk = set(by_disk)
+        return np.array(sorted(self._by_workers | self._by_disk), np.int32)
+
+    def workers_ended(self) -> list[int]:
+        """Return the slots that may be filled now that no copy of before the reset is left."""
+        free = self._by_workers - self._by_disk
+        self._by_workers.clear()
+        return sorted(free)
+
+    def disk_ended(self, slots: Iterable[int]) -> list[int]:
+        """Return which of these slots, that the disk uses no more, may be filled now."""
+        ended = list(slots)
+        self._by_disk.difference_update(ended)
+        return [slot for slot in ended if slot not in self._by_workers]

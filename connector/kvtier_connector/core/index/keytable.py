@@ -56,12 +56,7 @@ _TABLE = _Table(np.empty((0, 0), np.uint64), np.empty(0, np.int32), np.empty((0,
 
 @dataclass(frozen=True, slots=True)
 class KeyBatch:
-    """Keys ready for the table.
-
-    Attributes:
-        words: the keys.
-        buckets: theirs.
-    """
+    """Keys ready for the table."""
 
     words: Words
     buckets: Buckets
@@ -71,10 +66,6 @@ class KeyTable:
     """Maps keys of one fixed length to slots 0..capacity-1.
 
     The full key is stored and compared, so two different keys can never be taken for one another.
-
-    Args:
-        capacity: number of slots.
-        key_bytes: length of every key.
     """
 
     def __init__(self, capacity: int, key_bytes: int) -> None:
@@ -94,7 +85,7 @@ class KeyTable:
 
     def keys_of(self, slots: Slots) -> list[bytes]:
         """Return the keys that occupy `slots`, in that order."""
-        return self.unpacked(self.packed_keys_of(slots))
+        return self.unpack(self.packed_keys_of(slots))
 
     def marks_of(self, slots: Slots) -> Marks:
         """Return the marks of the keys that occupy `slots`."""
@@ -104,7 +95,7 @@ class KeyTable:
         """Return the keys that occupy `slots` without making an object of each, shape (slots, key bytes)."""
         return self._table.keys[slots].view(np.uint8)[:, : self.key_bytes]
 
-    def unpacked(self, keys: PackedKeys) -> list[bytes]:
+    def unpack(self, keys: PackedKeys) -> list[bytes]:
         """Return keys that come as rows as objects.
 
         Raises:
@@ -162,24 +153,24 @@ class KeyTable:
 @compiled(_TABLE.keys)
 def marks(words: Words) -> Marks:
     """Return the marks of keys. They are for what may take one key for another now and then."""
-    found = np.empty(len(words), np.uint64)
+    hashes = np.empty(len(words), np.uint64)
     for place in range(len(words)):
         mark = np.uint64(0)
         for word in range(words.shape[1]):
             # The steps of MurmurHash3's 64-bit finalizer (Austin Appleby, SMHasher)
             mark = (mark ^ words[place, word]) * np.uint64(0xFF51AFD7ED558CCD)
             mark ^= mark >> np.uint64(33)
-        found[place] = mark
-    return found
+        hashes[place] = mark
+    return hashes
 
 
 @compiled(_TABLE, _TABLE.keys, _BUCKETS)
 def _find(table: _Table, words: Words, buckets: Buckets) -> Slots:
-    found = np.empty(len(buckets), np.int32)
+    slots = np.empty(len(buckets), np.int32)
     for place, bucket in enumerate(buckets):  # in a loop of its own: memory is waited for many at a time
-        found[place] = table.heads[bucket]
-    for place in range(len(found)):
-        slot = found[place]
+        slots[place] = table.heads[bucket]
+    for place in range(len(slots)):
+        slot = slots[place]
         while slot >= 0:
             same = True
             for word in range(words.shape[1]):
@@ -187,8 +178,8 @@ def _find(table: _Table, words: Words, buckets: Buckets) -> Slots:
             if same:
                 break
             slot = table.links[slot, _NEXT]
-        found[place] = slot
-    return found
+        slots[place] = slot
+    return slots
 
 
 @compiled(_TABLE, _TABLE.heads, _TABLE.keys, _BUCKETS, _BUCKETS)

@@ -33,12 +33,7 @@ class TierGeometry:
 
     @staticmethod
     def tokens(slots: int, tokens_per_chunk: Mapping[int, int]) -> int:
-        """Return how many tokens so many slots hold: each takes a chunk of every KV cache group.
-
-        Args:
-            slots: number of chunks.
-            tokens_per_chunk: for each group, the tokens of a chunk.
-        """
+        """Return how many tokens so many slots hold: each takes a chunk of every KV cache group."""
         return slots * max(tokens_per_chunk.values()) // len(tokens_per_chunk)
 
     def request(self, config: ConnectorConfig) -> RegionRequest:
@@ -54,12 +49,7 @@ def tier_geometry(
 ) -> TierGeometry:
     """Cut the capacity into slices and slots; the whole region, rounded up to pages, stays within it.
 
-    Args:
-        config: the tier's settings.
-        block_bytes: one rank's bytes of an engine block.
-        blocks_per_chunk: engine blocks in a chunk.
-        ranks: number of worker processes.
-        replicated: all ranks hold the same bytes (MLA), so one copy is kept for all.
+    Replicated ranks hold the same bytes (MLA), so one copy is kept for all.
 
     Raises:
         SettingError: the capacity does not hold one chunk.

@@ -1,11 +1,14 @@
-"""How much memory this process may still take, and who says so."""
+"""How much memory this process may still take and lock, and who says so."""
 
+import resource
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from kvtier_common.kernel.cgroup import groups
+from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits, status_fields
 from kvtier_connector.config import GIB, MIB
 
 _PROC: Final = Path("/proc")
@@ -13,16 +16,14 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 _V2_LIMITS: Final = ("max", "high")
 """A group is killed beyond the first and slowed down without end beyond the second (Linux,
 Documentation/admin-guide/cgroup-v2.rst): memory that is locked cannot be reclaimed from it."""
+_SELF: Final = Path("/proc/self")
+_ALL_IDS: Final = 2**32 - 1
+"""Length of the identity mapping in the first user namespace, user_namespaces(7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBound:
-    """An upper bound on what may still be allocated.
-
-    Args:
-        available_bytes: bytes left under the bound.
-        source: where it comes from, for people.
-    """
+    """An upper bound on what may still be allocated."""
 
     available_bytes: int
     source: str
@@ -34,31 +35,20 @@ def format_bytes(count: int) -> str:
 
 
 def tightest_bound(proc: Path = _PROC, cgroup: Path = _CGROUP) -> MemoryBound:
-    """Return the smallest of the kernel's and the control groups' bounds on ordinary (not huge) pages.
-
-    Args:
-        proc: the proc file system.
-        cgroup: the control group file system, version 1, 2 or both.
-    """
+    """Return the smallest of the kernel's and the control groups' bounds on ordinary (not huge) pages."""
     return _smallest((*_machine(proc), *_memory_groups(proc, cgroup)))
 
 
 def hugetlb_bound(page_bytes: int, proc: Path = _PROC, cgroup: Path = _CGROUP) -> MemoryBound | None:
-    """Return the smallest of the control groups' bounds on huge pages of one size, or None without any.
-
-    Args:
-        page_bytes: size of the pages.
-        proc: the proc file system.
-        cgroup: the control group file system, version 1, 2 or both.
-    """
+    """Return the smallest of the control groups' bounds on huge pages of one size, or None without any."""
     size = f"{page_bytes // GIB}GB" if page_bytes >= GIB else f"{page_bytes // MIB}MB"
-    found = []
+    bounds = []
     for folder, version in groups("hugetlb", proc, cgroup):
         limit, usage = ("max", "current") if version == 2 else ("limit_in_bytes", "usage_in_bytes")  # noqa: PLR2004 - the version
         for kind in (f"hugetlb.{size}", f"hugetlb.{size}.rsvd"):
             bound = _group_bound(folder, f"{kind}.{limit}", f"{kind}.{usage}")
-            found += [bound] if bound else []
-    return _smallest(found) if found else None
+            bounds += [bound] if bound else []
+    return _smallest(bounds) if bounds else None
 
 
 def _smallest(bounds: Iterable[MemoryBound]) -> MemoryBound:
@@ -101,3 +91,61 @@ def _clean_page_cache(folder: Path) -> int:
     except OSError:
         return 0
     return int(statistics.get("total_inactive_file", statistics.get("inactive_file", 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class LockLimit:
+    """A process's limit on locked memory.
+
+    Args:
+        limit_bytes: RLIMIT_MEMLOCK as it is, the soft limit; None for unlimited.
+        hard_bytes: what it may be raised to; None for unlimited.
+        locked_bytes: what is locked already.
+        privileged: CAP_IPC_LOCK is effective and counts: the limit does not hold.
+        in_namespace: the process is in a user namespace, where the capability does not count for mlock(2).
+    """
+
+    limit_bytes: int | None
+    hard_bytes: int | None
+    locked_bytes: int
+    privileged: bool
+    in_namespace: bool
+
+    def allows(self, more_bytes: int) -> bool:
+        """Whether so much more may be locked, the soft limit being raised as far as it may."""
+        return self.privileged or self.hard_bytes is None or self.locked_bytes + more_bytes <= self.hard_bytes
+
+    def __str__(self) -> str:
+        why = " (not in a user namespace)" if self.in_namespace else ""
+        capability = "is effective" if self.privileged else f"is not effective{why}"
+        if self.limit_bytes is None:
+            return f"RLIMIT_MEMLOCK is unlimited, CAP_IPC_LOCK {capability}"
+        free = max(0, self.limit_bytes - self.locked_bytes)
+        return (
+            f"{format_bytes(free)} free of RLIMIT_MEMLOCK {format_bytes(self.limit_bytes)}, "
+            f"CAP_IPC_LOCK {capability}"
+        )
+
+
+def lock_limit(proc: Path = _SELF) -> LockLimit:
+    """Return this process's limit."""
+    soft, hard = memlock_limits()
+    in_namespace = (proc / "uid_map").read_text().split() != ["0", "0", str(_ALL_IDS)]
+    return LockLimit(
+        limit_bytes=soft,
+        hard_bytes=hard,
+        locked_bytes=int(status_fields(proc)["VmLck"].split()[0]) * 1024,
+        privileged=has_ipc_lock(proc) and not in_namespace,
+        in_namespace=in_namespace,
+    )
+
+
+def raise_soft_limit(limit: LockLimit, more_bytes: int) -> LockLimit:
+    """Raise the soft limit to the hard one if so much more would not fit below it; return the limit then."""
+    if limit.privileged or limit.limit_bytes is None or limit.locked_bytes + more_bytes <= limit.limit_bytes:
+        return limit
+    hard = resource.RLIM_INFINITY if limit.hard_bytes is None else limit.hard_bytes
+    with suppress(OSError, ValueError):  # a sandbox may forbid it
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
+        return replace(limit, limit_bytes=limit.hard_bytes)
+    return limit

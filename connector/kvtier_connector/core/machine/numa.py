@@ -1,12 +1,14 @@
-"""The NUMA nodes of this machine: which one a device or a process is on, and which CPUs are on one.
+"""The NUMA nodes of this machine, and the cores that a thread of ours runs on.
 
 Memory gets to a node by being touched first on one of its CPUs. That needs no right, while mbind(2) and
 set_mempolicy(2) need CAP_SYS_NICE under the usual seccomp profiles of containers, and it leaves a policy that
 someone set with numactl in force.
 """
 
+import os
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +17,7 @@ _DEVICES: Final = Path("/sys/bus/pci/devices")
 
 
 def node_of_pci(domain: int, bus: int, device: int, devices: Path = _DEVICES) -> int | None:
-    """Return the node that a PCI device is attached to, or None where the firmware does not say.
-
-    Args:
-        domain: as the driver gives it (CUDA: pciDomainID), with `bus` and `device`.
-        bus: likewise.
-        device: likewise.
-        devices: sysfs' folder of PCI devices.
-    """
+    """Return the node of a PCI device (CUDA: pciDomainID etc.), or None where the firmware does not say."""
     try:
         node = int((devices / f"{domain:04x}:{bus:02x}:{device:02x}.0/numa_node").read_text())
     except OSError:
@@ -45,13 +40,25 @@ def cpus_of_node(node: int, nodes: Path = _NODES) -> frozenset[int]:
 
 def _cpus_in(folder: Path) -> frozenset[int]:
     try:
-        return frozenset(_listed((folder / "cpulist").read_text()))
+        return frozenset(_numbers_in((folder / "cpulist").read_text()))
     except OSError:
         return frozenset()
 
 
-def _listed(cpulist: str) -> Iterator[int]:
+def _numbers_in(cpulist: str) -> Iterator[int]:
     """Yield the numbers in a list such as 0-3,8."""
     for part in filter(None, cpulist.strip().split(",")):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+def use_every_core() -> None:
+    """Let the calling thread run on all cores that the process computes on.
+
+    vLLM binds each of its computing threads to one core, and a thread inherits that of the one that made it.
+    """
+    cores: set[int] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # it ended just now
+            cores |= os.sched_getaffinity(int(thread.name))
+    os.sched_setaffinity(0, cores)

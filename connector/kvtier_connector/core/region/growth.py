@@ -1,25 +1,29 @@
 """Takes and locks a rank's slice piece by piece, beside the engine that serves already.
 
 To take and to page-lock a hundred gigabytes lasts a minute, which nobody need wait for: the tier begins empty
-anyway, and grows faster than prompts fill it.
+anyway, and grows faster than prompts fill it. The scheduler's process, which may be another one, is told how
+far it is.
 """
 
+import mmap
 import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 from kvtier_connector.config import MIB
-from kvtier_connector.core.machine.cores import use_every_core
+from kvtier_connector.core.machine.allocation import attach_words, create_words
 from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.machine.numa import use_every_core
 from kvtier_connector.core.region import pages
-from kvtier_connector.core.region.growth_words import Grown, GrowthWords
-from kvtier_connector.core.region.pieces import Piece
-from kvtier_connector.core.region.pin import Pinning, PinReport, checked
+from kvtier_connector.core.region.pages import Piece
+from kvtier_connector.core.region.pin import Pinning, PinReport, check_lock
 from kvtier_connector.core.region.region import Slice
 
+_BYTES: Final = 3 * 8
 _NICENESS: Final = 10
 """The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""
 _AT_ONCE_BYTES: Final = 2 * MIB
@@ -29,16 +33,64 @@ _CORES_A_THREAD: Final = 4
 """That there have to be for another thread: those that a CPU's engine computes on are not to be taken."""
 
 
-class Growth:
-    """Grows one slice on a thread of its own, which rests after each piece for as long as the first one took.
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """How far the tier has grown.
 
     Args:
-        memory: mapped, nothing of it taken.
-        pieces: of the slice, from its beginning.
-        page_bytes: size of the pages that it is on.
-        pinning: how pieces are locked.
-        words: are told of each piece.
-        say: is told once what came of it, and whether it is less than was asked for.
+        slots: that are there, from the first.
+        pinned_bytes: of all ranks that are locked in memory.
+        is_over: no more comes.
+    """
+
+    slots: int
+    pinned_bytes: int
+    is_over: bool
+
+
+class GrowthWords:
+    """Three words that one process writes and another reads: slots, pinned bytes, whether that is all."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._words = memoryview(memory).cast("q")
+
+    @classmethod
+    def create(cls) -> tuple[Self, str]:
+        """Make the words; they are there until this process has ended and all have let go."""
+        memory, path = create_words("kvtier-growth", _BYTES)
+        return cls(memory), path
+
+    @classmethod
+    def attach(cls, path: str) -> Self:
+        """Map what `create` has made."""
+        return cls(attach_words(path))
+
+    def tell(self, grown: Grown) -> None:
+        """Say how far the slice has grown; the slots are the last to be seen."""
+        self._words[1] = grown.pinned_bytes
+        self._words[0] = grown.slots
+        self._words[2] = grown.is_over
+
+    def read(self) -> Grown:
+        """Return what was told last."""
+        is_over = bool(self._words[2])  # before the slots: what comes with it is not missed
+        return Grown(self._words[0], self._words[1], is_over)
+
+
+def together(ranks: Sequence[GrowthWords], slices: int) -> Grown:
+    """Return how far all ranks' slices have grown: a slot is there when it is on every rank."""
+    grown = [words.read() for words in ranks]
+    return Grown(
+        slots=min(rank.slots for rank in grown),
+        pinned_bytes=sum(rank.pinned_bytes for rank in grown) * min(slices, len(grown)) // len(grown),
+        is_over=all(rank.is_over for rank in grown),
+    )
+
+
+class Growth:
+    """Grows one slice on a thread of its own, which rests after each piece as long as the first one took.
+
+    `say` is told once what came of it, and whether it is less than was asked for.
     """
 
     def __init__(  # noqa: PLR0913 - its parts
@@ -140,7 +192,9 @@ class Growth:
         size_bytes = last.offset_bytes + last.size_bytes
         pinning = self._pinning
         why = self._unlocked or pinning.how
-        pinned = checked(self._memory, PinReport(pinning.asked, grown.pinned_bytes, size_bytes, why), pinning)
+        pinned = check_lock(
+            self._memory, PinReport(pinning.asked, grown.pinned_bytes, size_bytes, why), pinning
+        )
         outcome = f"all there after {seconds:.1f} s"
         if self._refused:
             there = format_bytes(grown.slots * size_bytes // last.slots)

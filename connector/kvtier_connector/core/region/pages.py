@@ -1,4 +1,4 @@
-"""The kinds of pages that memory can be on, and what this machine has of each."""
+"""The kinds of pages that memory can be on, what this machine has of each, and how they are taken."""
 
 import ctypes
 import errno
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from math import gcd
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,8 @@ _POPULATE_PIECE_BYTES: Final = 64 * MIB
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _MODES: Final = Path("/sys/kernel/mm/transparent_hugepage")
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
+PIECE_BYTES: Final = 128 * MIB
+"""Some 10 ms of a driver's page-locking, which is what a request may have to wait for while a tier grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +101,7 @@ def free_pages(page_bytes: int) -> int:
 
 
 def transparent_obstacle(*, shared: bool) -> str:
-    """Return why the kernel would not give transparent huge pages, or nothing if it would.
-
-    Args:
-        shared: for a memfd; otherwise for anonymous memory.
-    """
+    """Return why the kernel would not give transparent huge pages, to a memfd if shared; or nothing."""
     name = "shmem_enabled" if shared else "enabled"
     try:
         modes = (_MODES / name).read_text()
@@ -132,7 +131,7 @@ def populate(
     """
     pieces: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for part in ranges:
-        pieces[part.node] += _pieces(part, max(at_once_bytes, page_bytes))
+        pieces[part.node] += _cut(part, max(at_once_bytes, page_bytes))
     with ExitStack() as pools:
         taken = []
         for node, of_node in pieces.items():
@@ -156,7 +155,7 @@ def refusal(error: OSError) -> str:
     return os.strerror(error.errno or 0)
 
 
-def _pieces(part: Range, piece_bytes: int) -> Iterator[tuple[int, int]]:
+def _cut(part: Range, piece_bytes: int) -> Iterator[tuple[int, int]]:
     for offset in range(0, part.size_bytes, piece_bytes):
         yield part.address + offset, min(piece_bytes, part.size_bytes - offset)
 
@@ -171,3 +170,33 @@ def _populate_piece(address: int, size_bytes: int) -> None:
     if _LIBC.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), _MADV_POPULATE_WRITE) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)}: {format_bytes(size_bytes)} of memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece in which a slice of the region is taken and locked; none cuts a slot.
+
+    Args:
+        offset_bytes: where it begins in the slice, on a page.
+        size_bytes: its size, whole pages.
+        slots: how many slots, from the slice's first, are whole with it and those before.
+    """
+
+    offset_bytes: int
+    size_bytes: int
+    slots: int
+
+
+def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:
+    """Return how many slots make a piece, which ends with a slot and a page; one slot may need more."""
+    least = SMALL_PAGE_BYTES // gcd(slot_bytes, SMALL_PAGE_BYTES)
+    return max(least, most_bytes // slot_bytes // least * least)
+
+
+def pieces_of(slots: int, slot_bytes: int, most_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    """Yield the pieces of a slice; all but the last are of one size."""
+    step = piece_slots(slot_bytes, most_bytes)
+    for first in range(0, slots, step):
+        last = min(first + step, slots)
+        end_bytes = -(-last * slot_bytes // SMALL_PAGE_BYTES) * SMALL_PAGE_BYTES
+        yield Piece(first * slot_bytes, end_bytes - first * slot_bytes, last)

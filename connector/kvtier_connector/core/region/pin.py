@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_connector.config import MIB, Policy
-from kvtier_connector.core.machine.locklimit import LockLimit, lock_limit, raised
-from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
-from kvtier_connector.core.region.mappings import range_state
-from kvtier_connector.core.region.pieces import Piece
+from kvtier_connector.core.machine.memory import (
+    LockLimit,
+    format_bytes,
+    lock_limit,
+    raise_soft_limit,
+    tightest_bound,
+)
+from kvtier_connector.core.region.pages import Piece
 from kvtier_connector.core.region.region import Slice
-from kvtier_connector.core.region.report import RegionReport
+from kvtier_connector.core.region.report import RegionReport, range_state
 from kvtier_connector.errors import PinError
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -46,14 +50,7 @@ class Pinning:
 
 @dataclass(frozen=True, slots=True)
 class PinReport:
-    """How much of the memory stays where it is, and why no more.
-
-    Args:
-        asked: the policy.
-        pinned_bytes: how much stays.
-        size_bytes: of how much.
-        why: for people: how it was locked, or why not all of it was.
-    """
+    """How much of the memory stays where it is, and how it was locked or why not all of it was."""
 
     asked: Policy
     pinned_bytes: int
@@ -61,12 +58,12 @@ class PinReport:
     why: str
 
     @property
-    def locked(self) -> bool:
+    def is_locked(self) -> bool:
         """Whether all of it stays."""
         return self.pinned_bytes >= self.size_bytes
 
     def __str__(self) -> str:
-        if self.locked:
+        if self.is_locked:
             return f"locked ({self.why})"
         asked = "" if self.asked is Policy.OFF else f"asked {self.asked}: "
         if not self.pinned_bytes:
@@ -78,10 +75,7 @@ class PinReport:
 def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
     """Look whether `lock` has a chance, before a slice's memory is taken, which takes long.
 
-    Args:
-        report: what `region.create` got.
-        slice_bytes: the slice's size.
-        policy: only Require is refused here; under Prefer, `lock` tries and says what came of it.
+    Only Require is refused here; under Prefer, `lock` tries and says what came of it.
 
     Raises:
         PinError: the limit, or a control group's memory, is too small, with needed, free and limit.
@@ -90,10 +84,10 @@ def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
         return
     limit = lock_limit()
     if not limit.allows(slice_bytes):
-        raise _required(_shortage(slice_bytes, limit))
+        raise _pin_error(_shortage(slice_bytes, limit))
     bound = tightest_bound()
     if slice_bytes > bound.available_bytes:
-        raise _required(
+        raise _pin_error(
             f"{format_bytes(slice_bytes)} needed, {format_bytes(max(0, bound.available_bytes))} free "
             f"({bound.source})"
         )
@@ -112,13 +106,13 @@ def lock(memory: Slice, pieces: Iterable[Piece], pinning: Pinning) -> PinReport:
             why = pinning.call(memory.address + piece.offset_bytes, piece.size_bytes) or why
         if why is pinning.how and pinning.counts:
             pinned_bytes = size_bytes
-    report = checked(memory, PinReport(pinning.asked, pinned_bytes, size_bytes, why), pinning)
-    if not report.locked and pinning.asked is Policy.REQUIRE:
-        raise _required(report.why)
+    report = check_lock(memory, PinReport(pinning.asked, pinned_bytes, size_bytes, why), pinning)
+    if not report.is_locked and pinning.asked is Policy.REQUIRE:
+        raise _pin_error(report.why)
     return report
 
 
-def checked(memory: Slice, report: PinReport, pinning: Pinning) -> PinReport:
+def check_lock(memory: Slice, report: PinReport, pinning: Pinning) -> PinReport:
     """Return the report with what the kernel says itself of memory that it has locked."""
     missing = pinning.check(memory, report.pinned_bytes) if pinning.check and report.pinned_bytes else ""
     if not missing:
@@ -139,7 +133,7 @@ def by_kernel(memory: Slice, policy: Policy) -> Pinning:
         return Pinning(policy, "hugetlbfs pages are never swapped")
 
     def mlock(address: int, size_bytes: int) -> str | None:
-        limit = raised(lock_limit(), size_bytes)
+        limit = raise_soft_limit(lock_limit(), size_bytes)
         parts = range(address, address + size_bytes, _AT_ONCE_BYTES)
         ends = (min(part + _AT_ONCE_BYTES, address + size_bytes) for part in parts)
         if all(
@@ -159,10 +153,6 @@ def by_driver(policy: Policy, register_piece: Register) -> Pinning:
 
     Copies from and to memory that is not page-locked hold up the engine's own work: a prompt that was
     computed and stored took a third longer than without a tier (docs/development/connector-figures.md).
-
-    Args:
-        policy: Off has memory used as it is.
-        register_piece: the driver's call.
     """
     if policy is Policy.OFF:
         return Pinning(policy, "memlock: Off", counts=False)
@@ -182,17 +172,17 @@ def _not_locked(memory: Slice, size_bytes: int) -> str:
     """Return what /proc says against the first bytes of a slice being locked, or nothing."""
     state = range_state(memory.address, size_bytes)
     in_status = lock_limit().locked_bytes
-    for where, found in (
+    for where, actual_bytes in (
         ("/proc/self/status has VmLck", in_status),
         ("/proc/self/smaps has locked", state.locked_bytes),
         ("/proc/self/smaps has resident", state.resident_bytes),
     ):
-        if found < size_bytes:
-            return f"{where} {format_bytes(found)}"
+        if actual_bytes < size_bytes:
+            return f"{where} {format_bytes(actual_bytes)}"
     return ""
 
 
-def _required(why: str) -> PinError:
+def _pin_error(why: str) -> PinError:
     return PinError(
         f"memlock: Require, but {why}; raise the limit (ulimit -l; LimitMEMLOCK of the container runtime), "
         "add IPC_LOCK and run as root, or set Prefer"

@@ -17,8 +17,7 @@ from typing import Self
 from kvtier_connector.config import Policy
 from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
 from kvtier_connector.core.region import pages
-from kvtier_connector.core.region.mappings import bytes_on_nodes, range_state
-from kvtier_connector.core.region.report import SMALL, TRANSPARENT, RegionReport
+from kvtier_connector.core.region.report import SMALL, TRANSPARENT, RegionReport, bytes_on_nodes, range_state
 from kvtier_connector.errors import RegionError
 
 
@@ -46,7 +45,7 @@ class RegionRequest:
     nodes: tuple[int | None, ...] = ()
     grows: bool = False
 
-    def rounded(self) -> Self:
+    def round_up(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
         page = pages.SMALL_PAGE_BYTES if self.hugepages is Policy.OFF else self.hugepage_bytes
         return replace(self, slice_bytes=-(-self.slice_bytes // page) * page)
@@ -91,13 +90,7 @@ class RegionOffer:
 
 
 class Slice:
-    """One rank's part of the region, mapped.
-
-    Args:
-        memory: the mapping.
-        report: what the region is made of; of an attached slice, what the kernel gave.
-        node: the NUMA node that it should lie on, or None.
-    """
+    """One rank's part of the region, mapped."""
 
     def __init__(self, memory: mmap.mmap, report: RegionReport, node: int | None = None) -> None:
         self._memory = memory
@@ -111,12 +104,7 @@ class Slice:
         self._memory.close()
 
     def look(self, size_bytes: int, seconds: float) -> None:
-        """Complete the report with what the kernel gave.
-
-        Args:
-            size_bytes: how much of the slice has been taken, from its beginning.
-            seconds: time that took.
-        """
+        """Complete the report with what the kernel gave of the first bytes, in so many seconds more."""
         report = replace(self.report, seconds=self.report.seconds + seconds)
         if report.got == TRANSPARENT and size_bytes:
             report = report.with_transparent(range_state(self.address, size_bytes).huge_bytes / size_bytes)
@@ -136,7 +124,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
         RegionError: Require cannot be met, or there is not enough memory.
     """
     start = time.monotonic()
-    request = request.rounded()
+    request = request.round_up()
     total = request.slices * request.slice_bytes
     descriptor = -1
     asked = got = SMALL
@@ -154,7 +142,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
             "hugepages resource) or set Prefer"
         )
     if descriptor < 0:
-        _check_room(total)
+        _check_memory(total)
         if request.shared:
             descriptor = os.memfd_create("kvtier", os.MFD_CLOEXEC)
             os.ftruncate(descriptor, total)
@@ -195,7 +183,7 @@ def map_slice(handle: RegionHandle, number: int) -> Slice:
         RegionError: it cannot be reached.
     """
     if handle.path:
-        memory = _mapped(handle.path, handle.slice_bytes, number * handle.slice_bytes)
+        memory = _map(handle.path, handle.slice_bytes, number * handle.slice_bytes)
     else:
         memory = _private(mmap.mmap(-1, handle.slice_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
     if handle.report.got == TRANSPARENT:
@@ -238,10 +226,10 @@ def open_whole(handle: RegionHandle) -> memoryview:
         raise RegionError(
             "the region is one process's own memory; make it with shared=True to open it in another"
         )
-    return memoryview(_mapped(handle.path))
+    return memoryview(_map(handle.path))
 
 
-def _mapped(path: str, size_bytes: int = 0, offset: int = 0) -> mmap.mmap:
+def _map(path: str, size_bytes: int = 0, offset: int = 0) -> mmap.mmap:
     """Map a piece of a memfd, or all of it where `size_bytes` is 0."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -258,7 +246,7 @@ def _mapped(path: str, size_bytes: int = 0, offset: int = 0) -> mmap.mmap:
         os.close(descriptor)
 
 
-def _check_room(total: int) -> None:
+def _check_memory(total: int) -> None:
     bound = tightest_bound()
     if total > bound.available_bytes:
         raise RegionError(

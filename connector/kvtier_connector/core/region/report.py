@@ -1,7 +1,13 @@
-"""What a region was asked to be, what it became, and why."""
+"""What a region was asked to be, what it became, and what the kernel says of it after the fact.
 
-from collections.abc import Mapping
+Neither proc_pid_smaps(5) nor proc_pid_numa_maps(5) needs rights that a container lacks, while asking by
+address (move_pages(2), get_mempolicy(2)) needs CAP_SYS_NICE.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Self
 
 from kvtier_connector.core.machine.memory import format_bytes
@@ -9,6 +15,10 @@ from kvtier_connector.core.machine.memory import format_bytes
 SMALL: Final = "4 KiB pages"
 TRANSPARENT: Final = "transparent huge pages"
 _NEARLY_ALL: Final = 0.95
+_SMAPS: Final = Path("/proc/self/smaps")
+_NUMA_MAPS: Final = Path("/proc/self/numa_maps")
+_LOCKED: Final = "lo"
+_HUGE: Final = ("AnonHugePages", "ShmemPmdMapped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +58,14 @@ class RegionReport:
         return f"region {format_bytes(self.total_bytes)} on {self.got}{place} (asked {asked}{reason})"
 
     def with_transparent(self, share: float) -> Self:
-        """Return the report with what the kernel really gave: transparent huge pages are never promised.
-
-        Args:
-            share: how much of the slice is on them, 0 to 1.
-        """
+        """Return the report with what the kernel really gave: transparent huge pages are never promised."""
         if share > _NEARLY_ALL:
             return self
         got = f"{share:.0%} {TRANSPARENT}" if share else SMALL
         return replace(self, got=got, why=self._why("transparent huge pages: no more to be had"))
 
     def with_node(self, node: int, on_nodes: Mapping[int, int]) -> Self:
-        """Return the report with where the pages really lie: a full node passes them on to others.
-
-        Args:
-            node: the NUMA node asked for.
-            on_nodes: the slice's bytes on each node; empty where the kernel does not say.
-        """
+        """Return the report with where the pages really lie: a full node passes them on to others."""
         why = self.why
         if on_nodes and on_nodes.get(node, 0) <= _NEARLY_ALL * sum(on_nodes.values()):
             why = self._why(f"NUMA node {node}: no more such pages, or no CPU of it may be used")
@@ -72,3 +73,78 @@ class RegionReport:
 
     def _why(self, reason: str) -> str:
         return "; ".join(filter(None, (self.why, reason)))
+
+
+@dataclass(frozen=True, slots=True)
+class MappedRange:
+    """One mapping, or the kernel's part of one: first and last address, counters, and flags as in VmFlags."""
+
+    first: int
+    last: int
+    kib: dict[str, int]
+    flags: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeState:
+    """A range's memory.
+
+    Args:
+        resident_bytes: in memory and mapped; pages of the huge page pool are not counted.
+        huge_bytes: on transparent huge pages.
+        locked_bytes: in mappings that mlock(2) has locked. smaps' own Locked would not do: it is this
+            process's share of pages that others have mapped too.
+    """
+
+    resident_bytes: int
+    huge_bytes: int
+    locked_bytes: int
+
+
+def range_state(address: int, size_bytes: int, smaps: Path = _SMAPS) -> RangeState:
+    """Return the state of a range of this process; a mapping that reaches beyond counts up to its size."""
+    inside = [
+        mapping
+        for mapping in _parse_smaps(smaps.read_text())
+        if mapping.first < address + size_bytes and address < mapping.last
+    ]
+    resident = sum(mapping.kib.get("Rss", 0) for mapping in inside) * 1024
+    huge = sum(mapping.kib.get(name, 0) for mapping in inside for name in _HUGE) * 1024
+    locked = sum(
+        min(mapping.last, address + size_bytes) - max(mapping.first, address)
+        for mapping in inside
+        if _LOCKED in mapping.flags
+    )
+    return RangeState(min(resident, size_bytes), min(huge, size_bytes), locked)
+
+
+def bytes_on_nodes(address: int, size_bytes: int, numa_maps: Path = _NUMA_MAPS) -> dict[int, int]:
+    """Return how many bytes of a range lie on which NUMA node; empty where the kernel does not say."""
+    sizes: Counter[int] = Counter()
+    try:
+        lines = numa_maps.read_text().splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        first, _, *fields = line.split()
+        if address <= int(first, 16) < address + size_bytes:
+            pairs = dict(field.split("=", 1) for field in fields if "=" in field)
+            page_bytes = int(pairs.get("kernelpagesize_kB", "4")) * 1024
+            for name, pages in pairs.items():
+                if name[0] == "N" and name[1:].isdigit():
+                    sizes[int(name[1:])] += int(pages) * page_bytes
+    return dict(sizes)
+
+
+def _parse_smaps(smaps: str) -> Iterator[MappedRange]:
+    first = last = 0
+    kib: dict[str, int] = {}
+    for line in smaps.splitlines():
+        name, *values = line.split()
+        if not name.endswith(":"):
+            first, last = (int(bound, 16) for bound in name.split("-"))
+            kib = {}
+        elif name == "VmFlags:":  # the last line of a mapping
+            yield MappedRange(first, last, kib, frozenset(values))
+        elif values[-1:] == ["kB"]:
+            kib[name[:-1]] = int(values[0])

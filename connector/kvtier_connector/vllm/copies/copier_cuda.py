@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kvtier_connector.core.copies.copyplan import Addresses, CopyPlan, single_copies
+from kvtier_connector.core.copies.copyplan import CopyPlan, single_copies
 from kvtier_connector.vllm.copies.copier import CopyResult
 from kvtier_connector.vllm.upstream import dma
 
@@ -88,7 +88,8 @@ class CudaCopier:
         first = self._registered[0] if self._registered else 0
         copies = single_copies(plan, first, self._piece_bytes)
         source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
-        descriptors = _tensor(source), _tensor(target), _tensor(copies.sizes)
+        tensor = torch.from_numpy
+        descriptors = tensor(source), tensor(target), tensor(copies.sizes)
         if len(copies.sizes):
             # Host memory is not written by any stream, so a load's source may be read out of order; a
             # store's source is the live KV cache and may not.
@@ -123,7 +124,3 @@ class CudaCopier:
             jobs.clear()
         while self._registered:
             dma.host_unregister(self._registered.pop())
-
-
-def _tensor(values: Addresses) -> torch.Tensor:
-    return torch.from_numpy(values)

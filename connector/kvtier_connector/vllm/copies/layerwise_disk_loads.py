@@ -1,11 +1,13 @@
-"""Loads of blocks that are still being read from disk, part by part, by the step that computes with them."""
+"""Loads of blocks that are still being read from disk, by the step that computes with them."""
 
 import ctypes
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cache
+from typing import Final, TypeVar
 
 from typing_extensions import Buffer
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
@@ -13,17 +15,69 @@ from vllm.v1.kv_offload.base import GPULoadStoreSpec
 from kvtier_connector.core.copies.arrivals import DOUBTED, WHOLE, Arrivals, Tickets
 from kvtier_connector.core.copies.copyplan import Page, Run, plan_copies
 from kvtier_connector.core.copies.layer_parts import LayerPart
-from kvtier_connector.core.disk.files.checksum import seeded_checksum
+from kvtier_connector.core.disk.files.fingerprint import seeded_checksum
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import DiskError
-from kvtier_connector.vllm.copies.computing_threads import on_computing_threads
-from kvtier_connector.vllm.copies.copier import CopyResult
-from kvtier_connector.vllm.copies.copier_memcpy import copy_run
+from kvtier_connector.vllm.copies.copier import CopyResult, copy_run
 
+T = TypeVar("T")
+_REGION: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _MARGIN_S: Final = 5.0
 """The disk's own thread says when a block has taken too long; only if that hangs, too, nothing is said."""
 _COPIED_AT_ONCE_BYTES: Final = 32 << 20
 """Of slots, of which a part is copied: threads that take less wait for the interpreter's lock."""
+
+
+def on_computing_threads(do: Callable[[T], None], items: Iterable[T]) -> None:
+    """Have all of the threads with which a model computes work items off, and return when all are done.
+
+    vLLM binds them to a core each, and they spin for some milliseconds after each part of a step: a thread of
+    our own would get half of a core at best. PyTorch and vLLM start them through OpenMP, and `GOMP_parallel`
+    is what compilers make of `#pragma omp parallel` (GCC's libgomp, parallel.c; LLVM's and Intel's have it,
+    too). Without OpenMP, the caller does the work alone.
+
+    Args:
+        do: Called with each item, in any of the threads. Only what leaves the interpreter's lock goes on at
+            the same time, and who waits for the lock is late: the longer and the fewer the calls, the better.
+        items: What there is to do.
+
+    Raises:
+        Exception: What the first call that failed has raised; some items may not have been done then.
+    """
+    left, failed = deque(items), list[Exception]()
+
+    def work(_: int | None) -> None:
+        while not failed:
+            try:
+                item = left.popleft()
+            except IndexError:
+                return
+            try:
+                do(item)
+            except Exception as error:  # noqa: BLE001 - ctypes would drop it; it is the caller's
+                failed.append(error)
+
+    parallel = _parallel()
+    if parallel is None:
+        work(None)
+    else:
+        parallel(_REGION(work), None, 0, 0)
+    if failed:
+        raise failed[0]
+
+
+@cache
+def _parallel(library: str | None = None) -> Callable[[object, None, int, int], None] | None:
+    """Find the OpenMP that all of the process uses, which vLLM preloads for that; None without.
+
+    It takes what each thread calls, what with, how many threads (0: as many as there are), and flags.
+    """
+    try:
+        function = ctypes.CDLL(library).GOMP_parallel
+    except AttributeError:
+        return None
+    function.restype, function.argtypes = None, (_REGION, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+    return function
 
 
 @dataclass(slots=True)
@@ -52,11 +106,6 @@ class LayerwiseDiskLoads:
 
     Nothing goes on beside the step: threads that copy take the cores from those that compute, which then wait
     for each other.
-
-    Args:
-        parts: Parts of a block; two at least.
-        arrivals: Where it is told what has come, and tells what is right.
-        timeout_s: How long the disk may have one block.
     """
 
     def __init__(self, parts: Sequence[LayerPart], arrivals: Arrivals, timeout_s: float) -> None:
@@ -72,14 +121,7 @@ class LayerwiseDiskLoads:
         self._loads = dict[int, _Load]()
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots, tickets: Tickets) -> int:
-        """Begin a load; returns its bytes.
-
-        Args:
-            job_id: The load's.
-            blocks: The device's.
-            slots: The region's.
-            tickets: Tickets of the reads into them.
-        """
+        """Begin a load; returns its bytes."""
         plan = plan_copies(self._whole, blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices)
         self._loads[job_id] = _Load(plan.runs, slots, tickets, time.monotonic())
         return len(slots) * self._parts[-1].end_bytes
@@ -135,7 +177,7 @@ class LayerwiseDiskLoads:
         unchecked = {
             slot: ticket for slot, ticket in reads if ticket and self._arrivals.how_far(slot, ticket) != WHOLE
         }
-        expected = ((slot, *self._arrivals.expected(slot), self._memory(slot)) for slot in unchecked)
+        expected = ((slot, *self._arrivals.seed_and_checksum(slot), self._memory(slot)) for slot in unchecked)
         doubted = set[int]()
 
         def check(block: tuple[int, int, int, Buffer]) -> None:

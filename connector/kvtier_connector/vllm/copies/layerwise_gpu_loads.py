@@ -5,14 +5,28 @@ unless `layered_loads` is set, since vLLM's async scheduling has to be off for i
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+import torch
+from vllm.v1.kv_cache_interface import KVCacheConfig
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
 
-from kvtier_connector.core.copies.copy_parts import CopyPart
 from kvtier_connector.core.copies.copyplan import CopyPlan, plan_copies
+from kvtier_connector.core.copies.layer_parts import CopyPart, LayerPlace
 from kvtier_connector.core.index.keytable import Slots
+
+
+def layer_places(
+    kv_caches: Mapping[str, torch.Tensor], kv_cache_config: KVCacheConfig
+) -> tuple[LayerPlace, ...]:
+    """Return the layers of an engine's only KV cache group, in order; none where it has several."""
+    if len(kv_cache_config.kv_cache_groups) != 1:
+        return ()
+    (group,) = kv_cache_config.kv_cache_groups
+    page_bytes: int = group.kv_cache_spec.page_size_bytes
+    caches = [kv_caches[name] for name in group.layer_names]
+    return tuple(LayerPlace(cache.storage_offset() * cache.element_size(), page_bytes) for cache in caches)
 
 
 @runtime_checkable
@@ -27,12 +41,7 @@ class PartsCopier(Protocol):
 
 
 class LayerwiseGpuLoads:
-    """The loads of the step that is running.
-
-    Args:
-        parts: Of a block, two at least.
-        copier: Copies them.
-    """
+    """The loads of the step that is running."""
 
     def __init__(self, parts: Sequence[CopyPart], copier: PartsCopier) -> None:
         self._parts = parts
@@ -42,13 +51,7 @@ class LayerwiseGpuLoads:
         """For each load, how many of its parts the step has waited for."""
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
-        """Begin a load; returns its bytes.
-
-        Args:
-            job_id: The load's.
-            blocks: The device's.
-            slots: The region's.
-        """
+        """Begin a load; returns its bytes."""
         asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
         plans = [plan_copies(part.layout, *asked) for part in self._parts]
         self._copier.start_load(job_id, plans)

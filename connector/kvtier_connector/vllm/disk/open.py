@@ -10,21 +10,20 @@ from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.copies.arrivals import Arrivals, attach
-from kvtier_connector.core.disk.files.removed_text import removed_text
+from kvtier_connector.core.disk.break_even import WriteBudget
+from kvtier_connector.core.disk.files.namespaces import removed_text
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.transfers.loop import DiskLoop
+from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.disk.transfers.messages import MemoryOf
-from kvtier_connector.core.disk.transfers.thread import DiskThread
-from kvtier_connector.core.disk.worth.admission import WriteBudget
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import RegionOffer, open_whole
 from kvtier_connector.vllm.fingerprint import engine_fingerprint
-from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.upstream.identity import chunk_key_bytes
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
 
 _STAGED_BYTES: Final = 64 << 20
 """Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""
@@ -40,14 +39,6 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
     chunk_tokens: int,
 ) -> DiskTier:
     """Open the disk tier and read what the last engine left there.
-
-    Args:
-        settings: The tier's.
-        geometry: Of the tier in memory.
-        config: vLLM's.
-        kv_cache: Its KV caches.
-        offer: The workers' memory.
-        chunk_tokens: Tokens of a chunk.
 
     Raises:
         SettingError: The folder or the capacity cannot be used.
@@ -119,10 +110,6 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
         staged: Never let the kernel have the slots' own memory (core/disk/io/staged.py).
         always: Read and write also what is computed sooner.
         arrivals: Where workers are told what is read in parts.
-
-    Raises:
-        SettingError: The folder or the capacity cannot be used.
-        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
     """
     start_s = time.monotonic()
     store = Store.open(request)

@@ -6,14 +6,66 @@ blocks in memory, or none: two requests that each held half of the memory and wa
 for ever.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.break_even import ReadingPays, TokenSpan
+from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.block import BlockState, Reservation
-from kvtier_connector.core.index.index import BlockIndex
-from kvtier_connector.vllm.disk.read_decision import ReadDecision
+from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
+from kvtier_connector.vllm.upstream.compat import log
+
+
+class ReadDecision:
+    """Asks the break-even for one engine's chunks."""
+
+    def __init__(self, disk: DiskTier, chunk_tokens: int, most_tokens: int) -> None:
+        self._disk = disk
+        self._chunk_tokens = chunk_tokens
+        self._most_tokens = most_tokens
+        self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._is_read = False
+        self._is_warned = False
+
+    @property
+    def can_pay(self) -> bool:
+        """Whether reading can pay: not of the longest prompt, of none."""
+        return self._reading_pays(0, self._most_tokens) is not ReadingPays.DOES_NOT
+
+    def may_pay(self, end_tokens: int) -> bool:
+        """Tell of a chunk whether it can pay to read it and all behind it, of the longest prompt."""
+        first = max(0, end_tokens - self._chunk_tokens)
+        return self._reading_pays(first, max(end_tokens, self._most_tokens)) is ReadingPays.PAYS
+
+    def decide(self, end_tokens: Sequence[int]) -> bool:
+        """Decide whether chunks are read, behind what is being read already: whether that is sooner."""
+        first, last = max(0, min(end_tokens) - self._chunk_tokens), max(end_tokens)
+        size_bytes = (len(end_tokens) + self._disk.loading) * self._disk.block_bytes
+        pays = self._disk.break_even.reading_pays(TokenSpan.of(first, last), size_bytes) is ReadingPays.PAYS
+        self._is_read = self._is_read or pays
+        return pays
+
+    def learn(self) -> None:
+        """Have the disk looked at from time to time, and say once if it never pays."""
+        self._disk.learn(time.monotonic(), is_in_use=self._is_read)
+        self._is_read = False
+        if self.can_pay == self._is_warned:
+            self._is_warned = not self._is_warned
+            whole = TokenSpan.of(0, self._most_tokens)
+            figures = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
+            if self._is_warned:
+                log.warning(
+                    "kvtier: the disk tier does not pay, so it is neither read nor written: %s; a faster "
+                    "disk, or none, serves better",
+                    figures,
+                )
+            else:
+                log.info("kvtier: the disk tier pays again: %s", figures)
+
+    def _reading_pays(self, first: int, last: int) -> ReadingPays:
+        size_bytes = (last - first) * self._bytes_per_token
+        return self._disk.break_even.reading_pays(TokenSpan.of(first, last), size_bytes)
 
 
 @dataclass(slots=True)
@@ -45,7 +97,7 @@ class _Held:
         pinned: Blocks that are protected from eviction.
         loading: Blocks that are being read for it.
         promoted: Blocks that came from disk.
-        refused: Blocks for which there was no room, or that are computed sooner than read.
+        refused: Blocks for which there was no slot, or that are computed sooner than read.
     """
 
     pinned: dict[bytes, None] = field(default_factory=dict)
@@ -55,13 +107,7 @@ class _Held:
 
 
 class Promotions:
-    """What waiting requests have asked of the disk.
-
-    Args:
-        memory: The index of the tier in memory.
-        disk: The tier behind it.
-        decision: Tells what is read.
-    """
+    """What waiting requests have asked of the disk."""
 
     def __init__(self, memory: BlockIndex, disk: DiskTier, decision: ReadDecision) -> None:
         self._memory = memory
@@ -75,13 +121,7 @@ class Promotions:
         """Request that finds what is being read for it in parts, as if it were in memory."""
 
     def lookup(self, key: bytes, request_id: str, end_tokens: int = 0) -> BlockState:
-        """Return the state of a block; one that `begin` will read is pending.
-
-        Args:
-            key: Key of the block.
-            request_id: Who asks.
-            end_tokens: Where the block ends in its prompt.
-        """
+        """Return the state of a block; one that `begin` will read is pending."""
         state = self._memory.state(key)
         if state is BlockState.READY:
             self._lookups_of(request_id).ready[key] = None
@@ -98,26 +138,19 @@ class Promotions:
         return self._decision.may_pay(end_tokens)
 
     def begin(self, part_ends: tuple[int, ...] = ()) -> list[Reservation]:
-        """Begin to read what was asked for since the last call.
-
-        Args:
-            part_ends: Where the parts end in which blocks are read, in bytes; empty for all at once.
-
-        Returns:
-            The memory that was given to it.
-        """
+        """Begin to read what was asked for since the last call; returns the memory that was given to it."""
         if not self._lookups:
             return []
         lookups, self._lookups = self._lookups, {}
         made = list[Reservation]()
-        for request_id, each in lookups.items():
+        for request_id, asked in lookups.items():
             # Since it was looked up, it may have left, come, or been asked for by a request before this one.
-            ready = [key for key in each.ready if self._memory.state(key) is BlockState.READY]
-            wanted = [key for key in each.wanted if self._memory.state(key) is BlockState.ABSENT]
+            ready = [key for key in asked.ready if self._memory.state(key) is BlockState.READY]
+            wanted = [key for key in asked.wanted if self._memory.state(key) is BlockState.ABSENT]
             wanted = [key for key in wanted if self._disk.holds(key)]
             if not wanted:
                 continue
-            if not self._decision.decide([each.wanted[key] for key in wanted]):
+            if not self._decision.decide([asked.wanted[key] for key in wanted]):
                 self._hold(request_id).refused.update(wanted)
                 continue
             if not self._may_begin(request_id, ready, wanted):
@@ -126,11 +159,7 @@ class Promotions:
         return made
 
     def apply(self, progress: Progress) -> list[bytes]:
-        """Take note of blocks that were read, and of those that could not be.
-
-        Returns:
-            The keys that are in memory now.
-        """
+        """Take note of blocks that were read, and of those that could not be; returns those in memory now."""
         self._memory.invalidate(progress.lost)
         ready = self._memory.commit(progress.loaded + progress.ended)
         for key in progress.lost:
@@ -202,10 +231,10 @@ class Promotions:
         self._readers.clear()
 
     def _may_begin(self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
-        """Tell whether there is room; who has to wait is looked up again, and holds nothing meanwhile."""
+        """Tell whether there are slots; who has to wait is looked up again, and holds nothing meanwhile."""
         pinned = self._hold(request_id).pinned
         needed = sum(key not in pinned for key in ready) + len(wanted)
-        return needed <= self._memory.room or not self._others_hold(request_id)
+        return needed <= self._memory.reservable or not self._others_hold(request_id)
 
     def _begin(
         self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], part_ends: tuple[int, ...]

@@ -8,16 +8,14 @@ from typing import Final, Protocol
 
 from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
-from kvtier_connector.core.disk.report import Progress
+from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
-from kvtier_connector.vllm.disk.read_decision import ReadDecision
-from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.disk.promotions import Promotions, ReadDecision
 from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 _PATIENCE_S: Final = 0.05
 """How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to
@@ -49,17 +47,7 @@ class ChunkListener(Protocol):
 
 
 class DiskTiering:
-    """Connects the two tiers of one engine.
-
-    Args:
-        memory: The index of the tier in memory.
-        disk: The tier on disk.
-        listener: Hears of chunks that can be loaded or have made room.
-        chunk_tokens: Tokens of a chunk.
-        part_ends: Where the parts of a chunk end for which a step can wait, in bytes; empty if it needs
-            all.
-        most_tokens: Tokens of the longest prompt.
-    """
+    """Connects the two tiers of one engine."""
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
@@ -77,7 +65,7 @@ class DiskTiering:
         self._bytes_per_token = disk.block_bytes / chunk_tokens
         self._part_ends = part_ends
         self._decision = ReadDecision(disk, chunk_tokens, most_tokens)
-        self._promotions = Promotions(memory, disk, self._decision)
+        self.promotions = Promotions(memory, disk, self._decision)
         self._metrics = DiskMetrics(disk, chunk_tokens)
         self.prefill = disk.break_even.prefill
 
@@ -95,33 +83,21 @@ class DiskTiering:
     def lookup(self, key: bytes, context: ReqContext) -> BlockState:
         """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
         end_tokens = context.get_offload_key_position(OffloadKey(key)) or 0
-        return self._promotions.lookup(key, context.req_id, end_tokens)
+        return self.promotions.lookup(key, context.req_id, end_tokens)
 
     @contextmanager
     def ahead(self, request_id: str) -> Iterator[None]:
         """Have lookups of a request find what is being read for it in parts, as if it were in memory."""
-        self._promotions.ahead = request_id
+        self.promotions.ahead = request_id
         try:
             yield
         finally:
-            self._promotions.ahead = ""
-
-    def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, PendingRead]:
-        """Return those of a load's chunks that may still be read: in memory until `complete_load`."""
-        return self._promotions.lend(keys, request_id)
-
-    def complete_load(self, request_id: str) -> set[bytes]:
-        """End a load of chunks that were lent, and return those."""
-        return self._promotions.complete_load(request_id)
-
-    def was_promoted(self, key: bytes, request_id: str) -> bool:
-        """Tell whether a chunk was read from disk for this request."""
-        return self._promotions.was_promoted(key, request_id)
+            self.promotions.ahead = ""
 
     def prepare_load(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Take note of a load that protects its chunks itself."""
-        self._metrics.hit(sum(self._promotions.was_promoted(key, context.req_id) for key in keys))
-        self._promotions.unpin(context.req_id)
+        self._metrics.count_hits(sum(self.promotions.was_promoted(key, context.req_id) for key in keys))
+        self.promotions.unpin(context.req_id)
         self._offer_again(keys, context)
 
     def touch(self, keys: Sequence[bytes], context: ReqContext) -> None:
@@ -151,20 +127,12 @@ class DiskTiering:
             self._disk.store(keys, self._memory.hold(keys), progress)
             self._apply(progress)
 
-    def on_request_finished(self, request_id: str) -> None:
-        """Forget a request."""
-        self._promotions.on_request_finished(request_id)
-
     def on_schedule_end(self, *, in_parts: bool = False) -> None:
-        """Begin to read what the step's lookups asked for.
-
-        Args:
-            in_parts: Read the first part of all chunks before the next of any, if a step can wait for them.
-        """
+        """Begin to read what the step's lookups asked for: if a step can wait for them, in parts."""
         self.poll()
         self._decision.learn()
         ends = self._part_ends if in_parts else ()
-        begun = self._promotions.begin(ends)
+        begun = self.promotions.begin(ends)
         if begun and ends:
             self._disk.yield_to_disk_thread()
         for reservation in begun:
@@ -178,18 +146,14 @@ class DiskTiering:
     def wait(self) -> None:
         """Give way to the disk, in a step that has nothing else to do, until some request can go on."""
         until = time.monotonic() + _PATIENCE_S
-        while not self._promotions.is_complete and (left := until - time.monotonic()) > 0:
+        while not self.promotions.is_complete and (left := until - time.monotonic()) > 0:
             self._disk.wait(left)
             self.poll()
 
     def reset(self) -> Slots:
-        """Forget everything on disk, and for whom the transfers under way are.
-
-        Returns:
-            The memory slots that they still use.
-        """
+        """Forget everything on disk and whom transfers are for; returns the memory slots that they use."""
         self._disk.clear()
-        self._promotions.forget_memory()
+        self.promotions.forget_memory()
         return self._disk.forget_memory()
 
     def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
@@ -201,7 +165,7 @@ class DiskTiering:
         self._disk.close()
 
     def _apply(self, progress: Progress) -> None:
-        self._listener.on_chunks_stored(self._promotions.apply(progress), on_disk=False)
+        self._listener.on_chunks_stored(self.promotions.apply(progress), on_disk=False)
         self._memory.unpin(progress.released)
         self._listener.on_chunks_removed(progress.evicted, on_disk=True)
         self._listener.on_chunks_stored(progress.stored, on_disk=True)

@@ -1,11 +1,12 @@
-"""What the tier tells Prometheus, through vLLM's own /metrics.
+"""What the CPU tier tells Prometheus, through vLLM's own /metrics.
 
 vLLM itself counts bytes, times and sizes of loads and stores (``vllm:kv_offload_*``), and the tokens asked of
 and found in tiers beyond the device (``vllm:external_prefix_cache_queries`` and ``_hits``).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Final
 
 from vllm.v1.kv_offload.base import (
@@ -28,9 +29,10 @@ from kvtier_common.metrics.cpu_tier import (
     PINNED_BYTES,
     USED_BYTES,
 )
+from kvtier_connector.config import ConnectorConfig, Policy
 from kvtier_connector.core.index.slots import TierGeometry
-from kvtier_connector.core.region.growth_words import Grown
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.core.region.growth import Grown
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata(
@@ -54,6 +56,49 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class TierFacts:
+    """What stays as it is of the tiers: the labels of a newer vLLM's `vllm:kv_offload_config_info`.
+
+    The first four have the names and meanings of those of vLLM's own CPU tier (v1/kv_offload/cpu/common.py),
+    for dashboards that know that. They are what is aimed at, all ranks together: the tier grows beside the
+    engine. The disk's size is 0 without one.
+    """
+
+    cpu_num_chunks: int
+    cpu_blocks_per_chunk: int
+    cpu_kv_cache_size_bytes: int
+    cpu_kv_cache_size_tokens: int
+    cpu_memlock: Policy
+    cpu_hugepages: Policy
+    disk_size_bytes: int
+
+    @classmethod
+    def of(
+        cls, settings: ConnectorConfig, geometry: TierGeometry, tokens_per_chunk: Mapping[int, int]
+    ) -> "TierFacts":
+        """Gather them."""
+        return cls(
+            cpu_num_chunks=geometry.slots,
+            cpu_blocks_per_chunk=settings.blocks_per_chunk,
+            cpu_kv_cache_size_bytes=geometry.slots * geometry.chunk_bytes,
+            cpu_kv_cache_size_tokens=geometry.tokens(geometry.slots, tokens_per_chunk),
+            cpu_memlock=settings.memlock,
+            cpu_hugepages=settings.hugepages,
+            disk_size_bytes=settings.disk_capacity_bytes,
+        )
+
+    def labels(self) -> dict[str, str | int]:
+        """Return them as vLLM takes them."""
+        return {
+            name: str(value) if isinstance(value, Policy) else value for name, value in asdict(self).items()
+        }
+
+
+LABELS = tuple(field.name for field in fields(TierFacts))
+"""The labels' names, which vLLM wants to know before there is a tier."""
+
+
 class TierMetrics:
     """Keeps the tier's numbers and hands them out only when they changed: most engine steps change none.
 
@@ -71,36 +116,36 @@ class TierMetrics:
         self._missed = 0
         self._changed = True
 
-    def grown(self, grown: Grown) -> None:
+    def grow(self, grown: Grown) -> None:
         """Take note of how far the tier has grown."""
         self._changed = self._changed or grown != self._there
         self._there = grown
 
-    def hit(self, count: int) -> None:
+    def count_hits(self, count: int) -> None:
         """Count chunks that are loaded."""
         self._hits += count
         self._changed = True
 
-    def missed(self, count: int) -> None:
+    def count_misses(self, count: int) -> None:
         """Count chunks that had to be computed."""
         self._missed += count
         self._changed = self._changed or count > 0
 
-    def stored(self, keys: Sequence[bytes]) -> None:
+    def count_stores(self, keys: Sequence[bytes]) -> None:
         """Count chunks that became loadable."""
         self._count(keys, 1)
 
-    def evicted(self, keys: Sequence[bytes]) -> None:
+    def count_evictions(self, keys: Sequence[bytes]) -> None:
         """Count chunks that made room."""
         self._evicted += len(keys)
         self._count(keys, -1)
 
-    def failed(self, keys: Sequence[bytes]) -> None:
+    def count_failures(self, keys: Sequence[bytes]) -> None:
         """Count chunks lost to a failed transfer."""
         self._failed += len(keys)
         self._count(keys, -1)
 
-    def cleared(self) -> None:
+    def clear(self) -> None:
         """Start over, empty."""
         self._chunks.clear()
         self._changed = True

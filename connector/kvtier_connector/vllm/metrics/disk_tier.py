@@ -26,7 +26,7 @@ from kvtier_common.metrics.disk_tier import (
     USED_BYTES,
 )
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),
@@ -54,12 +54,7 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
 
 
 class DiskMetrics:
-    """Hands the disk tier's numbers out when they changed.
-
-    Args:
-        disk: The tier.
-        chunk_tokens: Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them.
-    """
+    """Hands the disk tier's numbers out when they changed."""
 
     def __init__(self, disk: DiskTier, chunk_tokens: int) -> None:
         self._disk = disk
@@ -67,19 +62,14 @@ class DiskMetrics:
         self._last: tuple[int, bool, bool] | None = None
         self._hits = 0
 
-    def hit(self, count: int) -> None:
+    def count_hits(self, count: int) -> None:
         """Count chunks that a request found on disk."""
         self._hits += count
 
     def add_to(
         self, stats: OffloadingConnectorStats | None, *, pays: bool = True
     ) -> OffloadingConnectorStats | None:
-        """Add what changed since the last call.
-
-        Args:
-            stats: Others' numbers, or None.
-            pays: Whether some prompt is read sooner than computed, as far as is known.
-        """
+        """Add what changed since the last call."""
         disk = self._disk
         counts = disk.take_counts()
         now = disk.used, disk.is_down, pays

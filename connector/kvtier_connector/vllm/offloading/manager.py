@@ -20,17 +20,14 @@ from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.index import BlockIndex, BlockState, WithheldSlots
 from kvtier_connector.core.index.slots import TierGeometry
-from kvtier_connector.core.index.withheld import WithheldSlots
-from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.core.region.growth import Grown
 from kvtier_connector.vllm.disk.promotions import PendingRead
 from kvtier_connector.vllm.disk.tiering import DiskTiering
-from kvtier_connector.vllm.metrics.config_info import TierFacts
-from kvtier_connector.vllm.metrics.cpu_tier import TierMetrics
-from kvtier_connector.vllm.offloading.transfer import SlotSpec
-from kvtier_connector.vllm.upstream.classes import OffloadingConnectorStats
+from kvtier_connector.vllm.metrics.cpu_tier import TierFacts, TierMetrics
+from kvtier_connector.vllm.offloading.steps import SlotSpec
+from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 _RESULTS = {
     BlockState.ABSENT: LookupResult.MISS,
@@ -41,15 +38,7 @@ _RESULTS = {
 
 
 class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no types
-    """Knows which chunks the tier holds and where.
-
-    Args:
-        geometry: The tier's slots.
-        tokens_per_chunk: For each KV cache group, the tokens of a chunk.
-        with_events: Whether KV events are published.
-        slots_there: How many of the slots are there already; None for all.
-        facts: What is told of the tiers.
-    """
+    """Knows which chunks the tier holds and where."""
 
     def __init__(
         self,
@@ -78,14 +67,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def put_behind(
         self, disk: DiskTier, key_bytes: int, *, most_tokens: int, part_ends: tuple[int, ...] = ()
     ) -> None:
-        """Have a disk tier behind memory from now on.
-
-        Args:
-            disk: The opened tier.
-            key_bytes: Length of the engine's keys.
-            most_tokens: Tokens of the longest prompt.
-            part_ends: Where the parts of a chunk end for which a step can wait, in bytes; empty for none.
-        """
+        """Have a disk tier behind memory from now on."""
         self._index = self._new_index(key_bytes)
         self.disk = DiskTiering(
             self._index, disk, self, self.chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
@@ -96,7 +78,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         if grown.slots > self._slots_there:
             self._index.give_back(range(grown.slots - 1, self._slots_there - 1, -1))
             self._slots_there = grown.slots
-        self._metrics.grown(grown)
+        self._metrics.grow(grown)
 
     @override
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
@@ -111,7 +93,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     @override
     def get_load_source(self, key: OffloadKey, req_context: ReqContext) -> CacheHitSource:
         """Name the tier that a chunk came from in vLLM's own hit statistics."""
-        if self.disk is not None and self.disk.was_promoted(key, req_context.req_id):
+        if self.disk is not None and self.disk.promotions.was_promoted(key, req_context.req_id):
             return CacheHitSource.DISK
         return CacheHitSource.HOST
 
@@ -124,9 +106,9 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def prepare_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> SlotSpec:
         """Protect chunks until `complete_load` and say where they are."""
         ordered = list(keys)
-        coming = self.disk.lend(ordered, req_context.req_id) if self.disk is not None else {}
+        coming = self.disk.promotions.lend(ordered, req_context.req_id) if self.disk is not None else {}
         slots = self._index.pin([key for key in ordered if key not in coming])
-        self._metrics.hit(len(ordered))
+        self._metrics.count_hits(len(ordered))
         if self.disk is not None:
             self.disk.prepare_load(ordered, req_context)
         if not coming:
@@ -141,7 +123,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     @override
     def complete_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Let chunks be evicted again, as the most recently used."""
-        lent = self.disk.complete_load(req_context.req_id) if self.disk is not None else set()
+        lent = self.disk.promotions.complete_load(req_context.req_id) if self.disk is not None else set()
         self._index.unpin([key for key in keys if key not in lent])
 
     @override
@@ -164,7 +146,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         reservation = self._index.reserve(
             ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
         )
-        self._metrics.missed(len(reservation.keys))
+        self._metrics.count_misses(len(reservation.keys))
         self.on_chunks_removed(reservation.evicted, on_disk=False)
         return PrepareStoreOutput(
             keys_to_store=[OffloadKey(key) for key in reservation.keys],
@@ -187,26 +169,26 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def invalidate(self, keys: Collection[OffloadKey]) -> None:
         """Make chunks a miss from now on, because a transfer of them failed."""
         lost = self._index.invalidate(list(keys))
-        self._metrics.failed(lost)
+        self._metrics.count_failures(lost)
         self._publish(lost, Medium.CPU, removed=True)
 
     def on_chunks_stored(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that can be loaded now."""
         if not on_disk:
-            self._metrics.stored(keys)
+            self._metrics.count_stores(keys)
         self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=False)
 
     def on_chunks_removed(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
         """Take note of chunks that made room."""
         if not on_disk:
-            self._metrics.evicted(keys)
+            self._metrics.count_evictions(keys)
         self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=True)
 
     @override
     def on_request_finished(self, req_context: ReqContext) -> None:
         """Forget a request."""
         if self.disk is not None:
-            self.disk.on_request_finished(req_context.req_id)
+            self.disk.promotions.on_request_finished(req_context.req_id)
 
     @override
     def take_events(self) -> Iterable[OffloadingEvent]:
@@ -226,7 +208,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._index.clear()
         self._withhold_absent(self._index)
         self._index.withhold(self._withheld.reset(by_workers=by_workers.tolist(), by_disk=by_disk))
-        self._metrics.cleared()
+        self._metrics.clear()
 
     def on_reset_flushed(self) -> None:
         """Use the memory again of copies that a reset forgot: the workers have reported all of them."""

@@ -5,7 +5,7 @@ is gained by that, because copying and computing take the same cores, and the se
 costs more than a short load itself. So a step loads first and then computes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,24 +17,26 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.logger import log
-from kvtier_connector.vllm.offloading.transfer import SlotSpec
-from kvtier_connector.vllm.upstream.classes import TransferJob
-from kvtier_connector.vllm.upstream.scheduler import UpstreamJob, UpstreamScheduler
+from kvtier_connector.vllm.disk.tiering import DiskTiering
+from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.steps import KVTierWorkerMetadata, SlotSpec
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import TransferJob
+from kvtier_connector.vllm.upstream.offloading import UpstreamJob, UpstreamScheduler
 
 BYTES_PER_STEP: Final = 256 << 20
 """A rank's bytes that one step on a CPU loads: some 15 ms, for which the step's other requests wait."""
 BYTES_PER_LAYERED_STEP: Final = 4 << 30
 """Those of a step on a GPU whose layers wait one by one: some 80 ms, beside which it computes."""
+Found = tuple[int | None, bool]
+"""How many tokens the tiers have beyond the device's, None for a request that has to wait and be looked up
+again; and whether they are loaded apart from the step that computes with them."""
 
 
 def sync_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> int:
-    """Return how many tokens one step may load; 0 where that gains nothing or a failure could not be mended.
+    """Return how many tokens a step may load; 0 where that gains nothing or a failure could not be mended.
 
-    Args:
-        vllm_config: vLLM's.
-        kv_cache_config: vLLM's.
-        layered: Whether a GPU's layers are to wait one by one; a line of the log says why they do not.
+    Where a GPU's layers are to wait one by one and do not, a line of the log says why.
     """
     if not current_platform.is_cpu() and not layered:
         return 0
@@ -92,12 +94,7 @@ class SyncLoad:
 
 
 class SyncLoads:
-    """Chooses the loads that a step does itself and keeps their books, which upstream would keep otherwise.
-
-    Args:
-        upstream: Plans all loads.
-        budget_tokens: Tokens that one step may load; with 0 every load is upstream's.
-    """
+    """Chooses the loads that a step does itself, and keeps their books in upstream's place."""
 
     def __init__(self, upstream: UpstreamScheduler, budget_tokens: int) -> None:
         self._upstream = upstream
@@ -111,13 +108,7 @@ class SyncLoads:
         return self._budget_tokens > 0
 
     def admits(self, request: Request, computed_tokens: int, tokens: int) -> bool:
-        """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled.
-
-        Args:
-            request: Whose prefix it is.
-            computed_tokens: Tokens that the device has already.
-            tokens: Tokens to load.
-        """
+        """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled."""
         # A step has to compute something: a prompt that is found as a whole is upstream's.
         return 0 < tokens <= self._left_tokens and computed_tokens + tokens < request.num_tokens
 
@@ -130,13 +121,7 @@ class SyncLoads:
         return any(request.block_hashes[:1] == [load.root] for load in self._running.values())
 
     def plan(self, request: Request, blocks: KVCacheBlocks, tokens: int) -> None:
-        """Have upstream plan the load of an admitted request, and take it out of its hands.
-
-        Args:
-            request: Whose prefix it is.
-            blocks: All device blocks of the request.
-            tokens: Tokens to load.
-        """
+        """Have upstream plan the load of an admitted request, and take it out of its hands."""
         job_id, job = self._upstream.plan_load(
             request, blocks, tokens, lambda source: replace(source, is_sync=True)
         )
@@ -160,7 +145,7 @@ class SyncLoads:
         """Take the loads that ended out of a step's report: job -> number of ranks that have done it."""
         for job_id in self._running.keys() & completed_jobs.keys():
             load = self._running[job_id]
-            if load.job.reported(completed_jobs.pop(job_id)):
+            if load.job.add_reports(completed_jobs.pop(job_id)):
                 self._upstream.manager.complete_load(load.job.keys, load.context)
                 del self._running[job_id]
 
@@ -177,3 +162,99 @@ def sync_jobs(jobs: dict[int, TransferJob]) -> dict[int, TransferJob]:
         for job_id, job in jobs.items()
         if isinstance(job.src_spec, SlotSpec) and job.src_spec.is_sync
     }
+
+
+class Lookups:
+    """Looks requests up, one after the other."""
+
+    def __init__(
+        self,
+        upstream: UpstreamScheduler,
+        manager: KVTierManager,
+        sync_loads: SyncLoads,
+        match: Callable[[Request, int], Found],
+    ) -> None:
+        self._upstream = upstream
+        self._manager = manager
+        self._sync_loads = sync_loads
+        self._match = match
+        self._last_touched = ""
+        self.is_sync = False
+        """Whether the step loads what was found last."""
+
+    def look_up(self, request: Request, computed_tokens: int) -> Found:
+        """Tell what the tiers have of a request."""
+        if self._sync_loads.shares_blocks(request):
+            return None, False
+        self._upstream.hold_manager_for_step()
+        disk = self._manager.disk
+        if disk is not None:
+            disk.poll()
+        tokens, apart = self._match(request, computed_tokens)
+        if tokens is None and disk is not None and self._upstream.is_alone_with_one_request:
+            # Nobody else would be served by another round through the engine.
+            disk.on_schedule_end(in_parts=True)
+            tokens, apart = self._match_ahead(disk, request, computed_tokens)
+            if tokens is None:
+                disk.wait()
+                tokens, apart = self._match(request, computed_tokens)
+        if tokens is not None and computed_tokens:
+            self._touch(request.request_id, computed_tokens)
+        self.is_sync = self._sync_loads.admits(request, computed_tokens, tokens or 0)
+        return tokens, apart and not self.is_sync
+
+    def _match_ahead(self, disk: DiskTiering, request: Request, computed_tokens: int) -> Found:
+        """Find what is being read for a request, if a step can load it meanwhile."""
+        if not disk.reads_in_parts:
+            return None, False
+        with disk.ahead(request.request_id):
+            tokens, apart = self._match(request, computed_tokens)
+        admitted = self._sync_loads.admits(request, computed_tokens, tokens or 0)
+        return (tokens, apart) if tokens and admitted and disk.is_quick(tokens) else (None, False)
+
+    def _touch(self, request_id: str, computed_tokens: int) -> None:
+        """Have the tiers know what a request found on the device: upstream tells them nothing of it."""
+        if request_id == self._last_touched:
+            return  # it waits for blocks, and is asked for in every step
+        self._last_touched = request_id
+        context = self._upstream.context(request_id)
+        for keys in self._upstream.keys(request_id, computed_tokens):
+            if keys:
+                self._manager.touch(keys, context)
+
+
+class Failures:
+    """Makes misses of the chunks of an engine's failed transfers."""
+
+    def __init__(
+        self,
+        upstream: UpstreamScheduler,
+        manager: KVTierManager,
+        sync_loads: SyncLoads,
+        evict_blocks: Callable[[frozenset[int]], None],
+    ) -> None:
+        self._upstream = upstream
+        self._manager = manager
+        self._sync_loads = sync_loads
+        self._evict_blocks = evict_blocks
+
+    def take(self, report: KVTierWorkerMetadata) -> None:
+        """Make misses of what failed before it is completed."""
+        if self._manager.disk is not None:
+            self._manager.disk.poll()  # a load may have ended that was ahead of what is known here
+        for job_id in report.failed_jobs:
+            self._forget(job_id)
+
+    def _forget(self, job_id: int) -> None:
+        """Invalidate a failed job's chunks, and have its request offer them again once computed."""
+        sync_load = self._sync_loads.find(job_id)
+        job = sync_load.job if sync_load else self._upstream.job(job_id)
+        if job is None:
+            return  # a job from before a cache reset
+        if sync_load:
+            # Until they are computed again, nobody else may find these blocks in the device's cache.
+            self._evict_blocks(sync_load.block_ids)
+        self._manager.invalidate(job.keys)
+        if sync_load:
+            self._upstream.count_as_computed(job.request_id)
+        self._upstream.offer_again(job.request_id)

@@ -28,11 +28,7 @@ def set_process_connector(connector: KVConnectorBase_V1 | None) -> None:
 
 
 class SchedulersConnection:
-    """A scheduler and its connector.
-
-    Args:
-        scheduler: vLLM's, which has its connector.
-    """
+    """A scheduler and its connector."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

@@ -10,12 +10,8 @@ __all__ = ["copy_batch", "host_register", "host_unregister"]
 def copy_batch(
     sources: torch.Tensor, targets: torch.Tensor, sizes: torch.Tensor, *, any_source_order: bool
 ) -> None:
-    """Queue copies on the current stream.
+    """Queue copies between addresses, of sizes in bytes, on the current stream.
 
-    Args:
-        sources: Addresses.
-        targets: Addresses.
-        sizes: In bytes.
-        any_source_order: Whether sources may be read before what the stream still has to do.
+    In any source order, sources may be read before what the stream still has to do.
     """
     ops.swap_blocks_batch(sources, targets, sizes, is_src_access_order_any=any_source_order)

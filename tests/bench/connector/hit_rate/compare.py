@@ -14,8 +14,7 @@ from tests.bench.connector.hit_rate.workloads import WORKLOADS, Workload
 
 from kvtier_connector.bench.parts import Row
 from kvtier_connector.bench.run import Run
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 
 SEEDS: Final = (11, 12, 13)
 """Of the traces that are shown; the policy's constants were chosen on others."""

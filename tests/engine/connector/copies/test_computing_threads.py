@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kvtier_connector.vllm.copies import computing_threads
-from kvtier_connector.vllm.copies.computing_threads import on_computing_threads
+from kvtier_connector.vllm.copies import layerwise_disk_loads
+from kvtier_connector.vllm.copies.layerwise_disk_loads import on_computing_threads
 
 SOON_S = 60.0
 TORCH_S_OPENMP = next((Path(torch.__file__).parent / "lib").glob("libgomp*"))
@@ -17,8 +17,8 @@ TORCH_S_OPENMP = next((Path(torch.__file__).parent / "lib").glob("libgomp*"))
 @pytest.fixture(params=["OpenMP", "none"])
 def there(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether there is OpenMP. vLLM preloads it, so that it is among the process's own symbols."""
-    found = computing_threads._parallel(str(TORCH_S_OPENMP)) if request.param == "OpenMP" else None
-    monkeypatch.setattr(computing_threads, "_parallel", lambda: found)
+    found = layerwise_disk_loads._parallel(str(TORCH_S_OPENMP)) if request.param == "OpenMP" else None
+    monkeypatch.setattr(layerwise_disk_loads, "_parallel", lambda: found)
     return str(request.param)
 
 
@@ -73,4 +73,4 @@ def test_the_first_failure_is_the_callers() -> None:
 
 
 def test_a_library_without_openmp_is_seen_as_such() -> None:
-    assert computing_threads._parallel("libm.so.6") is None
+    assert layerwise_disk_loads._parallel("libm.so.6") is None

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from kvtier_connector.core.copies.copyplan import CopyPlan, Run
-from kvtier_connector.vllm.copies.copier_memcpy import _PIECE_BYTES, MemcpyCopier
+from kvtier_connector.vllm.copies.copier import _PIECE_BYTES, MemcpyCopier
 
 PAGE = 1 << 20
 PAGES = 3 * _PIECE_BYTES // PAGE + 1

@@ -13,11 +13,10 @@ from tests.unit.connector.disk.rig.faulty_engine import SOON_S
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, ROW_BYTES, WHOLE, Arrivals
 from kvtier_connector.core.copies.copyplan import Layout, Page
 from kvtier_connector.core.copies.layer_parts import layer_parts
-from kvtier_connector.core.disk.files.checksum import seeded_checksum
+from kvtier_connector.core.disk.files.fingerprint import seeded_checksum
 from kvtier_connector.errors import DiskError
 from kvtier_connector.vllm.copies import layerwise_disk_loads
-from kvtier_connector.vllm.copies.copier import CopyResult
-from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.copies.copier import CopyResult, MemcpyCopier
 from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 
 LAYERS: Final = 8

@@ -110,7 +110,7 @@ def test_the_first_layers_compute_while_the_others_are_read(
         assert ask(disk_engine) == (cold[4], CACHED[4])
     assert begun == [CHUNKS]
     disk_engine.settle()
-    assert disk_engine.connector._manager._index.room == disk_engine.connector._manager._index.capacity
+    assert disk_engine.connector._manager._index.reservable == disk_engine.connector._manager._index.capacity
 
 
 @pytest.mark.parametrize("part", [is_first, is_last])
@@ -134,7 +134,7 @@ def test_a_chunk_that_cannot_be_read_is_computed(
     assert begun == [CHUNKS]
     assert metric(disk_engine.llm, "vllm:kvtier_disk_failed_chunks") == failed + 1
     disk_engine.settle()
-    assert disk_engine.connector._manager._index.room == disk_engine.connector._manager._index.capacity
+    assert disk_engine.connector._manager._index.reservable == disk_engine.connector._manager._index.capacity
     assert disk_engine.ask() == (cold, CACHED)
 
 
@@ -166,7 +166,7 @@ def test_damage_that_the_worker_finds_is_computed(
     assert begun == [CHUNKS]
     disk_engine.settle()
     assert metric(disk_engine.llm, "vllm:kvtier_disk_corrupt_chunks") == corrupt + 1
-    assert disk_engine.connector._manager._index.room == disk_engine.connector._manager._index.capacity
+    assert disk_engine.connector._manager._index.reservable == disk_engine.connector._manager._index.capacity
     monkeypatch.undo()
     assert disk_engine.ask() == (cold, CACHED)
 
@@ -201,7 +201,7 @@ def test_a_disk_that_hangs_under_a_step_is_let_go_of(
 def test_a_step_does_not_wait_for_a_slow_disk(
     disk_engine: DiskEngine, faults: FaultyEngine, begun: list[int], cold: list[list[int]]
 ) -> None:
-    disk_engine.disk.break_even.read.measured(1 << 30, 10_000)
+    disk_engine.disk.break_even.read.add(1 << 30, 10_000)
     assert ask(disk_engine) == (cold[4], CACHED[4])
     assert begun == []
     assert faults.begun[False] == 2 * CHUNKS  # in parts all the same: it may have become faster

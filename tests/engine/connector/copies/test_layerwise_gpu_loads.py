@@ -179,11 +179,11 @@ def test_a_step_that_does_not_ask_for_its_layers_is_computed_again(
 def test_a_step_that_is_replayed_as_a_whole_waits_before_it(
     layered: "LLM", cold: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kvtier_connector.vllm.offloading import running_step  # noqa: PLC0415 - imports vLLM
+    from kvtier_connector.vllm.offloading import worker  # noqa: PLC0415 - imports vLLM
 
     answers(layered, [LONG])
     overwrite(layered)
-    monkeypatch.setattr(running_step, "asks_for_layers", lambda _: False)
+    monkeypatch.setattr(worker, "asks_for_layers", lambda _: False)
     assert answers(layered, [LONG])[0] == (cold[0], CACHED)
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.report import Progress
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.disk.progress import Progress
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
 
@@ -125,7 +124,7 @@ class Scene:
             self.promotions.on_request_finished(request)
 
     def assert_nothing_is_kept(self) -> None:
-        assert self.memory.room == self.memory.capacity
+        assert self.memory.reservable == self.memory.capacity
         assert not self.promotions._held
         assert not self.promotions._readers
         assert not self.promotions._lookups

@@ -20,9 +20,9 @@ def test_a_request_waits_until_its_blocks_are_in_memory() -> None:
     assert scene.promotions.is_complete
     assert scene.look_up("a", 1, 2, 3, 4) == [READY, READY, READY, ABSENT]
     assert [scene.promotions.was_promoted(key_of(n), "a") for n in (1, 2, 3)] == [False, True, True]
-    assert scene.memory.room == 5  # nobody evicts them before the request has loaded them
+    assert scene.memory.reservable == 5  # nobody evicts them before the request has loaded them
     scene.load("a", 1, 2, 3)
-    assert scene.memory.room == 8
+    assert scene.memory.reservable == 8
     scene.finish("a")
     scene.assert_nothing_is_kept()
 

@@ -26,9 +26,9 @@ def test_blocks_that_a_load_is_ahead_of_stay_until_it_has_ended() -> None:
     scene.begin(ENDS)
     assert scene.lend("a", 1, 2, 3) == [2, 3]
     assert scene.arrive(2, 3) == [2, 3]
-    assert scene.memory.room == 0
+    assert scene.memory.reservable == 0
     scene.end_load("a", 1, 2, 3)
-    assert scene.memory.room == 3
+    assert scene.memory.reservable == 3
     assert scene.look_up("b", 1, 2, 3) == [READY, READY, READY]
     scene.finish("a", "b")
     scene.assert_nothing_is_kept()
@@ -61,7 +61,7 @@ def test_blocks_that_the_disk_tells_of_after_their_load_are_kept_for_nobody() ->
     scene.end_load("a", 2, 3)
     assert scene.look_up("b", 2) == [PENDING]
     assert scene.arrive(2, 3) == [2, 3]
-    assert scene.memory.room == 4, "the request goes on, but has all that it needs"
+    assert scene.memory.reservable == 4, "the request goes on, but has all that it needs"
     assert scene.promotions.was_promoted(key_of(2), "a")
     assert scene.look_up("b", 2, 3) == [READY, READY]
     scene.finish("a", "b")

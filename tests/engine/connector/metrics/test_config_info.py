@@ -5,7 +5,7 @@ from kvtier_connector.core.index.slots import TierGeometry
 
 
 def test_labels_have_the_names_that_dashboards_read() -> None:
-    from kvtier_connector.vllm.metrics.config_info import LABELS, TierFacts  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.metrics.cpu_tier import LABELS, TierFacts  # noqa: PLC0415 - takes seconds
 
     settings = ConnectorConfig(
         cpu_capacity_bytes=GIB, blocks_per_chunk=4, disk_path="/disk", disk_capacity_bytes=2 * GIB

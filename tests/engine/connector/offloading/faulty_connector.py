@@ -11,7 +11,7 @@ from vllm.forward_context import ForwardContext
 
 from kvtier_connector.core.copies.copyplan import CopyPlan
 from kvtier_connector.vllm.connector import KVTierConnector as RealConnector
-from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.copies.copier import MemcpyCopier
 
 
 def folder() -> Path:

@@ -8,8 +8,8 @@ import pytest
 def test_every_hash_of_vllm_that_is_not_cryptographic_is_named(caplog: pytest.LogCaptureFixture) -> None:
     from vllm.config.cache import PrefixCachingHashAlgo  # noqa: PLC0415 - of the vLLM under test
 
-    from kvtier_connector.vllm.logger import log  # noqa: PLC0415 - as above
-    from kvtier_connector.vllm.offloading.block_hash import warn_of_weak_hash  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.offloading.start import warn_of_weak_hash  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.upstream.compat import log  # noqa: PLC0415 - as above
 
     warned = []
     log.addHandler(caplog.handler)

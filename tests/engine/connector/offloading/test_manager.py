@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.engine.connector.offloading_config import offloading_config
 
-from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.core.region.growth import Grown
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

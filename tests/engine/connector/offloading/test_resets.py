@@ -9,7 +9,7 @@ from tests.engine.connector.offloading_config import offloading_config
 from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers
 
 from kvtier_connector.config import kv_transfer_config
-from kvtier_connector.core.region.growth_words import Grown
+from kvtier_connector.core.region.growth import Grown
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -106,8 +106,8 @@ def test_an_engine_tells_when_all_have_reported(scheduler: tuple[Any, Any]) -> N
     assert connector._upstream.reports_due, "every store has ended already"
     under_way = len(index.in_use())
     assert llm.reset_prefix_cache(reset_connector=True)
-    assert index.room == index.capacity - under_way < index.capacity
+    assert index.reservable == index.capacity - under_way < index.capacity
     answers(llm, [PROMPTS[1]])
     answers(llm, [PROMPTS[2]])
-    assert index.room + len(index.in_use()) == index.capacity
+    assert index.reservable + len(index.in_use()) == index.capacity
     assert answers(llm, [PROMPTS[-1]])[0][0] == answers(llm, [PROMPTS[-1]])[0][0]

@@ -50,8 +50,8 @@ def step(names: list[str], **other: object) -> Any:  # noqa: ANN401 - vLLM publi
 
 
 def left(scheduled: Any, **orders: object) -> Any:  # noqa: ANN401 - as above
-    from kvtier_connector.vllm.offloading.steps_without_transfers import with_transfers  # noqa: PLC0415 - takes seconds
-    from kvtier_connector.vllm.upstream.scheduler import ATTRIBUTES, UpstreamScheduler  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.offloading.steps import with_transfers  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.upstream.offloading import ATTRIBUTES, UpstreamScheduler  # noqa: PLC0415 - as above
 
     none: dict[str, object] = dict.fromkeys(ATTRIBUTES)
     upstream = UpstreamScheduler(SimpleNamespace(**none | orders))
@@ -114,7 +114,7 @@ def test_what_upstream_has_to_send_is_sent(orders: dict[str, object]) -> None:
 
 
 def test_a_quiet_step_is_known_to_the_workers_by_identity() -> None:
-    from kvtier_connector.vllm.offloading.steps_without_transfers import NO_TRANSFERS  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.offloading.steps import NO_TRANSFERS  # noqa: PLC0415 - takes seconds
 
     assert left(step(["rests", "begins a chunk"])) is None
     assert pickle.loads(pickle.dumps(NO_TRANSFERS)) is NO_TRANSFERS  # noqa: S301 - our own

@@ -18,7 +18,7 @@ from tests.engine.connector.prompts import (
 )
 
 from kvtier_connector.config import MIB, kv_transfer_config
-from kvtier_connector.vllm.logger import log
+from kvtier_connector.vllm.upstream.compat import log
 
 # What vLLM and PyTorch warn of is not ours.
 pytestmark = [

@@ -216,12 +216,12 @@ def test_rows_of_any_length(tmp_path: Path) -> None:
 
 
 def test_memory_in_use_is_taken_back_when_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kvtier_connector.vllm.secondary.memory import LentMemory  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.secondary import LentMemory  # noqa: PLC0415 - takes seconds
 
     memory = LentMemory(view(4, 100))
     [lent] = memory.lend(2)
     used = PickleBuffer(lent)
-    monkeypatch.setattr("kvtier_connector.vllm.secondary.memory.time.sleep", lambda _: used.release())
+    monkeypatch.setattr("kvtier_connector.vllm.secondary.time.sleep", lambda _: used.release())
     memory.take_back(2)
     with pytest.raises(ValueError, match="released"):
         lent[0]

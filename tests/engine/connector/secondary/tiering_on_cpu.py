@@ -15,8 +15,8 @@ from vllm.v1.kv_offload.cpu.common import CPULoadStoreSpec
 from vllm.v1.kv_offload.cpu.shared_offload_region import SharedOffloadRegion
 from vllm.v1.kv_offload.tiering.spec import TieringOffloadingSpec
 
-from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
-from kvtier_connector.vllm.offloading.transfer import SlotSpec
+from kvtier_connector.vllm.copies.copier import MemcpyCopier
+from kvtier_connector.vllm.offloading.steps import SlotSpec
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
 
 

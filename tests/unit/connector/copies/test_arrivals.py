@@ -116,7 +116,7 @@ def test_each_block_has_its_own_checksum(words: Arrivals) -> None:
     for slot in range(8):
         words.expect(slot, most - slot, slot)
         words.tell(slot, 9, slot)
-    assert [words.expected(slot) for slot in range(8)] == [(most - slot, slot) for slot in range(8)]
+    assert [words.seed_and_checksum(slot) for slot in range(8)] == [(most - slot, slot) for slot in range(8)]
     assert [words.how_far(slot, 9) for slot in range(8)] == list(range(8))
 
 
@@ -132,6 +132,6 @@ def test_two_mappings_are_the_same_rows() -> None:
     there.expect(3, 1, 2)
     there.tell(3, 1, WHOLE)
     here.wait(np.array([3]), np.array([1]), WHOLE, SOON_S)
-    assert here.expected(3) == (1, 2)
+    assert here.seed_and_checksum(3) == (1, 2)
     with pytest.raises(ConnectorError, match=r"^/proc/1/fd/none: "):
         arrivals.attach("/proc/1/fd/none")

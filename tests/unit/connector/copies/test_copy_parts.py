@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kvtier_connector.core.copies.copy_parts import CopyPart, LayerPlace, copy_parts
 from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies
+from kvtier_connector.core.copies.layer_parts import CopyPart, LayerPlace, copy_parts
 
 PAGE = 1000
 LAYERS = 12

@@ -218,9 +218,7 @@ def test_bandwidth_is_what_was_read_since_it_was_asked(
 ) -> None:
     measured = list[tuple[float, float]]()
     with rig_in(tmp_path) as rig:
-        monkeypatch.setattr(
-            type(rig.tier.break_even.read), "measured", lambda _rate, *what: measured.append(what)
-        )
+        monkeypatch.setattr(type(rig.tier.break_even.read), "add", lambda _rate, *what: measured.append(what))
         rig.stored(range(8))
         rig.loaded(range(4))
         assert sum(amount for amount, _ in measured) == 4 * BLOCK

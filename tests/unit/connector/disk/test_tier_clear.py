@@ -145,7 +145,9 @@ def test_orders_between_a_clear_and_the_news_that_the_disk_is_back(tmp_path: Pat
         rig.stored(range(4))
         rig.engine.fault_next(Fail(errno.EROFS))
         rig.begin_load([0])
-        while not any(isinstance(event, Up) for event in rig.disk.within._loop.outbox.unacknowledged()):
+        while not any(
+            isinstance(event, Up) for event in rig.disk.within._loop.outbox.unacknowledged_events()
+        ):
             assert rig.disk.wait(60)
         rig.tier.clear()
         rig.begin_store([5, 6], epoch=1)

@@ -11,7 +11,7 @@ from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
 from tests.unit.connector.disk.rig.tier_files import journal, segment
 
-from kvtier_connector.core.disk.files.locked_folder import LockedFolder
+from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError
 

@@ -12,8 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kvtier_connector.core.index.block import BlockState
-from kvtier_connector.core.index.index import _RESTORED_AT_ONCE, BlockIndex
+from kvtier_connector.core.index.index import _RESTORED_AT_ONCE, BlockIndex, BlockState
 
 KEY_BYTES = 36
 UNIVERSE = [number.to_bytes(KEY_BYTES, "big") for number in range(24)]
@@ -158,7 +157,7 @@ class IndexMachine(RuleBasedStateMachine):
             key: self.state.get(key, BlockState.ABSENT) for key in UNIVERSE
         }
         assert self.index.used == len(self.state) <= self.capacity
-        assert self.index.room == self.capacity - len(self.state) + len(self._evictable())
+        assert self.index.reservable == self.capacity - len(self.state) + len(self._evictable())
         assert len(set(self.slot.values())) == len(self.slot)
         assert all(0 <= slot < self.capacity for slot in self.slot.values())
 

@@ -30,7 +30,7 @@ def test_the_region_never_exceeds_the_capacity(config: ConnectorConfig, shape: d
         geometry = tier_geometry(config, **shape)
     except SettingError:
         reject()
-    request = geometry.request(config).rounded()
+    request = geometry.request(config).round_up()
     assert request.slices * request.slice_bytes <= config.cpu_capacity_bytes
     assert geometry.slots * geometry.slot_bytes <= request.slice_bytes
 

@@ -9,9 +9,8 @@ import pytest
 
 from kvtier_connector.config import MIB, Policy
 from kvtier_connector.core.region import pages, pin, region
-from kvtier_connector.core.region.growth import Growth
-from kvtier_connector.core.region.growth_words import Grown, GrowthWords, together
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.growth import Grown, Growth, GrowthWords, together
+from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.errors import ConnectorError
 
 SLOTS = 8

@@ -8,7 +8,7 @@ import pytest
 
 from kvtier_connector.config import MIB, Policy
 from kvtier_connector.core.region import region
-from kvtier_connector.core.region.mappings import RangeState, bytes_on_nodes, range_state
+from kvtier_connector.core.region.report import RangeState, bytes_on_nodes, range_state
 
 SMAPS = """\
 10000000-10400000 rw-p 00000000 00:00 0

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES
-from kvtier_connector.core.region.pieces import piece_slots, pieces_of
+from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES, piece_slots, pieces_of
 
 
 @given(st.integers(1, 200), st.integers(1, 50_000), st.integers(1, 1_000_000))

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from kvtier_connector.config import MIB, Policy
-from kvtier_connector.core.machine.locklimit import LockLimit
+from kvtier_connector.core.machine.memory import LockLimit
 from kvtier_connector.core.region import pin, region
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.core.region.report import SMALL, RegionReport
 from kvtier_connector.errors import PinError
 
@@ -151,7 +151,7 @@ def test_a_limit_that_is_reached_leaves_the_rest_unlocked() -> None:
 def test_a_driver_registers_piece_by_piece() -> None:
     memory, pieces = small_pages(8), []
     pinning = pin.by_driver(Policy.REQUIRE, lambda address, size: pieces.append((address, size)))
-    assert pin.lock(memory, pieces_of(8, MIB, most_bytes=3 * MIB), pinning).locked
+    assert pin.lock(memory, pieces_of(8, MIB, most_bytes=3 * MIB), pinning).is_locked
     assert [(address - memory.address, size // MIB) for address, size in pieces] == [
         (0, 3),
         (3 * MIB, 3),

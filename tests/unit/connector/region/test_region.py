@@ -170,7 +170,7 @@ def test_a_control_group_below_the_pool_is_an_error_with_numbers_and_no_signal(h
 
 def test_memory_that_is_not_there_is_an_error_and_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     handle, descriptor = region.create(request(mib=2, policy=Policy.OFF, slices=2))
-    mapped = region._mapped
+    mapped = region._map
 
     def and_gone(path: str, size_bytes: int, offset: int) -> mmap.mmap:
         memory = mapped(path, size_bytes, offset)
@@ -178,7 +178,7 @@ def test_memory_that_is_not_there_is_an_error_and_no_signal(monkeypatch: pytest.
         return memory
 
     with monkeypatch.context() as patched:
-        patched.setattr(region, "_mapped", and_gone)
+        patched.setattr(region, "_map", and_gone)
         with pytest.raises(RegionError, match=r"refused memory for a slice of 2\.0 MiB: Bad address"):
             region.attach(handle, 1)
     with pytest.raises(RegionError, match=r"the region at .* cannot be mapped: mmap length is greater"):
@@ -233,4 +233,4 @@ def test_more_than_the_machine_has_is_refused_before_anything_is_taken() -> None
 
 def test_a_slice_is_rounded_up_to_whole_pages() -> None:
     odd = RegionRequest(2, 5 * MIB + 1, True, Policy.PREFER, 2 * MIB)  # noqa: FBT003
-    assert odd.rounded().slice_bytes == 6 * MIB
+    assert odd.round_up().slice_bytes == 6 * MIB

@@ -19,7 +19,7 @@ from kvtier_connector.bench.run import Run
 from kvtier_connector.config import GIB, Policy
 from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies
 from kvtier_connector.core.region import pin, region
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.errors import ConnectorError
 from kvtier_connector.vllm.copies.copier import Copier
 

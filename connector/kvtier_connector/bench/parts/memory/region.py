@@ -18,7 +18,7 @@ from kvtier_connector.bench.parts.memory.hugepages import PAGE_BYTES, reserved
 from kvtier_connector.bench.run import Run
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
 from kvtier_connector.core.region import pin, region
-from kvtier_connector.core.region.pieces import pieces_of
+from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.core.region.report import SMALL, TRANSPARENT
 
 SAMPLE_BYTES: Final = GIB
@@ -123,7 +123,7 @@ def _start(kind: Kind) -> Sample | None:
     memory = region.alone(request)
     taken = time.perf_counter() - start
     report = pin.lock(memory, pieces_of(1, memory.size_bytes), pin.by_kernel(memory, Policy.PREFER))
-    locked = time.perf_counter() - start if report.locked else None
+    locked = time.perf_counter() - start if report.is_locked else None
     return Sample(taken, locked) if memory.report.got == kind.wanted else None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from kvtier_connector.bench.parts import Row
 from kvtier_connector.bench.parts.never_slower.engine import TOKEN_BYTES, StandIn, stand_in
 from kvtier_connector.bench.run import Run
-from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
+from kvtier_connector.core.disk.break_even import Pace, TokenSpan
 
 DISK_GBPS: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
 PROMPT_TOKENS: Final = (2_000, 8_000, 30_000)

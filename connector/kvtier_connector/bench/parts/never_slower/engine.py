@@ -13,14 +13,12 @@ from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext
 
 from kvtier_connector.bench.parts.never_slower.throttled import ThrottledEngine
 from kvtier_connector.config import KEY_BYTES
+from kvtier_connector.core.disk.break_even import Pace, TokenSpan, WriteBudget
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.core.disk.transfers.loop import DiskLoop
-from kvtier_connector.core.disk.transfers.thread import DiskThread
-from kvtier_connector.core.disk.worth.admission import WriteBudget
-from kvtier_connector.core.disk.worth.prefill_model import Pace, TokenSpan
+from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 
@@ -61,7 +59,7 @@ class StandIn:
             self.manager.prepare_load(keys[:found], context)
             self.manager.complete_load(keys[:found], context)
         computed = TokenSpan.of(found * CHUNK_TOKENS, tokens)
-        self.disk.break_even.prefill.measured(computed, self.compute(computed))
+        self.disk.break_even.prefill.add(computed, self.compute(computed))
         seconds = time.monotonic() - start_s
         stored = self.manager.prepare_store(keys[found:], context)
         self.manager.complete_store(stored.keys_to_store, context)

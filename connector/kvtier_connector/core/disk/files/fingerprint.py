@@ -1,4 +1,4 @@
-"""What KV bytes mean: blocks of one fingerprint may be loaded by an engine of the same, and by no other."""
+"""What KV bytes mean, and whether they are as they were written: fingerprints and checksums."""
 
 import json
 from collections.abc import Mapping
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import xxhash
+from typing_extensions import Buffer
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
 
 _FORMAT: Final = 1
-"""Of the bytes in a slot. Another number makes every block on disk a stranger's."""
+"""Of the bytes in a slot. Another number makes every block on disk another engine's."""
 _LONGEST_VALUE: Final = 40
 """Characters of a fact that are said; of a longer one only the name is."""
 _LONGEST_NAME: Final = 40
@@ -70,10 +71,10 @@ def _facts(text: str) -> dict[str, str]:
     facts = dict[str, str]()
     for line in text.splitlines():
         try:
-            found = parse_json_object(f"{{{line}}}")
+            parsed = parse_json_object(f"{{{line}}}")
         except MalformedError:
             continue
-        for name, value in found.items():
+        for name, value in parsed.items():
             if name.isprintable() and len(name) <= _LONGEST_NAME and len(facts) < _MOST_FACTS:
                 facts[name] = json.dumps(value, sort_keys=True)
     return facts
@@ -81,3 +82,30 @@ def _facts(text: str) -> dict[str, str]:
 
 def _change(old: str, new: str) -> str:
     return "" if max(len(old), len(new)) > _LONGEST_VALUE else f"{old} -> {new}"
+
+
+def bound_checksum(whole: int, part: bytes, *data: Buffer) -> int:
+    """Return the checksum of data and of where they belong: what is undamaged is still refused elsewhere.
+
+    Args:
+        whole: what they are a part of: a block's namespace, or a journal's nonce.
+        part: which part: a block's key, or a frame's place.
+        data: the bytes as they lie on disk, in one piece or several.
+    """
+    seed = bound_seed(whole, part)
+    if len(data) == 1:
+        return seeded_checksum(seed, data[0])
+    pieces = xxhash.xxh3_64(seed=seed)
+    for piece in data:
+        pieces.update(piece)
+    return pieces.intdigest()
+
+
+def bound_seed(whole: int, part: bytes) -> int:
+    """Return what binds a checksum to where its data belong, for who does not know that."""
+    return xxhash.xxh3_64_intdigest(part, seed=whole)
+
+
+def seeded_checksum(seed: int, data: Buffer) -> int:
+    """Return the bound checksum of data in one piece."""
+    return xxhash.xxh3_64_intdigest(data, seed=seed)

@@ -4,7 +4,7 @@ A frame is written by one call and carries a checksum over itself, over its plac
 number drawn when the file was made. Reading stops at the first frame that is not as it was written: whatever
 happened to the file, what is read is what was once written, up to some moment. That moment need not be the
 last one. A block that has meanwhile given way to another in its slot is told by its own checksum
-(checksum.py), so nothing has to be flushed, and payload and index need no order between them.
+(fingerprint.py), so nothing has to be flushed, and payload and index need no order between them.
 
 The format is in docs/development/disk-format.md.
 """
@@ -22,9 +22,8 @@ import numpy.typing as npt
 import xxhash
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES
-from kvtier_connector.core.disk.files.checksum import bound_checksum
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.disk_errors import disk_errors
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum
+from kvtier_connector.core.disk.files.folder import Directory, disk_errors
 from kvtier_connector.core.index.keytable import Slots
 
 _MAGIC: Final = b"kvtier\x00\x01"
@@ -35,12 +34,12 @@ _PLACE: Final = struct.Struct("<Q")  # of a frame in the file
 _FRAME: Final = struct.Struct("<Q")  # number of records
 _START: Final = _HEADER.size + _CHECKSUM.size
 _BLOCK: Final = 1
-NAME: Final = "index"
+INDEX: Final = "index"
 """Of its file."""
 _LONGEST_KEY_BYTES: Final = 256
 _MOST_COUNTED_BYTES: Final = 64 << 20
 """Of a journal whose blocks are only counted."""
-_NEW: Final = f"{NAME}.new"
+_NEW: Final = f"{INDEX}.new"
 _MOST_SHRINKING: Final = 16
 """The journal of a tier that was so many times as large is read in full; of a larger one, what fits."""
 
@@ -122,7 +121,7 @@ class Journal:
     """Keeps what lies in each slot, for the next start. One process has it open at a time."""
 
     def __init__(self, folder: Directory, shape: Shape, descriptor: int, nonce: int, size_bytes: int) -> None:
-        self._path = folder.path / NAME
+        self._path = folder.path / INDEX
         self._shape = shape
         self._descriptor = descriptor
         self._nonce = nonce
@@ -130,19 +129,14 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Directory, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
-        """Write a journal that holds a snapshot in place of a folder's: old or new, never half.
-
-        Args:
-            folder: which holds it.
-            shape: of the slots.
-            snapshot: all that lies in them, in pieces of any size.
+        """Write a journal that holds a snapshot, in pieces, in place of a folder's: old or new, never half.
 
         Raises:
             DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new one
                 has taken its place and only the folder could not be flushed; the caller has neither open.
         """
         nonce = secrets.randbits(64)
-        with disk_errors(folder.path / NAME), ExitStack() as undo:
+        with disk_errors(folder.path / INDEX), ExitStack() as undo:
             descriptor = folder.file(_NEW)
             undo.callback(folder.remove, _NEW)
             undo.callback(os.close, descriptor)
@@ -152,7 +146,7 @@ class Journal:
             for entries in snapshot:
                 journal.append(entries, ())
             os.fsync(descriptor)
-            folder.rename(_NEW, NAME)
+            folder.rename(_NEW, INDEX)
             os.fsync(folder.descriptor)
             undo.pop_all()
         return journal
@@ -163,21 +157,18 @@ class Journal:
 
         One of another number of slots is written anew with what fits. One of other keys or another namespace
         is not read.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
         """
         content, size_bytes = _content(folder, shape)
-        found = _found(content, shape)
-        if found is None:
+        origin = _origin(content, shape)
+        if origin is None:
             return cls.create(folder, shape), Recovered(shape.nothing, size_bytes)
-        written, nonce = found
+        written, nonce = origin
         records, end = _read(content, written, nonce)
         entries = _last_of_each_slot(records[records["slot"] < shape.slots])
         if written != shape:
             return cls.create(folder, shape, [entries]), Recovered(entries, size_bytes - end)
-        with disk_errors(folder.path / NAME), ExitStack() as undo:
-            descriptor = folder.file(NAME, make=False)
+        with disk_errors(folder.path / INDEX), ExitStack() as undo:
+            descriptor = folder.file(INDEX, make=False)
             undo.callback(os.close, descriptor)
             os.ftruncate(descriptor, end)
             undo.pop_all()
@@ -226,7 +217,7 @@ def count_blocks(folder: Directory) -> int | None:
         UnsafeFolderError: the journal is no plain file of ours alone.
         OSError: it cannot be read.
     """
-    content = folder.read(NAME, _MOST_COUNTED_BYTES)
+    content = folder.read(INDEX, _MOST_COUNTED_BYTES)
     if len(content) < _START:
         return None
     _, key_bytes, slots, namespace, nonce = _HEADER.unpack_from(content)
@@ -239,9 +230,9 @@ def count_blocks(folder: Directory) -> int | None:
 def _content(folder: Directory, shape: Shape) -> tuple[bytes, int]:
     """Return what a folder's journal begins with, as much as one may take in memory, and its size."""
     most_bytes = _MOST_SHRINKING * DISK_INDEX_SIZES * shape.slots * shape.record.itemsize + DISK_SPARE_BYTES
-    with disk_errors(folder.path / NAME):
-        content = folder.read(NAME, most_bytes)
-        size_bytes = folder.look(NAME).st_size if len(content) == most_bytes else len(content)
+    with disk_errors(folder.path / INDEX):
+        content = folder.read(INDEX, most_bytes)
+        size_bytes = folder.look(INDEX).st_size if len(content) == most_bytes else len(content)
     return content, size_bytes
 
 
@@ -250,7 +241,7 @@ def _header(shape: Shape, nonce: int) -> bytes:
     return header + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(header))
 
 
-def _found(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
+def _origin(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
     """Return a journal's own shape and nonce, or None if it is none, or one of other keys or meaning."""
     if len(content) < _START:
         return None
@@ -261,7 +252,7 @@ def _found(content: bytes, shape: Shape) -> tuple[Shape, int] | None:
 
 def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void], int]:
     """Return all records up to the first frame that is not as it was written, and where that begins."""
-    found = [np.empty(0, shape.record)]
+    parts = [np.empty(0, shape.record)]
     end = _START
     for start, body in _frames(content, shape.record.itemsize):
         after = start + len(body)
@@ -270,9 +261,9 @@ def _read(content: bytes, shape: Shape, nonce: int) -> tuple[npt.NDArray[np.void
         records = np.frombuffer(body, shape.record, offset=_FRAME.size)
         if (records["slot"] >= shape.slots).any():
             break
-        found.append(records)
+        parts.append(records)
         end = after + _CHECKSUM.size
-    return np.concatenate(found), end
+    return np.concatenate(parts), end
 
 
 def _frames(content: bytes, record_bytes: int) -> Iterator[tuple[int, memoryview]]:

@@ -6,9 +6,8 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.disk_errors import disk_errors
-from kvtier_connector.core.machine.allocation import allocated
+from kvtier_connector.core.disk.files.folder import Directory, disk_errors
+from kvtier_connector.core.machine.allocation import allocate
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.errors import DiskError, UnsafeFolderError
 
@@ -56,13 +55,13 @@ class Segments:
 
         Raises:
             ValueError: a slot is not aligned.
-            DiskError: there is not room for all, or the disk is read-only or failing, or something else is in
-                a segment's place; what there was before is still there, and nothing else.
+            DiskError: there is not enough space, the disk is read-only or failing, or something else is in a
+                segment's place; what there was before is still there, and nothing else.
         """
         if slot_bytes % DISK_ALIGNMENT_BYTES:
             raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {DISK_ALIGNMENT_BYTES}")
         with disk_errors(folder.path):
-            _check_room(folder, slots * slot_bytes)
+            _check_space(folder, slots * slot_bytes)
         per_segment = max(1, segment_bytes // slot_bytes)
         sizes = {
             _NAME.format(number): min(per_segment, slots - first) * slot_bytes
@@ -73,7 +72,7 @@ class Segments:
             opened = list[int]()
             try:
                 for name, size_bytes in sizes.items():
-                    opened.append(allocated(folder.file(name), size_bytes))
+                    opened.append(allocate(folder.file(name), size_bytes))
             except (OSError, UnsafeFolderError):
                 _undo(folder, opened, sizes.keys() - there)
                 raise
@@ -101,7 +100,7 @@ def _names(folder: Directory) -> list[str]:
     return [name for name in folder.names() if name.startswith(_ALL)]
 
 
-def _check_room(folder: Directory, wanted: int) -> None:
+def _check_space(folder: Directory, wanted: int) -> None:
     """Refuse what does not fit before anything is taken; what becomes too much is not removed for it."""
     taken = min(wanted, sum(folder.look(name).st_blocks * 512 for name in _names(folder)))
     disk = os.fstatvfs(folder.descriptor)

@@ -10,16 +10,12 @@ from typing import Final, Self
 import numpy as np
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
-from kvtier_connector.core.disk.files.checksum import bound_checksum
-from kvtier_connector.core.disk.files.directory import Directory
-from kvtier_connector.core.disk.files.disk_errors import disk_errors
-from kvtier_connector.core.disk.files.fingerprint import Fingerprint
+from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum
+from kvtier_connector.core.disk.files.folder import Directory, LockedFolder, disk_errors
 from kvtier_connector.core.disk.files.journal import Entries, Journal, Shape
-from kvtier_connector.core.disk.files.locked_folder import LockedFolder
-from kvtier_connector.core.disk.files.namespace_files import FACTS, RATES, rates_in
+from kvtier_connector.core.disk.files.namespaces import FACTS, RATES, Removed, rates_in, remove_others
 from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.files.strangers import Removed, remove_strangers
-from kvtier_connector.core.disk.worth.rates import Rates
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.machine.memory import format_bytes
@@ -54,11 +50,7 @@ class StoreRequest:
 
     @property
     def shape(self) -> Shape:
-        """Return the journal's shape, with as many slots as the capacity holds.
-
-        Raises:
-            SettingError: it holds none.
-        """
+        """Return the journal's shape, with as many slots as fit; SettingError if none does."""
         slots = disk_slots(self.capacity_bytes, self.block_bytes, self.key_bytes)
         if slots < 1:
             raise SettingError(
@@ -71,14 +63,7 @@ class StoreRequest:
 class Store:
     """An opened folder. Its index belongs to one thread, all the rest to the one that reads and writes.
 
-    Args:
-        lock: the folder.
-        directory: the namespace's.
-        shape: of the journal.
-        segments: the blocks' files.
-        journal: which block lies where.
-        recovered: what it said.
-        removed: what engines of other fingerprints had left.
+    What writes raises DiskError: the disk is full, read-only or failing.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts that it keeps together
@@ -129,7 +114,7 @@ class Store:
             lock = LockedFolder.take(request.path, request.holder)
             undo.callback(lock.close)
             with disk_errors(request.path):
-                removed = remove_strangers(lock.directory, request.fingerprint)
+                removed = remove_others(lock.directory, request.fingerprint)
                 folder = lock.directory.folder(request.fingerprint.folder)
             undo.callback(folder.close)
             segments = Segments.open(
@@ -145,11 +130,7 @@ class Store:
         return store
 
     def check(self) -> None:
-        """See that the folder is still there.
-
-        Raises:
-            DiskError: it is gone.
-        """
+        """Raise DiskError if the folder is not there any more."""
         self._lock.check()
 
     def checksum(self, slot: int) -> int | None:
@@ -173,11 +154,7 @@ class Store:
         self._written[slot] = False
 
     def record(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
-        """Put down what was stored, and which slots hold nothing any more.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
-        """
+        """Put down what was stored, and which slots hold nothing any more."""
         if self._is_kept:
             self._journal.append(stored, emptied)
         self._checksums[stored.slots] = stored.checksums
@@ -200,25 +177,14 @@ class Store:
         return rates_in(self._directory)
 
     def keep_rates(self, text: str) -> None:
-        """Keep what was learnt for the next engine: the old or the new, never half.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
-        """
+        """Keep what was learnt for the next engine: the old or the new, never half."""
         new = f"{RATES}.new"
         with disk_errors(self.folder):
             self._directory.write(new, text.encode())
             self._directory.rename(new, RATES)
 
     def compact(self, unacknowledged: Entries) -> None:
-        """Write the journal anew.
-
-        Args:
-            unacknowledged: what was recorded and may still be pending in the index.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
-        """
+        """Write the journal anew."""
         self._renew(chain(self._snapshot(), [unacknowledged]))
         self._compact_at_bytes = self._next_compaction()
 
@@ -227,9 +193,6 @@ class Store:
 
         Who clears may have changed the model's weights in place. The next start has those that its
         fingerprint tells, and what was computed with others would look to it like its own.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
         """
         self._written.fill(0)
         self._renew(())

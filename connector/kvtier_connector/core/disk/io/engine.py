@@ -1,14 +1,25 @@
 """What the disk tier needs of an operating system: many reads and writes of whole blocks at a time."""
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar, dataclass_transform
 
-from kvtier_connector.core.statically_frozen import statically_frozen
 from kvtier_connector.errors import DiskError
 
+_T = TypeVar("_T")
 JOINED_BYTES: Final = 512 << 10
 """Neighbours on disk are moved by one transfer up to so many bytes: larger ones were no faster anywhere, and
 each takes Python some microseconds (docs/development/connector-figures.md)."""
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def statically_frozen(cls: type[_T]) -> type[_T]:
+    """Make a class a dataclass with slots that is equal to itself only; whoever writes to it fails mypy.
+
+    Python makes a frozen dataclass through a call for each field: 1.3 us for eight, where 0.3 do otherwise.
+    """
+    return dataclass(slots=True, eq=False)(cls)
 
 
 class EngineUnavailableError(DiskError):
@@ -87,3 +98,27 @@ class IOEngine(Protocol):
 
         What the kernel has then is never reported: its memory must not be used again.
         """
+
+
+def size_bytes(io: BlockIO) -> int:
+    """Return how many bytes are to be read or written."""
+    return sum(part.nbytes for part in io.memory)
+
+
+def parts_after(io: BlockIO, done_bytes: int) -> Iterator[memoryview]:
+    """Yield the memory that lies behind the first `done_bytes` of a transfer."""
+    for part in io.memory:
+        if done_bytes < part.nbytes:
+            yield part.cast("B")[done_bytes:]
+        done_bytes = max(0, done_bytes - part.nbytes)
+
+
+def ended_short(io: BlockIO, done_bytes: int) -> OSError:
+    """Return the error of a transfer that does not get any further, as at the end of a file."""
+    did = "wrote" if io.write else "read"
+    return OSError(errno.EIO, f"{did} {done_bytes} of {size_bytes(io)} bytes at offset {io.offset}")
+
+
+def unusable(io: BlockIO, error: Exception) -> OSError:
+    """Return the error of a transfer whose memory cannot be used: released, or read-only for a read."""
+    return OSError(errno.EFAULT, f"the memory of the {'write' if io.write else 'read'}: {error}")

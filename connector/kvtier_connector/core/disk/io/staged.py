@@ -42,7 +42,7 @@ class StagedEngine:
         self._staged = dict[int, tuple[BlockIO, memoryview]]()
 
     def submit(self, ios: Sequence[BlockIO]) -> None:
-        """Take transfers on, and copy what those for which there is room write."""
+        """Take transfers on, and copy what those write for which there is memory."""
         self._waiting.extend(ios)
         self._fill()
 
@@ -52,9 +52,9 @@ class StagedEngine:
         If the caller has taken that memory back, the disk has still done its part: this is no error here.
         """
         self._ended.extend(self._engine.take_completions(0.0 if self._ended else timeout_s))
-        found = [self._land(self._ended.popleft()) for _ in range(min(self._at_once, len(self._ended)))]
+        landed = [self._land(self._ended.popleft()) for _ in range(min(self._at_once, len(self._ended)))]
         self._fill()
-        return found
+        return landed
 
     def wake(self) -> None:
         """Make `take_completions` return."""

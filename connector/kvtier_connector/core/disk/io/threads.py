@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from kvtier_connector.core.disk.io.engine import JOINED_BYTES, BlockIO, Completion, EngineUnavailableError
-from kvtier_connector.core.disk.io.progress import ended_short, parts_after, size_bytes, unusable
+from kvtier_connector.core.disk.io.engine import (
+    JOINED_BYTES,
+    BlockIO,
+    Completion,
+    EngineUnavailableError,
+    ended_short,
+    parts_after,
+    size_bytes,
+    unusable,
+)
 
 Item = TypeVar("Item")
 _MOST_THREADS: Final = 32
@@ -20,11 +28,6 @@ class ThreadEngine:
     """An IOEngine on threads of its own, one for each transfer of `depth`, but 32 at most.
 
     They are daemons, not an executor's: the interpreter's end waits for none that hangs in the kernel.
-
-    Args:
-        depth: how many transfers the kernel has at a time.
-        read: for tests.
-        write: for tests.
 
     Raises:
         EngineUnavailableError: so many threads cannot be had.
@@ -63,13 +66,13 @@ class ThreadEngine:
     def take_completions(self, timeout_s: float) -> list[Completion]:
         """Return what has ended."""
         self._check_open()
-        found = list[Completion | None]()
+        results = list[Completion | None]()
         try:
-            found.append(self._results.get(timeout=max(0.0, timeout_s)))
+            results.append(self._results.get(timeout=max(0.0, timeout_s)))
         except Empty:
             return []
-        found += _drained(self._results)
-        ended = [result for result in found if result]
+        results += _drain(self._results)
+        ended = [result for result in results if result]
         self._unreported -= len(ended)
         return ended
 
@@ -91,11 +94,11 @@ class ThreadEngine:
         """End the threads; those that hang end when the kernel lets them go."""
         if self._closed:
             return
-        self._unreported -= sum(1 for io in _drained(self._orders) if io)  # what no thread has taken
+        self._unreported -= sum(1 for io in _drain(self._orders) if io)  # what no thread has taken
         self._closed = True
         for _ in self._threads:
             self._orders.put(None)
-        hanging = self._unreported - sum(1 for result in _drained(self._results) if result)
+        hanging = self._unreported - sum(1 for result in _drain(self._results) if result)
         if not hanging:
             for thread in self._threads:
                 thread.join()
@@ -137,7 +140,7 @@ class ThreadEngine:
             done += more
 
 
-def _drained(queue: SimpleQueue[Item]) -> Iterator[Item]:
+def _drain(queue: SimpleQueue[Item]) -> Iterator[Item]:
     while True:
         try:
             yield queue.get_nowait()

@@ -1,21 +1,37 @@
-"""What becomes of transfers that have ended, and of their orders."""
+"""What becomes of transfers that have ended, and of their orders; and the journal, written anew."""
 
 import time
 from collections.abc import Sequence
 from enum import Enum
 
+from kvtier_connector.core.disk.break_even import is_probe
 from kvtier_connector.core.disk.files.journal import entries_of
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import Completion
-from kvtier_connector.core.disk.transfers.compaction import compact_if_full
-from kvtier_connector.core.disk.transfers.in_flight import InFlight, Transfer
-from kvtier_connector.core.disk.transfers.messages import Order
-from kvtier_connector.core.disk.transfers.order_queue import OrderQueue
-from kvtier_connector.core.disk.transfers.outbox import Outbox
-from kvtier_connector.core.disk.transfers.partial_reads import EndedTransfer, PartialReads
+from kvtier_connector.core.disk.transfers.messages import Ended, Order
+from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue, Transfer
+from kvtier_connector.core.disk.transfers.outbox import EndedTransfer, Outbox, PartialReads
 from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
-from kvtier_connector.core.disk.worth.probe import is_probe
 from kvtier_connector.errors import CorruptBlockError, DiskError
+
+
+def compact(store: Store, generation: int, outbox: Outbox) -> None:
+    """Write a store's journal anew, with the blocks that may still be pending in the index."""
+    key_of = {
+        event.order.slot: event.order.key
+        for event in outbox.unacknowledged_events()
+        if isinstance(event, Ended) and event.order.write and event.error is None
+        if event.order.generation == generation
+    }
+    checksums = ((slot, key, store.checksum(slot)) for slot, key in key_of.items())
+    blocks = [(slot, key, checksum) for slot, key, checksum in checksums if checksum is not None]
+    store.compact(entries_of(blocks, store.shape.key_bytes))
+
+
+def compact_if_full(store: Store, generation: int, outbox: Outbox) -> None:
+    """Keep the journal within its space, also while there is much to read."""
+    if store.journal_is_full:
+        compact(store, generation, outbox)
 
 
 class AfterTransfer(Enum):
@@ -33,14 +49,7 @@ _APART, _NEXT_PART, _WORKER, _END = AfterTransfer  # looked up in the class they
 def after_transfer(
     transfer: Transfer, *, has_failed: bool, is_wanted: bool, is_checked_by_worker: bool
 ) -> AfterTransfer:
-    """Return what follows a transfer.
-
-    Args:
-        transfer: that has ended.
-        has_failed: whether it failed.
-        is_wanted: whether somebody still waits for it.
-        is_checked_by_worker: whether a worker checks what it has read.
-    """
+    """Return what follows a transfer."""
     if has_failed or not is_wanted:
         return _APART if is_wanted and len(transfer.orders) > 1 else _END
     if not transfer.is_last:
@@ -49,15 +58,7 @@ def after_transfer(
 
 
 class Completer:
-    """Checks what was read, puts down what was written, and tells of both.
-
-    Args:
-        served: the store.
-        queue: gets what is left to do for an order.
-        in_flight: the transfers under way.
-        partial_reads: what workers check.
-        outbox: is told of every order that has ended.
-    """
+    """Checks what was read, puts down what was written, and tells of both."""
 
     def __init__(
         self,
@@ -74,12 +75,7 @@ class Completer:
         self._outbox = outbox
 
     def land(self, completions: Sequence[Completion], *, is_closing: bool) -> list[EndedTransfer]:
-        """Take transfers off those under way; returns those with which their orders end.
-
-        Args:
-            completions: how they ended.
-            is_closing: whether nobody waits for any of them.
-        """
+        """Take transfers off those under way; returns those with which their orders end."""
         ended, now = list[EndedTransfer](), time.monotonic()
         for completion in completions:
             if is_probe(completion.io):
@@ -131,10 +127,10 @@ class Completer:
         """Return what is wrong with a block that was read, or None."""
         if done.is_right or self._served.store is None:
             return None
-        found = self._served.store.checksum_in_memory(order.key, order.memory)
-        if found == checksum:
+        actual = self._served.store.checksum_in_memory(order.key, order.memory)
+        if actual == checksum:
             return None
-        if found is None:
+        if actual is None:
             return DiskError("its memory was taken back")
         return CorruptBlockError("its checksum is wrong")
 

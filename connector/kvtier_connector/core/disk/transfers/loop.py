@@ -1,22 +1,27 @@
-"""What the disk's thread does, turn by turn: submit, complete, look after the disk."""
+"""The thread that reads and writes the disk tier's blocks, so that nobody else ever waits for a disk.
 
+It checks what it reads, puts down what it has written, and lets go of a disk that fails or hangs until that
+can be used again. The thread that owns the index orders and is told; neither waits for the other.
+"""
+
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from kvtier_connector.core.copies.arrivals import Arrivals
+from kvtier_connector.core.disk.break_even import probe
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import IOEngine
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
-from kvtier_connector.core.disk.transfers.compaction import compact, compact_if_full
-from kvtier_connector.core.disk.transfers.completion import Completer
-from kvtier_connector.core.disk.transfers.in_flight import InFlight
+from kvtier_connector.core.disk.transfers.completion import Completer, compact, compact_if_full
 from kvtier_connector.core.disk.transfers.messages import (
     Clear,
     Cleared,
     Down,
+    Event,
     Forget,
     KeepRates,
     Message,
@@ -25,12 +30,10 @@ from kvtier_connector.core.disk.transfers.messages import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.transfers.order_queue import OrderQueue
-from kvtier_connector.core.disk.transfers.outbox import Outbox
-from kvtier_connector.core.disk.transfers.partial_reads import EndedTransfer, PartialReads
+from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue
+from kvtier_connector.core.disk.transfers.outbox import EndedTransfer, Outbox, PartialReads
 from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
 from kvtier_connector.core.disk.transfers.submission import Submitter
-from kvtier_connector.core.disk.worth.probe import probe
 from kvtier_connector.errors import DiskError
 
 _WAKE_AFTER_BLOCKS: Final = 16
@@ -39,15 +42,7 @@ lock from this thread."""
 
 
 class DiskLoop:
-    """Serves orders. An order waits (order_queue.py), is under way (submission.py), and ends (completion.py).
-
-    Args:
-        store: opened.
-        reopen: opens it again.
-        engine: what talks to the kernel.
-        timeout_s: how long the disk may have one block.
-        arrivals: where the workers are told of reads in parts; None if there are none.
-        timings: how long to wait for everything else.
+    """Serves orders. An order waits (orders.py), is under way (submission.py), and ends (completion.py).
 
     Attributes:
         engine: what talks to the kernel.
@@ -112,11 +107,7 @@ class DiskLoop:
         self._wake_waiting()
 
     def go_down(self, reason: str) -> None:
-        """Let go of the store, and of what is ordered of it.
-
-        Args:
-            reason: for people.
-        """
+        """Let go of the store, and of what is ordered of it; the reason is for people."""
         if self._served.store is None:
             return
         self._served.let_go()
@@ -127,11 +118,7 @@ class DiskLoop:
         self.outbox.tell(Down(reason))
 
     def finish(self, write_until_s: float) -> None:
-        """End every order: write what waits to be, for the next engine, and let go of everything else.
-
-        Args:
-            write_until_s: by time.monotonic().
-        """
+        """End every order: write what waits to be, for the next engine, and let go of everything else."""
         while self.inbox:
             with suppress(DiskError):
                 self._take_messages()
@@ -196,7 +183,7 @@ class DiskLoop:
     def _end(self, ended: Sequence[EndedTransfer]) -> None:
         self._completer.end(ended)
         if self._served.is_failing:
-            errors = [str(each.completion.error) for each in ended if each.completion.error]
+            errors = [str(transfer.completion.error) for transfer in ended if transfer.completion.error]
             self.go_down(errors[-1] if errors else "it fails")
 
     def _look_after(self, *, is_late: bool) -> None:
@@ -219,9 +206,9 @@ class DiskLoop:
             return
         self._probe_due = False
         held, free = store.slots_for_probing(self.engine.depth)
-        found = probe(store.segments, self.engine, held, free, self.timings.probe_patience_s)
-        if found is not None:
-            self.outbox.tell(Probed(*found))
+        measured = probe(store.segments, self.engine, held, free, self.timings.probe_patience_s)
+        if measured is not None:
+            self.outbox.tell(Probed(*measured))
 
     def _wake_waiting(self) -> None:
         """Wake who waits for events, when there is nothing more to read or enough has been read."""
@@ -240,3 +227,54 @@ class DiskLoop:
             while self._served.store is not None and self._queue.writes and time.monotonic() < until_s:
                 self._submitter.submit(self._served.store, self._served.generation)
                 self._end(self._land(self.timings.look_s))
+
+
+class DiskThread:
+    """Serves orders, beginning now."""
+
+    def __init__(self, loop: DiskLoop) -> None:
+        self._loop = loop
+        self._check_s = loop.timings.check_s
+        self._write_until_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="kvtier-disk", daemon=True)
+        self._thread.start()
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Take messages on and return at once."""
+        self._loop.inbox.extend(messages)
+        self._loop.engine.wake()
+
+    def take_events(self) -> list[Event]:
+        """Return what has happened since the last call; all of that call's has been taken note of."""
+        return self._loop.outbox.take()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return when there is an event, or after the timeout; tells which."""
+        return self._loop.outbox.wait(timeout_s)
+
+    def has_begun(self) -> bool:
+        """Tell whether the disk has as much of what was ordered as it takes at a time."""
+        return self._loop.has_begun
+
+    def is_stuck(self) -> bool:
+        """Tell whether the operating system has not let go of the thread for longer than a block may take."""
+        return time.monotonic() - self._loop.turned_at_s > self._loop.timeout_s + self._check_s
+
+    def close(self, timeout_s: float) -> None:
+        """End the thread once it has written what waits to be; a disk that takes longer is not waited for."""
+        self._write_until_s = time.monotonic() + timeout_s - 2 * self._check_s
+        self._loop.is_closing = True
+        self._loop.engine.wake()
+        self._thread.join(timeout_s)
+        self._loop.outbox.acknowledge()
+
+    def _run(self) -> None:
+        while not self._loop.is_closing:
+            try:
+                self._loop.turn()
+            except DiskError as error:
+                self._loop.go_down(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on without a disk
+                self._loop.go_down(f"{type(error).__name__}: {error}")
+                time.sleep(self._check_s)
+        self._loop.finish(self._write_until_s)

@@ -1,12 +1,11 @@
 """What the index's owner sends the thread that reads and writes, and the events that it gets back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.io.engine import statically_frozen
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.statically_frozen import statically_frozen
 
 MemoryOf = Callable[[int], tuple[memoryview, ...]]
 """From a slot in memory to its bytes, in the order of the file."""
@@ -41,12 +40,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Slots that hold nothing any more.
-
-    Attributes:
-        generation: of the store whose slots they are.
-        slots: which.
-    """
+    """Slots that hold nothing any more."""
 
     generation: int
     slots: Slots
@@ -54,11 +48,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Forget everything; answered by Cleared.
-
-    Attributes:
-        generation: of what comes after.
-    """
+    """Forget everything; answered by Cleared. The generation is of what comes after."""
 
     generation: int
 
@@ -70,11 +60,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class KeepRates:
-    """Keep what was learnt for the next engine.
-
-    Attributes:
-        text: of Rates.
-    """
+    """Keep the text of what was learnt (Rates) for the next engine."""
 
     text: str
 
@@ -98,33 +84,21 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """An order is taken for failed, but the disk still has its memory: its end is reported later.
-
-    Attributes:
-        order: which.
-    """
+    """An order is taken for failed, but the disk still has its memory: its end is reported later."""
 
     order: Order
 
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """The disk cannot be used; every order that it had is reported too.
-
-    Attributes:
-        reason: for people.
-    """
+    """The disk cannot be used; every order that it had is reported too. The reason is for people."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """The disk can be used again.
-
-    Attributes:
-        store: with its index filled from what was found; the index is the owner's from now on.
-    """
+    """The disk can be used again: its index, filled from what was found, is the owner's from now on."""
 
     store: Store
 
@@ -136,12 +110,7 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """The disk was read to find out how fast it is.
-
-    Attributes:
-        size_bytes: what was read.
-        seconds: how long that took.
-    """
+    """The disk was read to find out how fast it is."""
 
     size_bytes: int
     seconds: float
@@ -149,25 +118,3 @@ class Probed:
 
 Message = Order | Forget | Clear | Probe | KeepRates
 Event = Ended | Overdue | Down | Up | Cleared | Probed
-
-
-class Disk(Protocol):
-    """What serves the orders: a DiskThread."""
-
-    def send(self, messages: Sequence[Message]) -> None:
-        """Take messages on and return at once."""
-
-    def take_events(self) -> list[Event]:
-        """Return what has happened since the last call."""
-
-    def wait(self, timeout_s: float) -> bool:
-        """Return when there is an event, or after the timeout."""
-
-    def has_begun(self) -> bool:
-        """Tell whether the disk has as much of what was ordered as it takes at a time."""
-
-    def is_stuck(self) -> bool:
-        """Tell whether it has not done anything for longer than it may take."""
-
-    def close(self, timeout_s: float) -> None:
-        """End it."""

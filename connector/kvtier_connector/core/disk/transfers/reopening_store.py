@@ -1,24 +1,60 @@
 """The store that is served: let go of when its disk fails, and opened again when that can be used."""
 
+import errno
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import Timings
-from kvtier_connector.core.disk.transfers.health import Health
 from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.errors import ConnectorError, DiskError
+
+_HOPELESS: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.EBADF}
+)
+"""Full, read-only or gone: the next block would meet the same."""
+_IN_A_ROW: Final = 3
+"""Failed blocks after which a disk is not trusted. A bad sector is one; what fails three times, fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the last transfers have shown.
+
+    Attributes:
+        failures: failed blocks in a row.
+        attempts: how often the disk was tried again since a block has last shown that it works.
+    """
+
+    failures: int = 0
+    attempts: int = 0
+
+    def after(self, error: OSError | None) -> Self:
+        """Return the health after a transfer that ended so."""
+        if error is None:
+            return type(self)()
+        hopeless = error.errno in _HOPELESS
+        return replace(self, failures=_IN_A_ROW if hopeless else self.failures + 1)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing should be asked of the disk."""
+        return self.failures >= _IN_A_ROW
+
+    def after_retry(self) -> Self:
+        """Return the health after another attempt."""
+        return replace(self, attempts=self.attempts + 1)
+
+    def after_reopening(self) -> Self:
+        """Return the health once the disk can be opened again; no block has shown yet that it works."""
+        return replace(self, failures=0)
 
 
 class ReopeningStore:
     """One store after another; each is opened when the one before it is closed.
-
-    Args:
-        store: opened.
-        reopen: opens it again.
-        timings: how long a disk that fails is left alone.
-        clock: tells the time, in seconds.
 
     Attributes:
         store: None while the disk is not used.
@@ -67,14 +103,7 @@ class ReopeningStore:
             self._leaving = None
 
     def clear(self, generation: int) -> None:
-        """Clear the store, if one is served, and those that are opened after it.
-
-        Args:
-            generation: of what comes after.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
-        """
+        """Clear the store, if one is served, and those that are opened after it; DiskError if that fails."""
         self.generation = generation
         # Also if it fails here: no store is ever up again with what was before, or leaves what comes after.
         self._was_cleared = self._clear_is_due = True
@@ -86,13 +115,13 @@ class ReopeningStore:
         """Serve a store again, if the old one is closed, it is time, and the disk can be used; returns it."""
         if self._leaving is not None or self._clock() < self._retry_at_s:
             return None
-        self._health = self._health.tried_again()
+        self._health = self._health.after_retry()
         try:
-            store = self._opened()
+            store = self._open()
         except ConnectorError:
             self._retry_at_s = self._clock() + self._retry_s
             return None
-        self._health = self._health.reopened()
+        self._health = self._health.after_reopening()
         self.store, self.generation = store, store.generation
         return store
 
@@ -103,13 +132,13 @@ class ReopeningStore:
         self.close_old()
         if self._clear_is_due:
             with suppress(ConnectorError):
-                self._opened().close()
+                self._open().close()
 
     @property
     def _retry_s(self) -> float:
         return self._timings.retry_s(self._health.attempts)
 
-    def _opened(self) -> Store:
+    def _open(self) -> Store:
         store = self._reopen()
         if self._was_cleared:
             store.index.clear()

@@ -6,9 +6,8 @@ from typing import Final, TypeGuard
 
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
-from kvtier_connector.core.disk.transfers.in_flight import InFlight
 from kvtier_connector.core.disk.transfers.messages import Order
-from kvtier_connector.core.disk.transfers.order_queue import OrderQueue, take_run
+from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue, take_run
 from kvtier_connector.core.disk.transfers.outbox import Outbox
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
@@ -20,16 +19,7 @@ _SHARE_OF_WRITES: Final = 4
 
 
 class Submitter:
-    """Turns orders that wait into transfers under way.
-
-    Args:
-        engine: does the transfers.
-        queue: what waits.
-        in_flight: the transfers under way.
-        outbox: is told of orders that cannot be begun.
-        inbox: no more writes are prepared while there is something in it.
-        first_bytes: of the first lot that the disk is given.
-    """
+    """Turns orders that wait into transfers under way."""
 
     def __init__(  # noqa: PLR0913 - what it connects
         self,
@@ -49,20 +39,15 @@ class Submitter:
         self._first_bytes = first_bytes
 
     def submit(self, store: Store, generation: int) -> None:
-        """Give the disk as much as it takes at a time.
-
-        Args:
-            store: whose slots the orders are for.
-            generation: of what is in them.
-        """
+        """Give the disk as much as it takes at a time."""
         self._hand_over(store, self._reads(store), self._engine.depth - len(self._in_flight))
         # What was written for an earlier generation could still land in a slot that was given out again.
         if any(order.generation != generation for order in self._in_flight.orders()):
             return
         if self._engine.in_flight > len(self._in_flight):
             return  # and so could what a probe writes that was not waited for any longer
-        room = room_for_writes(self._engine.depth, self._in_flight.reads, self._in_flight.writes)
-        self._hand_over(store, self._writes(store), room)
+        most = writes_to_begin(self._engine.depth, self._in_flight.reads, self._in_flight.writes)
+        self._hand_over(store, self._writes(store), most)
 
     def _hand_over(self, store: Store, ios: Iterator[BlockIO], most: int) -> None:
         """Give the disk the first of some transfers; it begins before all are prepared."""
@@ -101,25 +86,14 @@ class Submitter:
         self._queue.put_back(known)
 
 
-def room_for_writes(depth: int, reads: int, writes: int) -> int:
-    """Return how many more writes may be begun.
-
-    Args:
-        depth: how many transfers the disk takes at a time.
-        reads: how many reads are under way.
-        writes: how many writes are.
-    """
+def writes_to_begin(depth: int, reads: int, writes: int) -> int:
+    """Return how many more writes may be begun."""
     most = max(1, depth // _SHARE_OF_WRITES) if reads else depth
     return max(0, min(most - writes, depth - reads - writes))
 
 
 def lots(ios: Iterator[BlockIO], first: int) -> Iterator[list[BlockIO]]:
-    """Yield transfers in lots: the first of so many, each other one of twice as many as that before it.
-
-    Args:
-        ios: the transfers; made as they are taken.
-        first: how many there are in the first lot.
-    """
+    """Yield transfers, made as they are taken, in lots: the first of so many, each other twice as large."""
     many = first
     while lot := list(islice(ios, many)):
         yield lot

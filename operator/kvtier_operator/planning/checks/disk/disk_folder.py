@@ -13,7 +13,7 @@ _VERDICTS: Final = Verdicts("disk-folder", "spec.tiers.disk.volume")
 def disk_folder(given: CheckInput) -> CheckResult:
     """A backend may lock its folder: a second engine there is refused at its start, with the holder's name.
 
-    Source: kvtier_connector.core.disk.files.locked_folder.
+    Source: kvtier_connector.core.disk.files.folder.
     """
     disk, here = given.spec.tiers.disk, given.observed.machine is not None
     replicas = given.spec.least_replicas if here else given.spec.most_replicas

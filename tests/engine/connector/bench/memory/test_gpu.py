@@ -13,8 +13,7 @@ from kvtier_connector.bench.parts.memory.gpu import Direction, bench_gpu, rows
 from kvtier_connector.config import MIB
 from kvtier_connector.core.region.region import Slice
 from kvtier_connector.errors import ConnectorError
-from kvtier_connector.vllm.copies.copier import Copier, CopyResult
-from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
+from kvtier_connector.vllm.copies.copier import Copier, CopyResult, MemcpyCopier
 
 
 class Memory:

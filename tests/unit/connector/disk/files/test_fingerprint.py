@@ -1,10 +1,10 @@
-"""Blocks of another model, layout or format are a stranger's."""
+"""Blocks of another model, layout or format are another engine's; damage is found."""
 
 from pathlib import Path
 
 import pytest
 
-from kvtier_connector.core.disk.files.fingerprint import changed_facts, fingerprint
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum, changed_facts, fingerprint
 
 FACTS = {"model": {"name": "Qwen/Qwen3-32B", "revision": "abc"}, "dtype": "bfloat16", "ranks": 2}
 
@@ -67,3 +67,22 @@ def test_what_somebody_else_wrote_in_its_place_makes_no_long_line_and_no_second_
     assert said["vllm"] == '"\\n\\u001b[2J" -> "0.33"'
     assert len(said) < 70
     assert all(name.isprintable() and len(name) <= 40 for name in said)
+
+
+BLOCK = bytes(range(256)) * 16
+
+
+def test_it_changes_with_every_bit_of_a_block() -> None:
+    right = bound_checksum(1, b"key", BLOCK)
+    for place in range(len(BLOCK)):
+        for bit in range(8):
+            damaged = bytearray(BLOCK)
+            damaged[place] ^= 1 << bit
+            assert bound_checksum(1, b"key", damaged) != right
+
+
+def test_another_blocks_bytes_are_refused_though_they_are_whole() -> None:
+    found = {
+        bound_checksum(namespace, key, BLOCK) for namespace in (1, 2) for key in (b"key", b"yek", b"key\0")
+    }
+    assert len(found) == 6

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.core.disk.io import ring
+from kvtier_connector.core.disk.io import uring
 from kvtier_connector.core.disk.io.choose import ENGINES, depth_for, open_engine
 from kvtier_connector.core.disk.io.engine import BlockIO, EngineUnavailableError, IOEngine
 from kvtier_connector.core.disk.io.threads import ThreadEngine
@@ -43,9 +43,9 @@ engine.close()
 
 NO_DESCRIPTORS = """
 import os, resource
-from kvtier_connector.core.disk.io import ring
+from kvtier_connector.core.disk.io import uring
 from kvtier_connector.core.disk.io.choose import open_engine
-ring._library()
+uring._library()
 used = os.open("/dev/null", os.O_RDONLY)
 resource.setrlimit(resource.RLIMIT_NOFILE, (used + {left} + 1,) * 2)
 engine, report = open_engine(3)
@@ -167,9 +167,9 @@ def test_a_folder_that_is_gone_is_an_error() -> None:
 
 @pytest.fixture
 def no_library() -> Iterator[None]:
-    ring._library.cache_clear()
+    uring._library.cache_clear()
     yield
-    ring._library.cache_clear()
+    uring._library.cache_clear()
 
 
 @pytest.mark.usefixtures("no_library")

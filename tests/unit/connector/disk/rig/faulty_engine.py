@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
-from kvtier_connector.core.disk.io.progress import size_bytes
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine, size_bytes
 
 SOON_S = 60.0
 """Longer than anything here takes; a test that waits so long has failed."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.connector.disk.rig.blocks import MEANING
 
-from kvtier_connector.core.disk.files.directory import Directory
+from kvtier_connector.core.disk.files.folder import Directory
 from kvtier_connector.core.disk.files.journal import Entries, Journal, Recovered, Shape
 
 

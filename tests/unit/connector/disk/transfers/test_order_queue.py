@@ -9,7 +9,7 @@ from tests.unit.connector.disk.rig.tier_files import directory
 
 from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.transfers.messages import Order
-from kvtier_connector.core.disk.transfers.order_queue import OrderQueue, take_run
+from kvtier_connector.core.disk.transfers.orders import OrderQueue, take_run
 
 BLOCK = 4096
 

@@ -14,12 +14,12 @@ from typing_extensions import Buffer
 
 from kvtier_connector.core.disk import tier
 from kvtier_connector.core.disk.files import store as store_file
-from kvtier_connector.core.disk.files.checksum import bound_checksum
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, Completion
 from kvtier_connector.core.disk.transfers.messages import Message
-from kvtier_connector.core.disk.transfers.submission import lots, room_for_writes
+from kvtier_connector.core.disk.transfers.submission import lots, writes_to_begin
 from kvtier_connector.core.index.keytable import Slots
 
 
@@ -159,7 +159,7 @@ def test_what_was_under_way_while_the_index_was_written_is_not_late(
 def test_a_quarter_of_the_transfers_are_writes_while_something_is_read(
     reads: int, writes: int, expected: int
 ) -> None:
-    assert room_for_writes(8, reads, writes) == expected
+    assert writes_to_begin(8, reads, writes) == expected
 
 
 def transfers(count: int, made: list[int]) -> Iterator[BlockIO]:

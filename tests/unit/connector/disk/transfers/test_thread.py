@@ -21,8 +21,8 @@ from tests.unit.connector.disk.rig.tier_files import journal, open_journal
 
 from kvtier_connector.core.disk.files.journal import Entries, Journal
 from kvtier_connector.core.disk.files.store import Store
+from kvtier_connector.core.disk.transfers.loop import DiskThread
 from kvtier_connector.core.disk.transfers.messages import Ended, Order
-from kvtier_connector.core.disk.transfers.thread import DiskThread
 from kvtier_connector.errors import FolderInUseError
 
 

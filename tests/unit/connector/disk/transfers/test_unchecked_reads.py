@@ -11,7 +11,7 @@ from tests.unit.connector.disk.rig.rig import IMPATIENT, Coming, Rig, rig_in
 from tests.unit.connector.disk.rig.tier_files import segment
 
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE
-from kvtier_connector.core.disk.files.checksum import bound_checksum, seeded_checksum
+from kvtier_connector.core.disk.files.fingerprint import bound_checksum, seeded_checksum
 from kvtier_connector.errors import DiskError
 
 ENDS = (1024, 2560, BLOCK)
@@ -61,7 +61,7 @@ def damage(path: Path, rig: Rig, number: int) -> None:
 def test_a_worker_has_all_that_it_needs_to_check(rig: Rig) -> None:
     coming = all_there(rig, 2, 3)
     for number, slot, view in zip((2, 3), coming.slots.tolist(), coming.views, strict=True):
-        seed, checksum = rig.arrivals.expected(slot)
+        seed, checksum = rig.arrivals.seed_and_checksum(slot)
         assert checksum == bound_checksum(MEANING.number, key_of(number), content_of(number))
         assert seeded_checksum(seed, view) == checksum
     assert rig.seen.loaded == []

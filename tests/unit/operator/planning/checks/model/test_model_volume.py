@@ -109,7 +109,7 @@ def test_fetchers_that_write_into_one_folder(volume: dict[str, Any], replicas: i
 def test_weights_that_are_new_to_a_disk_tier(
     volume: dict[str, Any], disk: dict[str, Any], backend: str, outcome: object
 ) -> None:
-    """Source: kvtier_connector.vllm.weights."""
+    """Source: kvtier_connector.vllm.fingerprint."""
     tiers = {"disk": {"capacity": "100Gi", "volume": disk}}
     result = verdict(model_source, {**SOURCES[-1][0], **volume}, tiers=tiers, backend=backend)
     assert result.outcome is outcome

@@ -1,0 +1,191 @@
+"""What the owner of the disk tier's index makes of events: orders under way, progress, counts and rates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kvtier_connector.core.disk.break_even import BreakEven, Rates
+from kvtier_connector.core.disk.transfers.messages import Ended, Event, KeepRates, Order, Probe
+from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.errors import CorruptBlockError, DiskError
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has happened since the last look. Keys are those of `load` and `store`.
+
+    Attributes:
+        loaded: blocks that are in memory now.
+        lost: blocks whose load has failed or is taken for failed: they are not on disk any more.
+        ended: blocks whose load has failed and ended: their memory may be given to others.
+        released: blocks whose store has ended in whatever way: their memory may change again.
+        stored: blocks of them that are on disk now.
+        evicted: blocks that gave way on disk.
+        orphans: memory slots of orders from before `forget_memory`, which have ended.
+        notes: what people should be told, one line each.
+    """
+
+    loaded: list[bytes] = field(default_factory=list)
+    lost: list[bytes] = field(default_factory=list)
+    ended: list[bytes] = field(default_factory=list)
+    released: list[bytes] = field(default_factory=list)
+    stored: list[bytes] = field(default_factory=list)
+    evicted: list[bytes] = field(default_factory=list)
+    orphans: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the tier has done since the last `take_counts`.
+
+    Attributes:
+        load_bytes: read from disk.
+        load_seconds: that the disk took for them, added up over those at a time.
+        store_bytes: written to disk.
+        store_seconds: likewise.
+        evicted: blocks that gave way.
+        corrupt: blocks that were not as written.
+        failed: blocks that could not be read or written.
+        dropped: blocks that were not written for want of space, or of the right to write more.
+    """
+
+    load_bytes: int = 0
+    load_seconds: float = 0.0
+    store_bytes: int = 0
+    store_seconds: float = 0.0
+    evicted: int = 0
+    corrupt: int = 0
+    failed: int = 0
+    dropped: int = 0
+
+    def add(self, ended: Ended, block_bytes: int) -> None:
+        """Count an order that has ended."""
+        if ended.error is not None:
+            if isinstance(ended.error, CorruptBlockError):
+                self.corrupt += 1
+            else:
+                self.failed += 1
+        elif ended.order.write:
+            self.store_bytes += block_bytes
+            self.store_seconds += ended.seconds
+        else:
+            self.load_bytes += block_bytes
+            self.load_seconds += ended.seconds
+
+
+class PendingOrders:
+    """Loads and stores, each with whether it is lost: taken for failed, while its memory is still in use."""
+
+    def __init__(self) -> None:
+        self.loads = dict[Order, bool]()
+        self.stores = dict[Order, bool]()
+        self._orphans = set[Order]()
+
+    def end(self, ended: Ended, progress: Progress, generation: int, *, is_current: bool) -> None:
+        """Take note of an order that has ended."""
+        order = ended.order
+        if order in self._orphans:
+            self._orphans.remove(order)
+            if all(other.memory_slot != order.memory_slot for other in self._orphans):
+                progress.orphans.append(order.memory_slot)
+        elif order.write:
+            is_lost = self.stores.pop(order)
+            progress.released.append(order.key)
+            if ended.error is None and is_current and not is_lost:
+                progress.stored.append(order.key)
+        else:
+            is_lost = self.loads.pop(order)
+            if ended.error is None and not is_lost and order.generation == generation:
+                progress.loaded.append(order.key)
+            else:
+                progress.ended.append(order.key)
+                if not is_lost:
+                    progress.lost.append(order.key)
+
+    def lose(self, orders: Sequence[Order], progress: Progress) -> None:
+        """Take orders for failed; they still use their memory."""
+        for order in orders:
+            if order in self.loads:
+                if not self.loads[order]:
+                    progress.lost.append(order.key)
+                self.loads[order] = True
+            elif order in self.stores:
+                self.stores[order] = True
+
+    def forget(self) -> Slots:
+        """Forget for whom the orders are; returns the memory slots that they still use."""
+        self._orphans |= self.loads.keys() | self.stores.keys()
+        self.loads.clear()
+        self.stores.clear()
+        return np.array(sorted({order.memory_slot for order in self._orphans}), np.int32)
+
+
+@dataclass(slots=True)
+class IndexUpdates:
+    """Orders for what the index holds, which have ended."""
+
+    read: list[int] = field(default_factory=list)
+    written: list[bytes] = field(default_factory=list)
+    bad: list[Order] = field(default_factory=list)
+
+    def add(self, order: Order, error: Exception | None) -> None:
+        """Add an order, and why it failed."""
+        if order.write:
+            self.written.append(order.key)
+        else:
+            self.read.append(order.slot)
+        # A load that the disk was not asked for, or that was taken back, says nothing against the block.
+        if error is not None and (order.write or not isinstance(error, DiskError)):
+            self.bad.append(order)
+
+    def apply(self, index: BlockIndex) -> Slots:
+        """Tell the index; returns the slots that hold nothing any more."""
+        if self.bad:
+            index.invalidate(list({order.key: None for order in self.bad}))
+        index.commit(self.written)
+        index.unpin_slots(np.array(self.read, np.int32))
+        return np.array([order.slot for order in self.bad], np.int32)
+
+
+class RateLearner:
+    """Measures the disk, and keeps for the next engine what is known."""
+
+    def __init__(self, kept: Rates, *, always: bool, block_bytes: int, every_s: float) -> None:
+        self.break_even = BreakEven(kept, always=always)
+        self._kept = kept
+        self._block_bytes = block_bytes
+        self._every_s = every_s
+        self._look_at_s = 0.0
+        self._reading_since_s = 0.0
+
+    def reading_begins(self, now_s: float) -> None:
+        """Take note that the disk, of which nothing was asked, is asked to read."""
+        self._reading_since_s = now_s
+
+    def measure(self, events: Sequence[Event]) -> None:
+        """Learn how fast the disk is from what it has read since it was asked, or since the last look."""
+        ends = [
+            event.at_s
+            for event in events
+            if isinstance(event, Ended) and event.error is None and not event.order.write
+        ]
+        if ends and max(ends) > self._reading_since_s:  # an orphan may have ended before the first load began
+            self.break_even.read.add(len(ends) * self._block_bytes, max(ends) - self._reading_since_s)
+            self._reading_since_s = max(ends)
+
+    def take_due(self, now_s: float, *, is_in_use: bool) -> list[Probe | KeepRates]:
+        """Return what the disk is to be told now: to keep what is known, and to show its pace."""
+        orders = list[Probe | KeepRates]()
+        rates = self.break_even.rates
+        is_due = now_s >= self._look_at_s
+        if is_due:
+            self._look_at_s = now_s + self._every_s
+            if not is_in_use:
+                orders.append(Probe())
+        if rates.says_more_than(self._kept) or (is_due and rates.differs(self._kept)):
+            self._kept = rates
+            orders.append(KeepRates(rates.text()))
+        return orders

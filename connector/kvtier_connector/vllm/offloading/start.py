@@ -1,0 +1,95 @@
+"""What happens at start: warnings, and what workers offer the scheduler's process."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from vllm.config import VllmConfig
+from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorHandshakeMetadata
+from vllm.v1.kv_cache_interface import KVCacheConfig, MambaSpec
+
+from kvtier_connector.complete import refusals
+from kvtier_connector.config import ConnectorConfig
+from kvtier_connector.core.region.growth import GrowthWords, together
+from kvtier_connector.vllm.disk.open import open_tier_behind_region
+from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.steps import WorkerOffer
+from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
+
+_CRYPTOGRAPHIC: Final = ("sha256", "sha256_cbor")
+
+
+def warn_of_weak_hash(algorithm: str) -> None:
+    """Say once, at start, what a hash that is not cryptographic lets clients do."""
+    if algorithm not in _CRYPTOGRAPHIC:
+        log.warning(
+            "kvtier: --prefix-caching-hash-algo %s: a client can make a prompt that is answered from "
+            "another's KV cache; where clients do not trust each other set sha256, vLLM's default, or "
+            "sha256_cbor",
+            algorithm,
+        )
+
+
+def warn_of_states(kv_cache_config: KVCacheConfig, blocks_per_chunk: int) -> None:
+    """Say once, at start, that chunks of several blocks leave most prompts of such a model without a hit.
+
+    vLLM keeps a state where a prompt's last block ends, and stores it only if a chunk ends there too
+    (offloading/scheduler.py, _build_aligned_boundary_store_jobs).
+    """
+    keep_states = any(
+        isinstance(group.kv_cache_spec, MambaSpec) and group.kv_cache_spec.mamba_cache_mode == "align"
+        for group in kv_cache_config.kv_cache_groups
+    )
+    if keep_states and blocks_per_chunk > 1:
+        log.warning(
+            "kvtier: blocks_per_chunk %d: this model keeps states, which are stored only where a prompt ends "
+            "at a chunk's end, about one of %d; set blocks_per_chunk to 1",
+            blocks_per_chunk,
+            blocks_per_chunk,
+        )
+
+
+class Handshake:
+    """The manager's memory and disk, as workers offer them."""
+
+    def __init__(
+        self, settings: ConnectorConfig, manager: KVTierManager, config: VllmConfig, kv_cache: KVCacheConfig
+    ) -> None:
+        self._settings = settings
+        self._manager = manager
+        self._config = config
+        self._kv_cache = kv_cache
+        self._growing: list[GrowthWords] = []
+
+    def take(self, offered: Mapping[int, KVConnectorHandshakeMetadata], *, in_parts: bool) -> None:
+        """Follow how the workers' slices grow, and open the disk tier behind them."""
+        offers = [offer for offer in offered.values() if isinstance(offer, WorkerOffer)]
+        self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
+        self.grow()
+        regions = [offer.region for offer in offers if offer.region is not None]
+        if not self._settings.disk_path or not regions:
+            return
+        region = regions[0]
+        with refusals():
+            disk = open_tier_behind_region(
+                self._settings,
+                self._manager.geometry,
+                self._config,
+                self._kv_cache,
+                region,
+                self._manager.chunk_tokens,
+            )
+        self._manager.put_behind(
+            disk,
+            chunk_key_bytes(self._config.cache_config.prefix_caching_hash_algo),
+            most_tokens=self._config.model_config.max_model_len,
+            part_ends=region.part_ends if in_parts else (),
+        )
+
+    def grow(self) -> None:
+        """Take note of how far the slices have grown, until no more comes."""
+        if self._growing:
+            grown = together(self._growing, self._manager.geometry.slices)
+            self._manager.grow(grown)
+            if grown.is_over:
+                self._growing.clear()

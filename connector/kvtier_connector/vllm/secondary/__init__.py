@@ -1,1 +1,0 @@
-"""Our disk tier as an entry of vLLM's own secondary tiers."""
