@@ -1,12 +1,20 @@
-"""A dashboard as Grafana reads it, and the ConfigMap in which its sidecar finds it."""
+"""What a Grafana dashboard is made of, whoever is shown: panels, the document around them, the ConfigMap."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.project import PAGES_URL
-from kvtier_operator.planning.objects.monitoring.grafana.panel import DATASOURCE
+
+WINDOW: Final = "$__rate_interval"
+"""Grafana's window of at least four scrapes. Source: Grafana's documentation, Prometheus data source."""
+DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+"""What the dashboard's variable `datasource` is set to."""
+_COLUMNS: Final = 2
+_WIDTH: Final = 12
+"""Half of Grafana's grid of 24."""
+_HEIGHT: Final = 8
 
 SIDECAR_LABEL: Final = {"grafana_dashboard": "1"}
 """What Grafana's sidecar looks for by default. Source: prometheus-community/helm-charts, values.yaml of
@@ -25,6 +33,44 @@ _DATASOURCE_VARIABLE: Final = {
 }
 _ON_TIME_RANGE_CHANGE: Final = 2
 _ALPHABETICAL: Final = 1
+
+
+def panel(title: str, unit: str, expressions: Mapping[str, str]) -> dict[str, Any]:
+    """Lines over time.
+
+    Args:
+        title: What is shown.
+        unit: Grafana's name of the axis' unit, such as `bytes`.
+        expressions: PromQL by legend, of which each is a line, or a line for each value of a label that the
+            legend names as `{{label}}`.
+    """
+    return {
+        "type": "timeseries",
+        "title": title,
+        "datasource": DATASOURCE,
+        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "targets": [
+            {"refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": expr, "legendFormat": legend}
+            for index, (legend, expr) in enumerate(expressions.items())
+        ],
+    }
+
+
+def in_grid(panels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The panels with a number and a place each, two beside each other, in the order they are given."""
+    return [
+        {
+            **shown,
+            "id": index + 1,
+            "gridPos": {
+                "h": _HEIGHT,
+                "w": _WIDTH,
+                "x": index % _COLUMNS * _WIDTH,
+                "y": index // _COLUMNS * _HEIGHT,
+            },
+        }
+        for index, shown in enumerate(panels)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +131,9 @@ class Dashboard:
             "editable": False,
             "refresh": "30s",
             "time": {"from": "now-6h", "to": "now"},
-            "templating": {"list": [_DATASOURCE_VARIABLE, *(each.to_json() for each in self.variables)]},
+            "templating": {
+                "list": [_DATASOURCE_VARIABLE, *(variable.to_json() for variable in self.variables)]
+            },
             "links": self._links(),
             "panels": self.panels,
         }
