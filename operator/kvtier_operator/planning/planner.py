@@ -15,7 +15,7 @@ from kvtier_operator.planning.pod_template.asked import template_notes
 from kvtier_operator.planning.pod_template.refuse import refuse_templates
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.picker_config import plan_router
-from kvtier_operator.planning.scaling.scaler import choose_scaler
+from kvtier_operator.planning.scaling import choose_scaler
 from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
 from kvtier_operator.planning.tiers.observed_tiers import correct_tiers, most_tokens
 from kvtier_operator.planning.weights.adapters import adapter_notes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, Final, Self
 
-from kvtier_operator.planning.objects.engine.pod.volumes import HOME
+from kvtier_operator.planning.objects.engine.volumes import HOME
 
 _OPEN: Final = (HOME, "/tmp")  # noqa: S108 - a mount
 """Folders that hold nothing planned: a template may mount a cache of its own below them."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.objects.engine.containers import runs_as_root
 from kvtier_operator.planning.objects.engine.deployment import planned_engine_template
-from kvtier_operator.planning.objects.engine.pod.security import runs_as_root
-from kvtier_operator.planning.objects.picker.deployment import planned_picker_template
+from kvtier_operator.planning.objects.picker import planned_picker_template
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.planning.pod_template.tables import engine_table, picker_table

@@ -5,9 +5,7 @@ from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.spec.gateway import Gateway, ParentRef
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
-from kvtier_operator.planning.objects.gateway.inference_pool import KIND as POOL_KIND
-from kvtier_operator.planning.objects.gateway.providers import gateway_provider
+from kvtier_operator.planning.objects.gateway.providers import POOL_GROUP, POOL_KIND, provider_of
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.engine_routes import EVERY_PATH, passed_paths
 
@@ -46,7 +44,7 @@ def http_routes(plan: Plan) -> tuple[Object, ...]:
 
 
 def _rules(plan: Plan, gateway: Gateway, names: Names) -> Iterator[Object]:
-    provider = gateway_provider(plan)
+    provider = provider_of(plan.resource.spec.router)
     paths = passed_paths(gateway.extra_paths)
     rest: dict[str, Any] = {
         "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource, "weight": 1}]

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kvtier_operator.planning.arguments.engine_tls import SKIP_VERIFY, serves_tls
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.gateway.providers import gateway_provider
+from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.plan import Plan
 
 _INTERVAL: Final = "15s"
@@ -23,7 +23,7 @@ def scrape_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     """
     if not plan.resource.spec.observability.service_monitor:
         return ()
-    if gateway_provider(plan).managed_prometheus:
+    if provider_of(plan.resource.spec.router).managed_prometheus:
         api_version, kind, tls_field = "monitoring.googleapis.com/v1", "PodMonitoring", "tls"
     else:
         api_version, kind, tls_field = "monitoring.coreos.com/v1", "ServiceMonitor", "tlsConfig"

@@ -3,7 +3,7 @@
 import pytest
 
 from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
-from kvtier_operator.planning.scaling.behavior import scaling_behavior
+from kvtier_operator.planning.objects.autoscaler import scaling_behavior
 
 
 @pytest.mark.parametrize("target", ScalingTarget)

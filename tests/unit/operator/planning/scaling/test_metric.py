@@ -4,7 +4,7 @@ import pytest
 
 from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
-from kvtier_operator.planning.scaling.metric import scaling_metric
+from kvtier_operator.planning.scaling import scaling_metric
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 from tests.unit.docs.pages import DOCS, documents
 
 from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
-from kvtier_operator.planning.scaling.metric import scaling_metric
-from kvtier_operator.planning.scaling.query import pod_query, total_query
+from kvtier_operator.planning.scaling import pod_query, scaling_metric, total_query
 
 ENGINE = 'namespace="llm",job="qwen-engine"'
 PAGE = DOCS / "user-guide" / "run" / "autoscaling.md"

@@ -9,11 +9,11 @@ from tests.cases.planning import resource
 from kvtier_operator.api.resource import Metadata
 from kvtier_operator.planning.cluster.namespace.workload import workload
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.autoscaler.scaled_object import scaled_object
+from kvtier_operator.planning.objects.autoscaler import scaled_object
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.scaling import scaling_of
-from kvtier_operator.planning.scaling.scaler import Scaler
+from kvtier_operator.planning.scaling import Scaler
 
 URL = "http://prometheus.monitoring:9090"
 SCALED = {"minReplicas": 2, "maxReplicas": 8}

@@ -1,29 +1,40 @@
-"""Deployment of the picker."""
+"""The endpoint picker's objects, and who may ask it."""
 
 from typing import Any, Final
 
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
 from kvtier_operator.planning.flavors.traits import FlavorTraits
-from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
-from kvtier_operator.planning.objects.gateway.inference_pool import has_pool
-from kvtier_operator.planning.objects.picker.config_map import FILE_NAME
-from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT, METRICS_PORT
-from kvtier_operator.planning.objects.placement import placement
-from kvtier_operator.planning.objects.rollout import ROLLOUT
+from kvtier_operator.planning.objects.common import (
+    EXT_PROC_PORT,
+    HEALTH_PORT,
+    METRICS_PORT,
+    NO_PRIVILEGES,
+    PROGRESS_DEADLINE_S,
+    ROLLOUT,
+    SCRATCH,
+    UNPRIVILEGED_USER,
+    config_map,
+    env_from_field,
+    ingress_policy,
+    namespace,
+    placement,
+    ports,
+    service,
+)
+from kvtier_operator.planning.objects.gateway.providers import POOL_GROUP, has_pool, provider_of
 from kvtier_operator.planning.plan import Plan
 
 _CONFIG_FOLDER: Final = "/config"
-_USER: Final = 65532
-"""The unprivileged user of distroless images, which upstream's pickers are built on."""
-_PROGRESS_DEADLINE_S: Final = 600
-"""Kubernetes' default."""
-SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
-"""Where a picker that compiles may write: the image of kvtier's own copies its kernels there, for numba takes
-no cache that it cannot write to. The root file system stays read-only."""
+_FILE_NAME: Final = "picker.yaml"
+_READ: Final = ("get", "list", "watch")
+_OBJECTIVES: Final = ("inferenceobjectives", "inferencemodelrewrites")
+_RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
@@ -37,7 +48,7 @@ def picker_deployment(plan: Plan) -> dict[str, Any]:
             "replicas": plan.resource.spec.router.replicas,
             "selector": {"matchLabels": names.selector(Component.PICKER)},
             "strategy": _strategy(plan),
-            "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
+            "progressDeadlineSeconds": PROGRESS_DEADLINE_S,
             **ROLLOUT,
             "template": merged(planned_picker_template(plan), plan.resource.spec.router.pod_template or {}),
         },
@@ -54,8 +65,8 @@ def planned_picker_template(plan: Plan) -> dict[str, Any]:
         "terminationGracePeriodSeconds": plan.ending.grace_s,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
+            "runAsUser": UNPRIVILEGED_USER,
+            "runAsGroup": UNPRIVILEGED_USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **placement(plan, plan.resource.spec.router),
@@ -90,8 +101,8 @@ def _container(plan: Plan) -> dict[str, Any]:
         "image": plan.router.image,
         "args": _args(plan),
         "env": [
-            {"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            env_from_field("NAMESPACE", "metadata.namespace"),
+            env_from_field("POD_NAME", "metadata.name"),
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         **_probes(plan),
@@ -100,11 +111,7 @@ def _container(plan: Plan) -> dict[str, Any]:
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": {**NO_PRIVILEGES, "readOnlyRootFilesystem": True},
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG_FOLDER, "readOnly": True},
             *([{"name": SCRATCH["name"], "mountPath": "/tmp"}] if _traits(plan).compiles else []),  # noqa: S108 - a mount
@@ -158,12 +165,12 @@ def _args(plan: Plan) -> list[str]:
     """The same for every flavour, and its own. Booleans of upstream's need the form with `=`.
 
     Pickers serve TLS with a certificate of their own (`--secure-serving`, on by default), as every gateway
-    expects of an InferencePool's picker: see `objects/gateway/providers`.
+    expects of an InferencePool's picker: see `objects/gateway/providers.py`.
     """
     traits = _traits(plan)
     return [
         *_engines(plan),
-        *("--config-file", f"{_CONFIG_FOLDER}/{FILE_NAME}"),
+        *("--config-file", f"{_CONFIG_FOLDER}/{_FILE_NAME}"),
         *("--grpc-port", str(EXT_PROC_PORT)),
         *("--grpc-health-port", str(HEALTH_PORT)),
         *("--metrics-port", str(METRICS_PORT)),
@@ -190,3 +197,113 @@ def _engines(plan: Plan) -> list[str]:
         *("--endpoint-target-ports", str(plan.engine.port)),
         *("--pool-namespace", names.namespace),
     ]
+
+
+def picker_config_map(plan: Plan) -> dict[str, Any]:
+    """The EndpointPickerConfig as the plan has it."""
+    names = Names.of(plan)
+    return config_map(names, names.picker, Component.PICKER, {_FILE_NAME: plan.router.config})
+
+
+def picker_service(plan: Plan) -> dict[str, Any]:
+    """Envoy's ext_proc protocol and the picker's metrics."""
+    names = Names.of(plan)
+    return service(
+        names,
+        names.picker,
+        Component.PICKER,
+        {"name": "grpc-ext-proc", "protocol": "TCP", "port": EXT_PROC_PORT},
+        {"name": "http-metrics", "protocol": "TCP", "port": METRICS_PORT},
+    )
+
+
+def picker_role(plan: Plan) -> dict[str, Any]:
+    """Least rights by flavour.
+
+    Source: config/charts of llm-d-router v0.10.0 and of the inference extension v1.2.0 and v1.5.0 (rbac.yaml,
+    leader-election-rbac.yaml). The metrics endpoint is served without authentication, so the cluster-wide
+    right to review tokens is not needed.
+    """
+    names = Names.of(plan)
+    router = plan.resource.spec.router
+    # the endpoints: addresses and readiness of the engines
+    rules = [_rule("", ["pods"], _READ)]
+    if has_pool(router):
+        # the pool it picks for: selector and ports
+        rules.append(_rule("inference.networking.k8s.io", ["inferencepools"], _READ))
+        # priorities and model rewrites, which upstream's pickers watch whether or not there are any
+        rules += [_rule(group, _OBJECTIVES, _READ) for group in flavor_traits(router.flavor).objectives]
+    if router.replicas > 1:
+        # leader election: the lease that decides which picker answers
+        rules.append(
+            _rule("coordination.k8s.io", ["leases"], (*_READ, "create", "update", "patch", "delete"))
+        )
+        # leader election reports its changes as events
+        rules.append(_rule("", ["events"], ("create", "patch")))
+    return {
+        "apiVersion": f"{_RBAC_GROUP}/v1",
+        "kind": "Role",
+        "metadata": names.metadata(names.picker, Component.PICKER),
+        "rules": rules,
+    }
+
+
+def _rule(group: str, resources: tuple[str, ...] | list[str], verbs: tuple[str, ...]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def picker_role_binding(plan: Plan) -> dict[str, Any]:
+    """Binds the picker's role to its ServiceAccount."""
+    names = Names.of(plan)
+    return {
+        "apiVersion": f"{_RBAC_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": names.metadata(names.picker, Component.PICKER),
+        "roleRef": {"apiGroup": _RBAC_GROUP, "kind": "Role", "name": names.picker},
+        "subjects": [{"kind": "ServiceAccount", "name": names.picker, "namespace": names.namespace}],
+    }
+
+
+def picker_network_policy(plan: Plan) -> dict[str, Any] | None:
+    """ext_proc for the gateway's proxies alone; health and metrics say nothing of prompts and are for all.
+
+    None where it is not known who the proxies are: a policy that shuts the gateway out stops all requests.
+    """
+    router = plan.resource.spec.router
+    if not is_guarded(router):
+        return None
+    names, provider = Names.of(plan), provider_of(router)
+    blocks = {*router.network_policy.ip_blocks, *provider.ip_blocks}
+    own = {"podSelector": {"matchLabels": names.selector(Component.GATEWAY)}}
+    peers = (
+        *([own] if provider.own_proxies else []),
+        *map(namespace, admitted_namespaces(plan.resource)),
+        *({"ipBlock": {"cidr": block}} for block in sorted(blocks)),
+    )
+    picks = {"ports": [ports(EXT_PROC_PORT), *map(ports, provider.mesh_ports)], "from": [*peers]}
+    figures = {"ports": [ports(HEALTH_PORT), ports(METRICS_PORT)]}
+    return ingress_policy(names, names.picker, Component.PICKER, (picks, figures))
+
+
+def is_guarded(router: RouterSpec) -> bool:
+    """Whether the picker has a policy."""
+    options = router.network_policy
+    if options.enabled is not None:
+        return options.enabled
+    provider = provider_of(router)
+    known = provider.own_proxies or provider.proxies_beside_gateway
+    return known or bool(options.namespaces or options.ip_blocks)
+
+
+def admitted_namespaces(resource: KVCacheTier) -> list[str]:
+    """Whose pods may all ask it: its own namespace's, the Gateway's and those that are named.
+
+    Behind kvtier's own gateway those that are named alone.
+    """
+    router = resource.spec.router
+    named = router.network_policy.namespaces
+    if router.standalone:
+        return sorted(named)
+    parent = router.gateway.parent_ref if router.gateway else None
+    gateway = parent.namespace if parent else None
+    return sorted({resource.metadata.namespace, *named, *([gateway] if gateway else [])})

@@ -1,69 +1,132 @@
-"""Deployment of the gateway."""
+"""The objects of kvtier's own gateway: Envoy before the picker, without Gateway API."""
 
+import json
 from typing import Any, Final
 
 from kvtier_operator.api.spec.gateway import Standalone
-from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash
-from kvtier_operator.planning.envoy.listener import READY_PATH
-from kvtier_operator.planning.objects.gateway.standalone.envoy import (
-    BOOTSTRAP_FILE,
-    CERTIFICATE_FOLDER,
-    CONFIG_FOLDER,
-    SERVING_PORT,
+from kvtier_operator.planning.arguments.engine_tls import serves_tls
+from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash, gateway_name
+from kvtier_operator.planning.envoy.bootstrap import bootstrap
+from kvtier_operator.planning.envoy.gateway import (
+    Address,
+    BodyMode,
+    EngineService,
+    Entrance,
+    Gateway,
+    Picker,
 )
-from kvtier_operator.planning.objects.picker.deployment import SCRATCH
-from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT, HEALTH_PORT
-from kvtier_operator.planning.objects.placement import placement
-from kvtier_operator.planning.objects.rollout import ROLLOUT
+from kvtier_operator.planning.envoy.listener import READY_PATH, certificate_resource
+from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.objects.common import (
+    EXT_PROC_PORT,
+    HEALTH_PORT,
+    NO_PRIVILEGES,
+    PROGRESS_DEADLINE_S,
+    ROLLOUT,
+    SCRATCH,
+    UNPRIVILEGED_USER,
+    config_map,
+    placement,
+    pod_disruption_budget,
+    service,
+    spread_over_nodes,
+)
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.router.engine_routes import passed_paths
 from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
 
-_USER: Final = 65532
-"""The unprivileged user of distroless images."""
+_SERVING_PORT: Final = 8080
+"""In the pod."""
+_HTTP_PORT: Final = 80
+_HTTPS_PORT: Final = 443
+
+CONFIG_FOLDER: Final = "/etc/kvtier/envoy"
+CERTIFICATE_FOLDER: Final = "/etc/kvtier/certificate"
+_BOOTSTRAP_FILE: Final = "envoy.json"
+CERTIFICATE_FILE: Final = "certificate.json"
+_CHECK_S: Final = 1.0
+
 _WORKERS: Final = 2
 """Threads; by itself Envoy takes as many as the node has processors."""
-_SECURITY_CONTEXT: Final = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-}
-_PROGRESS_DEADLINE_S: Final = 600
-"""Kubernetes' default."""
+_SECURITY_CONTEXT: Final = {**NO_PRIVILEGES, "readOnlyRootFilesystem": True}
 
 
-def gateway_deployment(
-    plan: Plan, wanted: Standalone, planned: GatewayPlan, files: dict[str, str]
-) -> dict[str, Any]:
-    """Envoys that are all alike.
+def standalone_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """All of them; none where there is no such gateway."""
+    wanted, planned = plan.resource.spec.router.standalone, plan.router.gateway
+    if wanted is None or planned is None:
+        return ()
+    files, names = _files(plan, wanted, planned), Names.of(plan)
+    pdb = pod_disruption_budget(names, names.gateway, Component.GATEWAY, wanted.replicas)
+    return (
+        config_map(names, names.gateway, Component.GATEWAY, files),
+        _service(plan, wanted),
+        _deployment(plan, wanted, planned, content_hash(*files.values())),
+        *([] if pdb is None else [pdb]),
+    )
 
-    Args:
-        plan: The plan.
-        wanted: The gateway's settings.
-        planned: The gateway, worked out.
-        files: Its configuration (`gateway_files`), with which its pods change.
-    """
+
+def _files(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> dict[str, str]:
+    """Envoy's configuration: text of each file by its name."""
+    files = {_BOOTSTRAP_FILE: bootstrap(_envoy(plan, wanted, planned))}
+    if wanted.tls_secret_name:
+        files[CERTIFICATE_FILE] = certificate_resource(CERTIFICATE_FOLDER)
+    return {name: json.dumps(content, indent=1) + "\n" for name, content in files.items()}
+
+
+def _envoy(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> Gateway:
+    """Services are named as their own namespace knows them, whatever the cluster's domain."""
+    names, router = Names.of(plan), plan.resource.spec.router
+    whole = flavor_traits(router.flavor).takes_whole_bodies
+    picker = Picker(
+        Address(names.picker, EXT_PROC_PORT),
+        failure_mode=router.failure_mode,
+        body=BodyMode.BUFFERED if whole else BodyMode.STREAMED,
+        tls=True,
+        # a whole body is still there when the picker cannot be asked
+        check_s=None if whole else _CHECK_S,
+    )
+    engines = EngineService(
+        Address(names.engine, plan.engine.port), tls=serves_tls(plan.resource.spec.engine)
+    )
+    entrance = Entrance(
+        heap_bytes=planned.heap_bytes,
+        paths=passed_paths(router.gateway.extra_paths if router.gateway else ()),
+        certificate=f"{CONFIG_FOLDER}/{CERTIFICATE_FILE}" if wanted.tls_secret_name else None,
+        model_router=Address("127.0.0.1", EXT_PROC_PORT) if planned.model_router else None,
+        others={
+            resource: Address(gateway_name(resource), _HTTP_PORT)
+            for resource in sorted({model.resource for model in wanted.models})
+        },
+        tells_endpoint=router.expose_endpoint,
+    )
+    return Gateway(Address("0.0.0.0", _SERVING_PORT), engines, picker, planned.held_bytes, entrance)  # noqa: S104 - a pod's
+
+
+def _service(plan: Plan, wanted: Standalone) -> dict[str, Any]:
+    """HTTP, or HTTPS where there is a certificate."""
     names = Names.of(plan)
-    selector = names.selector(Component.GATEWAY)
+    name, number = ("https", _HTTPS_PORT) if wanted.tls_secret_name else ("http", _HTTP_PORT)
+    port = {"name": name, "protocol": "TCP", "port": number, "targetPort": "http", "appProtocol": name}
+    return service(names, names.gateway, Component.GATEWAY, port)
+
+
+def _deployment(plan: Plan, wanted: Standalone, planned: GatewayPlan, files_hash: str) -> dict[str, Any]:
+    """Envoys that are all alike, replaced when their files change."""
+    names = Names.of(plan)
     pod = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": plan.ending.grace_s,
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
+            "runAsUser": UNPRIVILEGED_USER,
+            "runAsGroup": UNPRIVILEGED_USER,
+            "fsGroup": UNPRIVILEGED_USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **placement(plan, plan.resource.spec.router),
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": selector},
-            }
-        ],
+        "topologySpreadConstraints": spread_over_nodes(names, Component.GATEWAY),
         **_model_router(plan, planned.model_router),
         "containers": [_container(plan, wanted, planned)],
         "volumes": [
@@ -74,7 +137,7 @@ def gateway_deployment(
     }
     metadata = {
         "labels": names.labels(Component.GATEWAY),
-        "annotations": {CONFIG_HASH: content_hash(*files.values())},
+        "annotations": {CONFIG_HASH: files_hash},
     }
     return {
         "apiVersion": "apps/v1",
@@ -82,9 +145,9 @@ def gateway_deployment(
         "metadata": names.metadata(names.gateway, Component.GATEWAY),
         "spec": {
             "replicas": wanted.replicas,
-            "selector": {"matchLabels": selector},
+            "selector": {"matchLabels": names.selector(Component.GATEWAY)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
+            "progressDeadlineSeconds": PROGRESS_DEADLINE_S,
             **ROLLOUT,
             "template": {"metadata": metadata, "spec": pod},
         },
@@ -132,13 +195,13 @@ def _container(plan: Plan, wanted: Standalone, planned: GatewayPlan) -> dict[str
         "image": planned.image,
         "command": ["envoy"],
         "args": [
-            *("--config-path", f"{CONFIG_FOLDER}/{BOOTSTRAP_FILE}"),
+            *("--config-path", f"{CONFIG_FOLDER}/{_BOOTSTRAP_FILE}"),
             *("--concurrency", str(_WORKERS)),
             *("--log-level", "warning"),
             "--disable-hot-restart",
         ],
         "env": _env(wanted),
-        "ports": [{"name": "http", "containerPort": SERVING_PORT, "protocol": "TCP"}],
+        "ports": [{"name": "http", "containerPort": _SERVING_PORT, "protocol": "TCP"}],
         **_probes(wanted),
         "lifecycle": {"preStop": {"sleep": {"seconds": seconds}}},
         "resources": {
@@ -177,9 +240,9 @@ def _probes(wanted: Standalone) -> dict[str, Any]:
     of the Services, or given up: two minutes where no DNS server answers.
     """
     scheme = "HTTPS" if wanted.tls_secret_name else "HTTP"
-    asked = {"httpGet": {"path": READY_PATH, "port": "http", "scheme": scheme}}
+    request = {"httpGet": {"path": READY_PATH, "port": "http", "scheme": scheme}}
     return {
-        "startupProbe": asked | {"periodSeconds": 2, "failureThreshold": 150},
+        "startupProbe": request | {"periodSeconds": 2, "failureThreshold": 150},
         "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10},
-        "readinessProbe": asked | {"periodSeconds": 2},
+        "readinessProbe": request | {"periodSeconds": 2},
     }

@@ -1,12 +1,13 @@
-"""Volumes of the engine's pod and where its containers see them."""
+"""Volumes of the engine's pod, where its containers see them, and the ConfigMap with its files."""
 
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.traits import Folder
-from kvtier_operator.planning.base.container_parts import Mount
-from kvtier_operator.planning.base.names import Names
-from kvtier_operator.planning.objects.engine.config_map import file_key
+from kvtier_operator.planning.base.container_parts import ConfigFile, Mount
+from kvtier_operator.planning.base.names import Component, Names, content_hash
+from kvtier_operator.planning.objects.common import config_map
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import quantity
 
@@ -16,6 +17,25 @@ _SHM: Final = "shm"
 _HOME: Final = "home"
 _CONFIG: Final = "config"
 _SHARED_SOURCES: Final = ("hostPath", "persistentVolumeClaim")
+
+
+def engine_config_map(plan: Plan) -> dict[str, Any] | None:
+    """One key a file; None where the backend needs no file."""
+    if not plan.engine.files:
+        return None
+    names = Names.of(plan)
+    files = {_file_key(file): file.content for file in plan.engine.files}
+    return config_map(names, names.engine, Component.ENGINE, files)
+
+
+def _file_key(file: ConfigFile) -> str:
+    """The ConfigMap's key of a file: its base name."""
+    return PurePosixPath(file.path).name
+
+
+def files_hash(plan: Plan) -> str:
+    """Hash of everything in the ConfigMap."""
+    return content_hash(*(part for file in plan.engine.files for part in (file.path, file.content)))
 
 
 def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
@@ -44,7 +64,7 @@ def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
         seen = {"name": plan.weights.name, "mountPath": plan.weights.mount_path}
         mounts.append(seen | ({"readOnly": True} if plan.weights.read_only else {}))
     mounts += [
-        {"name": _CONFIG, "mountPath": file.path, "subPath": file_key(file), "readOnly": True}
+        {"name": _CONFIG, "mountPath": file.path, "subPath": _file_key(file), "readOnly": True}
         for file in plan.engine.files
     ]
     return mounts + disk_volume_mounts(plan)
