@@ -11,8 +11,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.engine import plan_engine
-from kvtier_operator.planning.pod_template.asked import template_notes
-from kvtier_operator.planning.pod_template.refuse import refuse_templates
+from kvtier_operator.planning.pod_template.template import refuse_templates, template_notes
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.picker_config import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
