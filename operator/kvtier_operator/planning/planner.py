@@ -13,7 +13,7 @@ from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.engine import plan_engine
 from kvtier_operator.planning.pod_template.template import refuse_templates, template_notes
 from kvtier_operator.planning.report.figures import plan_figures
-from kvtier_operator.planning.router.picker_config import plan_router
+from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
 from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
 from kvtier_operator.planning.tiers.observed_tiers import correct_tiers, most_tokens

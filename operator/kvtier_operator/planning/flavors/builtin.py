@@ -3,8 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
-from kvtier_operator.planning.flavors.traits import FlavorTraits, MemoryTraits
+from kvtier_operator.planning.flavors.traits import EndingInput, FlavorTraits, MemoryTraits, PickerEnding
 from kvtier_operator.planning.units import MIB
 
 FLAVOR: Final = Flavor.BUILTIN

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding, in_upstreams_time
-from kvtier_operator.planning.flavors.traits import FlavorTraits
+from kvtier_operator.planning.flavors.traits import EndingInput, FlavorTraits, PickerEnding, in_upstreams_time
 from kvtier_scorer.config.flavors.version import minor_version
 
 _HAS_DRAIN_TIMEOUT: Final = (0, 10)

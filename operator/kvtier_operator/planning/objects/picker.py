@@ -8,8 +8,7 @@ from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
-from kvtier_operator.planning.flavors.traits import FlavorTraits
+from kvtier_operator.planning.flavors.traits import EndingInput, FlavorTraits, PickerEnding
 from kvtier_operator.planning.objects.common import (
     EXT_PROC_PORT,
     HEALTH_PORT,

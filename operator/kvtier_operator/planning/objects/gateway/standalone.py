@@ -6,7 +6,7 @@ from typing import Any, Final
 from kvtier_operator.api.spec.gateway import Standalone
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash, gateway_name
-from kvtier_operator.planning.envoy.bootstrap import bootstrap
+from kvtier_operator.planning.envoy.bootstrap import READY_PATH, bootstrap, certificate_resource
 from kvtier_operator.planning.envoy.gateway import (
     Address,
     BodyMode,
@@ -15,7 +15,6 @@ from kvtier_operator.planning.envoy.gateway import (
     Gateway,
     Picker,
 )
-from kvtier_operator.planning.envoy.listener import READY_PATH, certificate_resource
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.common import (
     EXT_PROC_PORT,

@@ -11,8 +11,8 @@ from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 
 PACKAGE = Path(*kvtier_operator.__path__)
-TOLD = {"api/spec/router.py", "planning/router/picker_config.py"}
-"""Files that name flavours, beside their own: the API's rules, and which picker a local run has."""
+TOLD = {"api/spec/router.py"}
+"""Files that name flavours, beside their own: the API's rules."""
 
 
 @pytest.mark.parametrize("flavor", Flavor)
