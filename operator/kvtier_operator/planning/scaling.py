@@ -19,7 +19,7 @@ _PERCENT: Final = 100
 _WINDOW: Final = "10m"
 """Of rates: as long as a few long prompts, and shorter than a working set takes to move."""
 _FULL: Final = 0.95
-"""Share of all tiers beyond the device together, from which another engine would give prompts room."""
+"""Share of all tiers beyond the device together, from which another engine would have memory for more."""
 
 
 class Scaler(StrEnum):
@@ -120,9 +120,9 @@ def total_query(target: ScalingTarget, engine: str, *, tells_fill: bool) -> str:
 
 
 def _missed_share(engine: str, *, tells_fill: bool) -> str:
-    """Share of prompt tokens that no tier held; 0 of pods that nobody asks, or whose tiers have room.
+    """Share of prompt tokens that no tier held; 0 of pods that nobody asks, or whose tiers are not full.
 
-    A pod whose tiers have room misses what it has not seen yet, and another pod would miss that as well.
+    A pod whose tiers are not full misses what it has not seen yet, and another pod would miss that as well.
     """
     queries = _rate("vllm:prefix_cache_queries_total", engine)
     device = _rate("vllm:prefix_cache_hits_total", engine)

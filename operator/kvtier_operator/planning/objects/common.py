@@ -17,7 +17,7 @@ METRICS_PORT: Final = 9090
 
 UNPRIVILEGED_USER: Final = 65532
 """That of distroless images, which Envoy's and upstream's pickers are built on."""
-PROGRESS_DEADLINE_S: Final = 600
+_PROGRESS_DEADLINE_S: Final = 600
 """Kubernetes' default."""
 NO_PRIVILEGES: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """Security context of a container."""
@@ -34,7 +34,7 @@ _PLAIN_SERVICE: Final[Mapping[str, Any]] = {
 }
 """What decides to whom a Service leads, and is nobody else's to set."""
 
-ROLLOUT: Final[Mapping[str, Any]] = {
+_ROLLOUT: Final[Mapping[str, Any]] = {
     # Kubernetes' own defaults, written out: a field that is not sent stays as somebody else set it,
     # and after `kubectl rollout pause` no change of the resource would reach its pods
     "paused": False,
@@ -62,6 +62,29 @@ def placement(plan: Plan, spec: EngineSpec | RouterSpec) -> dict[str, Any]:
         "affinity": spec.affinity,
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def deployment(
+    names: Names, name: str, component: Component, template: Mapping[str, Any], **fields: object
+) -> dict[str, Any]:
+    """A Deployment of pods of `component`; `fields` are of its spec beside what all have."""
+    spec = {
+        "selector": {"matchLabels": names.selector(component)},
+        "progressDeadlineSeconds": _PROGRESS_DEADLINE_S,
+        **_ROLLOUT,
+        "template": template,
+        **fields,
+    }
+    metadata = names.metadata(name, component)
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def rolling_update(surge: int | str, unavailable: int | str) -> dict[str, Any]:
+    """How pods are replaced: how many there may be in excess meanwhile, and how many may be missing."""
+    return {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+    }
 
 
 def spread_over_nodes(names: Names, component: Component) -> list[dict[str, Any]]:

@@ -14,16 +14,16 @@ from kvtier_operator.planning.objects.common import (
     HEALTH_PORT,
     METRICS_PORT,
     NO_PRIVILEGES,
-    PROGRESS_DEADLINE_S,
-    ROLLOUT,
     SCRATCH,
     UNPRIVILEGED_USER,
     config_map,
+    deployment,
     env_from_field,
     ingress_policy,
     namespace,
     placement,
     ports,
+    rolling_update,
     service,
 )
 from kvtier_operator.planning.objects.gateway.providers import POOL_GROUP, has_pool, provider_of
@@ -37,21 +37,21 @@ _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def picker_deployment(plan: Plan) -> dict[str, Any]:
-    """One picker, which a new one follows without a gap."""
-    names = Names.of(plan)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": names.metadata(names.picker, Component.PICKER),
-        "spec": {
-            "replicas": plan.resource.spec.router.replicas,
-            "selector": {"matchLabels": names.selector(Component.PICKER)},
-            "strategy": _strategy(plan),
-            "progressDeadlineSeconds": PROGRESS_DEADLINE_S,
-            **ROLLOUT,
-            "template": merged(planned_picker_template(plan), plan.resource.spec.router.pod_template or {}),
-        },
-    }
+    """One picker, which a new one follows without a gap: the old one goes when the new one is ready.
+
+    For some seconds each knows of its own requests only. Of pickers that elect a leader one alone is ever
+    ready, and stays it until it goes: all new ones start beside the old ones and the first to find the leader
+    gone takes over.
+    """
+    names, router = Names.of(plan), plan.resource.spec.router
+    return deployment(
+        names,
+        names.picker,
+        Component.PICKER,
+        merged(planned_picker_template(plan), router.pod_template or {}),
+        strategy=rolling_update("100%", "100%") if _several(plan) else rolling_update(1, 0),
+        replicas=router.replicas,
+    )
 
 
 def planned_picker_template(plan: Plan) -> dict[str, Any]:
@@ -82,18 +82,8 @@ def planned_picker_template(plan: Plan) -> dict[str, Any]:
     return {"metadata": metadata, "spec": pod}
 
 
-def _strategy(plan: Plan) -> dict[str, Any]:
-    """The old one goes when the new one is ready; for some seconds each knows of its own requests only.
-
-    Of pickers that elect a leader one alone is ever ready, and stays it until it goes: all new ones start
-    beside the old ones and the first to find the leader gone takes over.
-    """
-    all_at_once = {"maxSurge": "100%", "maxUnavailable": "100%"}
-    bounds = all_at_once if _several(plan) else {"maxSurge": 1, "maxUnavailable": 0}
-    return {"type": "RollingUpdate", "rollingUpdate": bounds}
-
-
 def _container(plan: Plan) -> dict[str, Any]:
+    pre_stop_s = _ending(plan).pre_stop_s
     ports = {"grpc-ext-proc": EXT_PROC_PORT, "grpc-health": HEALTH_PORT, "http-metrics": METRICS_PORT}
     return {
         "name": "picker",
@@ -105,7 +95,8 @@ def _container(plan: Plan) -> dict[str, Any]:
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         **_probes(plan),
-        **_pre_stop(plan),
+        # Kubernetes before 1.33 refuses to sleep for no time
+        **({"lifecycle": {"preStop": {"sleep": {"seconds": pre_stop_s}}}} if pre_stop_s else {}),
         "resources": {
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),
@@ -116,12 +107,6 @@ def _container(plan: Plan) -> dict[str, Any]:
             *([{"name": SCRATCH["name"], "mountPath": "/tmp"}] if _traits(plan).compiles else []),  # noqa: S108 - a mount
         ],
     }
-
-
-def _pre_stop(plan: Plan) -> dict[str, Any]:
-    """Kubernetes before 1.33 refuses to sleep for no time."""
-    seconds = _ending(plan).pre_stop_s
-    return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds else {}
 
 
 def _traits(plan: Plan) -> FlavorTraits:
@@ -147,13 +132,13 @@ def _probes(plan: Plan) -> dict[str, Any]:
     split = _traits(plan).knows_probes or _several(plan)
     live, ready = ("liveness", "readiness") if split else ("inference-extension", "inference-extension")
     probes = {
-        "livenessProbe": _probe(live) | {"initialDelaySeconds": 5, "periodSeconds": 10},
+        "livenessProbe": _probe(live) | {"periodSeconds": 10},
         "readinessProbe": _probe(ready) | {"periodSeconds": 2},
     }
-    if not _traits(plan).compiles:
-        return probes
-    probes["livenessProbe"].pop("initialDelaySeconds")
-    return {"startupProbe": _probe(live) | {"periodSeconds": 2, "failureThreshold": 60}} | probes
+    if _traits(plan).compiles:
+        return {"startupProbe": _probe(live) | {"periodSeconds": 2, "failureThreshold": 60}} | probes
+    probes["livenessProbe"]["initialDelaySeconds"] = 5
+    return probes
 
 
 def _probe(service: str) -> dict[str, Any]:

@@ -135,9 +135,9 @@ def by_name(values: Shape, refused: Mapping[str, str] | None = None, required: t
             return
         yield from (Problem(f"{path}.{name}", _REQUIRED) for name in required if name not in value)
         for name, part in value.items():
-            at = f"{path}[{_shown(name)}]"
+            at = f"{path}[{_in_path(name)}]"
             if name.startswith("$"):
-                yield Problem(f"{path}.{_shown(name)}", _no_directive())
+                yield Problem(f"{path}.{_in_path(name)}", _no_directive())
             elif why := next((why for start, why in (refused or {}).items() if name.startswith(start)), ""):
                 yield _refusal(at, why)
             else:
@@ -171,15 +171,15 @@ class Fields:
             return
         yield from (Problem(f"{path}.{name}", self.absent) for name in self.required if name not in value)
         for name, part in value.items():
-            below = f"{path}.{_shown(name)}"
+            below = f"{path}.{_in_path(name)}"
             if name in self.taken:
                 yield from self.taken[name](part, below)
             elif name in self.refused:
                 yield _refusal(below, self.refused[name])
             elif not (self.replaceable and (name, part) == (DIRECTIVE, REPLACE)):
-                yield Problem(below, self._unknown(name))
+                yield Problem(below, self._unknown_field(name))
 
-    def _unknown(self, name: str) -> str:
+    def _unknown_field(self, name: str) -> str:
         if not name.startswith("$"):
             if near := get_close_matches(name, self.taken, 1, _SIMILARITY):
                 return f"is not taken here; did you mean {near[0]}?"
@@ -212,7 +212,7 @@ class Items:
             if not isinstance(name, str | int):
                 yield Problem(f"{path}[{index}]", f"needs a {self.key}, by which it is merged")
                 continue
-            at = f"{path}[{_shown(name)}]"
+            at = f"{path}[{_in_path(name)}]"
             if name in seen:
                 yield Problem(at, "is there twice; keep one")
             elif name in self.kept:
@@ -222,7 +222,7 @@ class Items:
             seen.add(name)
 
 
-def _shown(name: object) -> str:
+def _in_path(name: object) -> str:
     """A name in a path, which is a part of a line."""
     return one_line(str(name), _MOST_SHOWN)
 

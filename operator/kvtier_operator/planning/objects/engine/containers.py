@@ -95,8 +95,8 @@ def engine_resources(plan: Plan) -> dict[str, Any]:
 
 def _claims(engine: EngineSpec) -> list[dict[str, str]]:
     """All that the pod has, unless the resource says which."""
-    taken = engine.resources.claims or [ContainerClaim(name=each.name) for each in engine.resource_claims]
-    return [to_json(claim) for claim in taken]
+    claims = engine.resources.claims or [ContainerClaim(name=claim.name) for claim in engine.resource_claims]
+    return [to_json(claim) for claim in claims]
 
 
 def sidecar_resources(plan: Plan, sidecar: Sidecar) -> dict[str, Any]:
@@ -188,8 +188,8 @@ def engine_doctor(plan: Plan) -> dict[str, Any]:
 
 def bounds(resources: Mapping[str, str], *, pages: bool = True) -> dict[str, str]:
     """What of an engine's resources bounds a container that runs before it, with huge pages or without."""
-    kept = (*_BOUNDS, _HUGEPAGES) if pages else _BOUNDS
-    return {name: resources[name] for name in sorted(resources) if name.startswith(kept)}
+    starts = (*_BOUNDS, _HUGEPAGES) if pages else _BOUNDS
+    return {name: resources[name] for name in sorted(resources) if name.startswith(starts)}
 
 
 def engine_fetcher(plan: Plan) -> list[dict[str, Any]]:

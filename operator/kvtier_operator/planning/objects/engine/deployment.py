@@ -7,10 +7,11 @@ from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.common import (
-    ROLLOUT,
+    deployment,
     ingress_policy,
     placement,
     ports,
+    rolling_update,
     service,
     spread_over_nodes,
     to_json,
@@ -32,25 +33,18 @@ _LAST_PORT: Final = 65535
 def engine_deployment(plan: Plan) -> dict[str, Any]:
     """One pod a replica, replaced one at a time in the place that the old one leaves."""
     names, spec = Names.of(plan), plan.resource.spec
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": names.metadata(names.engine, Component.ENGINE),
-        "spec": {
-            # an apply would overwrite an autoscaler's number
-            **({} if spec.autoscaling else {"replicas": spec.replicas}),
-            "selector": {"matchLabels": names.selector(Component.ENGINE)},
-            # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            # the next one may have to wait for one that drains to make place
-            "progressDeadlineSeconds": plan.ending.grace_s
-            + plan.budget.fetch_s
-            + plan.budget.startup_s
-            + 600,
-            **ROLLOUT,
-            "template": merged(planned_engine_template(plan), spec.engine.pod_template or {}),
-        },
-    }
+    return deployment(
+        names,
+        names.engine,
+        Component.ENGINE,
+        merged(planned_engine_template(plan), spec.engine.pod_template or {}),
+        # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
+        strategy=rolling_update(surge=0, unavailable=1),
+        # the next one may have to wait for one that drains
+        progressDeadlineSeconds=plan.ending.grace_s + plan.budget.fetch_s + plan.budget.startup_s + 600,
+        # an apply would overwrite an autoscaler's number
+        **({} if spec.autoscaling else {"replicas": spec.replicas}),
+    )
 
 
 def planned_engine_template(plan: Plan) -> dict[str, Any]:
@@ -110,7 +104,7 @@ def engine_network_policy(plan: Plan) -> dict[str, Any] | None:
         names.engine,
         Component.ENGINE,
         (
-            {"ports": [ports(*each) for each in event_ports], "from": [picker]},
+            {"ports": [ports(*bounds) for bounds in event_ports], "from": [picker]},
             {"ports": [ports(plan.engine.port), *_all_but(event_ports)]},
         ),
     )

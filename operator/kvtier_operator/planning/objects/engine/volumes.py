@@ -61,8 +61,8 @@ def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [shared_memory_mount(), {"name": _HOME, "mountPath": HOME}]
     if plan.weights:
         # the same folder for all pods: what one of them has downloaded is the others', too
-        seen = {"name": plan.weights.name, "mountPath": plan.weights.mount_path}
-        mounts.append(seen | ({"readOnly": True} if plan.weights.read_only else {}))
+        mount = {"name": plan.weights.name, "mountPath": plan.weights.mount_path}
+        mounts.append(mount | ({"readOnly": True} if plan.weights.read_only else {}))
     mounts += [
         {"name": _CONFIG, "mountPath": file.path, "subPath": _file_key(file), "readOnly": True}
         for file in plan.engine.files
@@ -81,14 +81,14 @@ def disk_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _disk_mount(plan: Plan, mount: Mount) -> dict[str, Any]:
-    seen = {"name": mount.name, "mountPath": mount.mount_path}
+    whole = {"name": mount.name, "mountPath": mount.mount_path}
     shared = any(source in mount.source for source in _SHARED_SOURCES)
     folder = traits_of(plan.resource.spec.backend).disk.folder
     if shared and folder is Folder.EMPTIED:
         # emptied at start: on a volume that pods share each gets one of its own
-        return seen | {"subPathExpr": "$(POD_NAME)"}
+        return whole | {"subPathExpr": "$(POD_NAME)"}
     if shared and folder is Folder.OWN:
         # locked, and kept from pod to pod: resources that share a disk get one each
         names = Names.of(plan)
-        return seen | {"subPath": f"{names.namespace}/{names.resource}"}
-    return seen
+        return whole | {"subPath": f"{names.namespace}/{names.resource}"}
+    return whole

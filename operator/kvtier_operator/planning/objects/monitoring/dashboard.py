@@ -22,7 +22,7 @@ def dashboard(plan: Plan) -> dict[str, Any] | None:
         return None
     names, queries = Names.of(plan), Queries.of(plan)
     metadata = names.metadata(f"{names.resource}-dashboard", Component.MONITORING)
-    shown = Dashboard(
+    content = Dashboard(
         uid=content_hash("kvcachetier", names.namespace, names.resource),
         title=f"KVCacheTier {names.namespace}/{names.resource}",
         tags=("vllm", "prefix cache"),
@@ -30,7 +30,7 @@ def dashboard(plan: Plan) -> dict[str, Any] | None:
         panels=in_grid([*_requests(queries), *_tier(queries), *_disk(queries), *_picker(queries)]),
     )
     # a namespace has no dot, so no two resources of a cluster have one file
-    return dashboard_object(metadata, f"kvcachetier.{names.namespace}.{names.resource}.json", shown)
+    return dashboard_object(metadata, f"kvcachetier.{names.namespace}.{names.resource}.json", content)
 
 
 def _requests(queries: Queries) -> list[dict[str, Any]]:
@@ -148,11 +148,11 @@ def _disk(queries: Queries) -> list[dict[str, Any]]:
 
 def _picker(queries: Queries) -> list[dict[str, Any]]:
     memory = f"max by (pod) (process_resident_memory_bytes{{{queries.picker}}})"
-    shown = [panel("Picker: memory", "bytes", {"{{pod}}": memory})]
+    panels = [panel("Picker: memory", "bytes", {"{{pod}}": memory})]
     if queries.picker_hit_ratio:
         of_picker = f"{{{queries.picker}}}[{WINDOW}]"
         total = f"sum(rate({queries.picker_hit_ratio}_sum{of_picker}))"
         count = f"sum(rate({queries.picker_hit_ratio}_count{of_picker}))"
         mean = f"{total} / {count}"
-        shown.append(panel("Picker: share of a prompt it knows of", "percentunit", {"mean": mean}))
-    return shown
+        panels.append(panel("Picker: share of a prompt it knows of", "percentunit", {"mean": mean}))
+    return panels

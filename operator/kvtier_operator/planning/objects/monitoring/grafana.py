@@ -60,7 +60,7 @@ def in_grid(panels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The panels with a number and a place each, two beside each other, in the order they are given."""
     return [
         {
-            **shown,
+            **model,
             "id": index + 1,
             "gridPos": {
                 "h": _HEIGHT,
@@ -69,7 +69,7 @@ def in_grid(panels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "y": index // _COLUMNS * _HEIGHT,
             },
         }
-        for index, shown in enumerate(panels)
+        for index, model in enumerate(panels)
     ]
 
 
@@ -146,17 +146,17 @@ class Dashboard:
         return [others | {"keepTime": True, "includeVars": True}, page | {"targetBlank": True}]
 
 
-def dashboard_object(metadata: Mapping[str, Any], file: str, shown: Dashboard) -> dict[str, Any]:
+def dashboard_object(metadata: Mapping[str, Any], file: str, dashboard: Dashboard) -> dict[str, Any]:
     """The ConfigMap.
 
     Args:
         metadata: Its own, without the label that the sidecar looks for.
         file: The sidecar keeps the dashboards of all namespaces in one folder: what it is to be called there.
-        shown: The dashboard.
+        dashboard: What is shown.
     """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {**metadata, "labels": {**metadata["labels"], **SIDECAR_LABEL}},
-        "data": {file: shown.to_text()},
+        "data": {file: dashboard.to_text()},
     }
