@@ -1,22 +1,28 @@
-"""Which autoscaler there is, and what follows for the other objects."""
+"""What an autoscaler compares, which one a resource gets, and how fast engines come and go."""
 
 from dataclasses import replace
 from typing import Any
 
+import promql_parser
 import pytest
 from tests.cases.planning import resource
+from tests.unit.docs.pages import DOCS, documents
 
+from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.resource import Metadata
+from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
 from kvtier_operator.planning.cluster.namespace.workload import workload
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.autoscaler import scaled_object
+from kvtier_operator.planning.objects.autoscaler import scaled_object, scaling_behavior
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.scaling import scaling_of
-from kvtier_operator.planning.scaling import Scaler
+from kvtier_operator.planning.scaling import Scaler, pod_query, scaling_metric, total_query
 
 URL = "http://prometheus.monitoring:9090"
 SCALED = {"minReplicas": 2, "maxReplicas": 8}
+ENGINE = 'namespace="llm",job="qwen-engine"'
+PAGE = DOCS / "user-guide" / "run" / "autoscaling.md"
 
 
 def objects(*, has_keda: bool | None = None, **spec: Any) -> dict[tuple[str, str], dict[str, Any]]:  # noqa: ANN401 - as in YAML
@@ -99,3 +105,75 @@ def test_the_picker_has_memory_for_as_many_as_there_may_be() -> None:
 
     assert memory(autoscaling={"maxReplicas": 32}) == memory(replicas=32)
     assert memory(autoscaling={"maxReplicas": 32}) != memory(replicas=2)
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "number", "quantity", "goal"),
+    [
+        ("queue", None, "5", "5", "5 waiting requests an engine"),
+        ("queue", 1, "1", "1", "1 waiting request an engine"),
+        ("kvCacheUtilization", None, "0.8", "800m", "80% of the device's cache in use"),
+        ("kvCacheUtilization", 75, "0.75", "750m", "75% of the device's cache in use"),
+        ("hitRate", None, "0.5", "500m", "50% of prompt tokens found in a tier"),
+        ("hitRate", 99, "0.01", "10m", "99% of prompt tokens found in a tier"),
+    ],
+)
+def test_values(target: str, value: int | None, number: str, quantity: str, goal: str) -> None:
+    found = scaling_metric(Autoscaling(max_replicas=4, target=ScalingTarget(target), target_value=value))
+    assert (found.threshold_number, found.threshold_quantity, found.goal) == (number, quantity, goal)
+    assert float(parse_quantity(quantity)) == float(number)
+
+
+def test_each_target_has_a_metric_of_its_own() -> None:
+    names = {scaling_metric(Autoscaling(max_replicas=4, target=each)).pod_metric for each in ScalingTarget}
+    assert len(names) == len(ScalingTarget)
+
+
+@pytest.mark.parametrize("tells_fill", [True, False])
+@pytest.mark.parametrize("target", ScalingTarget)
+def test_they_are_promql(target: ScalingTarget, *, tells_fill: bool) -> None:
+    each = pod_query(target, ENGINE, tells_fill=tells_fill)
+    promql_parser.parse(each)
+    promql_parser.parse(total_query(target, ENGINE, tells_fill=tells_fill))
+
+
+def test_fill_is_asked_for_where_it_is_told() -> None:
+    asked = pod_query(ScalingTarget.HIT_RATE, ENGINE, tells_fill=True)
+    for tier in ("cpu", "disk"):
+        assert f"vllm:kvtier_{tier}_used_bytes" in asked
+        assert f"vllm:kvtier_{tier}_capacity_bytes" in asked
+    assert "kvtier_" not in pod_query(ScalingTarget.HIT_RATE, ENGINE, tells_fill=False)
+
+
+@pytest.mark.parametrize("target", ScalingTarget)
+def test_the_guide_has_an_adapters_rule_for_each_target(target: ScalingTarget) -> None:
+    name = scaling_metric(Autoscaling(max_replicas=2, target=target)).pod_metric
+    [rule] = [each for each in _rules() if each["name"]["as"] == name]
+    asked = pod_query(target, "<<.LabelMatchers>>", tells_fill=True).replace("(pod)", "(<<.GroupBy>>)")
+    assert " ".join(rule["metricsQuery"].split()) == asked
+
+
+def _rules() -> list[dict[str, Any]]:
+    return [rule for document in documents(PAGE) for rule in document.get("rules", ())]
+
+
+@pytest.mark.parametrize("target", ScalingTarget)
+@pytest.mark.parametrize("seconds", [0, 90, 100_000])
+def test_what_kubernetes_takes(target: ScalingTarget, seconds: int) -> None:
+    found = scaling_behavior(Autoscaling(max_replicas=4, target=target), start_s=seconds, grace_s=seconds)
+    for way in ("scaleUp", "scaleDown"):
+        assert 0 <= found[way]["stabilizationWindowSeconds"] <= 3600
+        assert all(0 < each["periodSeconds"] <= 1800 for each in found[way]["policies"])
+
+
+def test_engines_go_one_at_a_time_when_the_one_before_has_drained() -> None:
+    wanted = Autoscaling(max_replicas=4, scale_down_stabilization_seconds=900)
+    found = scaling_behavior(wanted, start_s=60, grace_s=620)["scaleDown"]
+    assert found["stabilizationWindowSeconds"] == 900
+    assert found["policies"] == [{"type": "Pods", "value": 1, "periodSeconds": 620}]
+
+
+def test_by_hits_they_come_one_at_a_time() -> None:
+    wanted = Autoscaling(max_replicas=4, target=ScalingTarget.HIT_RATE)
+    found = scaling_behavior(wanted, start_s=300, grace_s=60)["scaleUp"]
+    assert found["policies"] == [{"type": "Pods", "value": 1, "periodSeconds": 900}]
