@@ -70,10 +70,10 @@ class ScalingMetric:
         return str(self.threshold) if whole else f"{self.threshold * 1000}m"
 
 
-def scaling_metric(wanted: Autoscaling) -> ScalingMetric:
+def scaling_metric(autoscaling: Autoscaling) -> ScalingMetric:
     """The metric of `spec.autoscaling.target`, with its value or the default of it."""
-    value = wanted.target_value or _DEFAULTS[wanted.target]
-    match wanted.target:
+    value = autoscaling.target_value or _DEFAULTS[autoscaling.target]
+    match autoscaling.target:
         case ScalingTarget.QUEUE:
             requests = "request" if value == 1 else "requests"
             return ScalingMetric(

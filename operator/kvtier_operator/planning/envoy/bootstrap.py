@@ -219,8 +219,8 @@ def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
     everything = {"prefix": "/"}
     if isinstance(gateway.engines, EngineService):
         # the picker's answer sets the header and has the route chosen anew
-        named = {"name": DESTINATION, "present_match": True}
-        yield {"match": {**everything, "headers": [named]}, "route": _to(PICKED)}
+        picked = {"name": DESTINATION, "present_match": True}
+        yield {"match": {**everything, "headers": [picked]}, "route": _to(PICKED)}
     yield {"match": everything, "route": _to(ENGINES)}
 
 
@@ -228,7 +228,7 @@ def _keep_back(passed: Sequence[str]) -> dict[str, Any]:
     """A local run has no such route: whoever asks there may ask its engines too."""
     # one for each path: Envoy takes no regex of more than 100 steps
     others = [{"safe_regex": {"regex": f"{re.escape(path)}([/?].*)?"}} for path in passed]
-    headers = [{"name": ":path", "string_match": path, "invert_match": True} for path in others]
+    headers = [{"name": ":path", "string_match": match, "invert_match": True} for match in others]
     json_type = {"header": {"key": "content-type", "value": "application/json"}}
     return {
         "match": {"prefix": "/", "headers": headers},
@@ -238,10 +238,10 @@ def _keep_back(passed: Sequence[str]) -> dict[str, Any]:
 
 
 def _pass_on(resource: str) -> dict[str, Any]:
-    named = {"name": RESOURCE, "string_match": {"exact": resource}}
+    of_resource = {"name": RESOURCE, "string_match": {"exact": resource}}
     first_hand = {"name": _PASSED_ON, "present_match": False}
     return {
-        "match": {"prefix": "/", "headers": [named, first_hand]},
+        "match": {"prefix": "/", "headers": [of_resource, first_hand]},
         "route": _to(cluster_of(resource)),
         "request_headers_to_add": [{"header": {"key": _PASSED_ON, "value": "true"}}],
         "request_headers_to_remove": [RESOURCE],

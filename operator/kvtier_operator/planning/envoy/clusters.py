@@ -81,8 +81,8 @@ def _engines(engines: KnownEngines | EngineService) -> list[dict[str, Any]]:
 def _as_picked() -> dict[str, Any]:
     """The engine that the picker names; where none is named or it is not known, each in turn."""
     turns = _policy("round_robin", "round_robin.v3.RoundRobin", {})
-    named = [{"header": DESTINATION}, {"metadata": {"key": "envoy.lb", "path": [{"key": DESTINATION}]}}]
-    settings = {"override_host_sources": named, "fallback_policy": {"policies": [turns]}}
+    sources = [{"header": DESTINATION}, {"metadata": {"key": "envoy.lb", "path": [{"key": DESTINATION}]}}]
+    settings = {"override_host_sources": sources, "fallback_policy": {"policies": [turns]}}
     return {"policies": [_policy("override_host", "override_host.v3.OverrideHost", settings)]}
 
 

@@ -19,18 +19,18 @@ _UP_BY_HITS_S: Final = 600
 
 def pod_autoscaler(plan: Plan) -> dict[str, Any] | None:
     """By pods' custom metrics: processor and memory, which metrics-server knows, say nothing of engines."""
-    wanted = plan.resource.spec.autoscaling
-    if wanted is None or plan.scaler is not Scaler.POD_AUTOSCALER:
+    autoscaling = plan.resource.spec.autoscaling
+    if autoscaling is None or plan.scaler is not Scaler.POD_AUTOSCALER:
         return None
-    names, metric = Names.of(plan), scaling_metric(wanted)
+    names, metric = Names.of(plan), scaling_metric(autoscaling)
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
         "metadata": names.metadata(names.engine, Component.AUTOSCALER),
         "spec": {
             "scaleTargetRef": _target(plan),
-            "minReplicas": wanted.min_replicas,
-            "maxReplicas": wanted.max_replicas,
+            "minReplicas": autoscaling.min_replicas,
+            "maxReplicas": autoscaling.max_replicas,
             "metrics": [
                 {
                     "type": "Pods",
@@ -40,7 +40,7 @@ def pod_autoscaler(plan: Plan) -> dict[str, Any] | None:
                     },
                 }
             ],
-            "behavior": _behavior(plan, wanted),
+            "behavior": _behavior(plan, autoscaling),
         },
     }
 
@@ -50,10 +50,10 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
 
     That one's name is a label's value as well; KEDA's own, `keda-hpa-` before ours, may be too long for it.
     """
-    wanted = plan.resource.spec.autoscaling
-    if wanted is None or plan.scaler is not Scaler.SCALED_OBJECT:
+    autoscaling = plan.resource.spec.autoscaling
+    if autoscaling is None or plan.scaler is not Scaler.SCALED_OBJECT:
         return None
-    names, metric = Names.of(plan), scaling_metric(wanted)
+    names, metric = Names.of(plan), scaling_metric(autoscaling)
     tells_fill = plan.resource.spec.backend in TELLING_OF_TIERS
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -61,12 +61,12 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
         "metadata": names.metadata(names.engine, Component.AUTOSCALER),
         "spec": {
             "scaleTargetRef": _target(plan),
-            "minReplicaCount": wanted.min_replicas,
-            "maxReplicaCount": wanted.max_replicas,
+            "minReplicaCount": autoscaling.min_replicas,
+            "maxReplicaCount": autoscaling.max_replicas,
             "advanced": {
                 "horizontalPodAutoscalerConfig": {
                     "name": f"{names.engine}-keda",
-                    "behavior": _behavior(plan, wanted),
+                    "behavior": _behavior(plan, autoscaling),
                 }
             },
             "triggers": [
@@ -75,8 +75,10 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
                     "metricType": "AverageValue",
                     "metadata": {
                         # KEDA puts /api/v1/query behind it as it is
-                        "serverAddress": (wanted.prometheus_url or "").rstrip("/"),
-                        "query": total_query(wanted.target, Queries.of(plan).engine, tells_fill=tells_fill),
+                        "serverAddress": (autoscaling.prometheus_url or "").rstrip("/"),
+                        "query": total_query(
+                            autoscaling.target, Queries.of(plan).engine, tells_fill=tells_fill
+                        ),
                         "threshold": metric.threshold_number,
                         # an engine that is not scraped is no engine that has nothing to do
                         "ignoreNullValues": "false",
@@ -91,12 +93,12 @@ def _target(plan: Plan) -> dict[str, str]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": Names.of(plan).engine}
 
 
-def _behavior(plan: Plan, wanted: Autoscaling) -> dict[str, Any]:
+def _behavior(plan: Plan, autoscaling: Autoscaling) -> dict[str, Any]:
     start_s = plan.budget.fetch_s + plan.budget.startup_s
-    return scaling_behavior(wanted, start_s=start_s, grace_s=plan.ending.grace_s)
+    return scaling_behavior(autoscaling, start_s=start_s, grace_s=plan.ending.grace_s)
 
 
-def scaling_behavior(wanted: Autoscaling, *, start_s: int, grace_s: int) -> dict[str, Any]:
+def scaling_behavior(autoscaling: Autoscaling, *, start_s: int, grace_s: int) -> dict[str, Any]:
     """How fast engines come and go; KEDA takes the same.
 
     Up by as many again within a minute, since waiting requests do not wait for one engine after the other.
@@ -105,11 +107,11 @@ def scaling_behavior(wanted: Autoscaling, *, start_s: int, grace_s: int) -> dict
     cache with it.
 
     Args:
-        wanted: What the resource asks for.
+        autoscaling: What the resource asks for.
         start_s: Seconds an engine has to start.
         grace_s: Seconds an engine has to end.
     """
-    by_hits = wanted.target is ScalingTarget.HIT_RATE
+    by_hits = autoscaling.target is ScalingTarget.HIT_RATE
     up = (
         [_policy("Pods", 1, start_s + _UP_BY_HITS_S)]
         if by_hits
@@ -122,7 +124,7 @@ def scaling_behavior(wanted: Autoscaling, *, start_s: int, grace_s: int) -> dict
             "policies": up,
         },
         "scaleDown": {
-            "stabilizationWindowSeconds": wanted.scale_down_stabilization_seconds,
+            "stabilizationWindowSeconds": autoscaling.scale_down_stabilization_seconds,
             "selectPolicy": "Max",
             "policies": [_policy("Pods", 1, max(_LEAST_PERIOD_S, grace_s))],
         },

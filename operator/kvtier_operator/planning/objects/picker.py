@@ -1,5 +1,6 @@
 """The endpoint picker's objects, and who may ask it."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kvtier_operator.api.resource import KVCacheTier
@@ -214,7 +215,7 @@ def picker_role(plan: Plan) -> dict[str, Any]:
     rules = [_rule("", ["pods"], _READ)]
     if has_pool(router):
         # the pool it picks for: selector and ports
-        rules.append(_rule("inference.networking.k8s.io", ["inferencepools"], _READ))
+        rules.append(_rule(POOL_GROUP, ["inferencepools"], _READ))
         # priorities and model rewrites, which upstream's pickers watch whether or not there are any
         rules += [_rule(group, _OBJECTIVES, _READ) for group in flavor_traits(router.flavor).objectives]
     if router.replicas > 1:
@@ -232,7 +233,7 @@ def picker_role(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _rule(group: str, resources: tuple[str, ...] | list[str], verbs: tuple[str, ...]) -> dict[str, Any]:
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> dict[str, Any]:
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
@@ -285,9 +286,9 @@ def admitted_namespaces(resource: KVCacheTier) -> list[str]:
     Behind kvtier's own gateway those that are named alone.
     """
     router = resource.spec.router
-    named = router.network_policy.namespaces
+    namespaces = router.network_policy.namespaces
     if router.standalone:
-        return sorted(named)
+        return sorted(namespaces)
     parent = router.gateway.parent_ref if router.gateway else None
     gateway = parent.namespace if parent else None
-    return sorted({resource.metadata.namespace, *named, *([gateway] if gateway else [])})
+    return sorted({resource.metadata.namespace, *namespaces, *([gateway] if gateway else [])})

@@ -348,7 +348,7 @@ def picker_table(pod: Mapping[str, Any]) -> Fields:
 
 
 def _table(
-    built: Mapping[str, Any],
+    pod: Mapping[str, Any],
     mounts: Items,
     containers: Mapping[object, Fields],
     before: Mapping[object, Fields],
@@ -374,9 +374,9 @@ def _table(
         "securityContext": _POD_SECURITY,
         "tolerations": list_of(MAPPING, MOST_TOLERATIONS),
         "topologySpreadConstraints": Items("topologyKey", _SPREAD),
-        "volumes": _with_own(built, "volumes", _VOLUMES),
+        "volumes": _with_own(pod, "volumes", _VOLUMES),
     }
-    pod = Fields(
+    spec = Fields(
         {name: shape for name, shape in taken.items() if name not in refused}, {**_NOT_OF_A_POD, **refused}
     )
-    return Fields({"metadata": Fields({"labels": _LABELS, "annotations": _ANNOTATIONS}), "spec": pod})
+    return Fields({"metadata": Fields({"labels": _LABELS, "annotations": _ANNOTATIONS}), "spec": spec})

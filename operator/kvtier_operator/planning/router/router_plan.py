@@ -226,19 +226,19 @@ def _picker_resources(spec: Spec, entries: Mapping[Tier, int | None], bodies: Bo
     The limit of kvtier's own picker holds the worst that clients may send it, that of upstream's, which have
     no such bound, a good deal of requests.
     """
-    index = _index_bytes(spec, entries)
-    takes = flavor_traits(spec.router.flavor).memory
-    memory = round_up(_BASE_BYTES + index, 64 * MIB)
-    needed = takes.idle_bytes + index + _engines(spec) * takes.in_flight_bytes
-    needed += bodies.worst_memory_bytes if takes.bounds_bodies else 0
-    needed += EVENTS_BYTES if spec.router.kv_events else 0
-    worst = max(memory, round_up(needed, 64 * MIB))
+    index_bytes = _index_bytes(spec, entries)
+    traits = flavor_traits(spec.router.flavor).memory
+    memory_bytes = round_up(_BASE_BYTES + index_bytes, 64 * MIB)
+    most_bytes = traits.idle_bytes + index_bytes + _engines(spec) * traits.in_flight_bytes
+    most_bytes += bodies.worst_memory_bytes if traits.bounds_bodies else 0
+    most_bytes += EVENTS_BYTES if spec.router.kv_events else 0
+    most_bytes = max(memory_bytes, round_up(most_bytes, 64 * MIB))
     own = Compute(
-        requests={"cpu": _CPU, "memory": quantity(memory)},
-        limits={"memory": quantity(max(2 * memory, worst))},
+        requests={"cpu": _CPU, "memory": quantity(memory_bytes)},
+        limits={"memory": quantity(max(2 * memory_bytes, most_bytes))},
     )
     resources = compute(own, spec.router.resources)
-    return PickerResources(resources.requests, resources.limits, memory_bytes=worst)
+    return PickerResources(resources.requests, resources.limits, memory_bytes=most_bytes)
 
 
 def _index_bytes(spec: Spec, entries: Mapping[Tier, int | None]) -> int:

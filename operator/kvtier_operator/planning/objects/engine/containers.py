@@ -32,7 +32,7 @@ _SERVE: Final = ("vllm", "serve")
 DOCTOR_NAME: Final = "doctor"
 _BOUNDS: Final = ("cpu", "memory")
 """What becomes a limit of the control group; a GPU or the container's own disk is not looked at."""
-FETCHER_NAME: Final = "fetcher"
+_FETCHER_NAME: Final = "fetcher"
 _SOURCE: Final = "MODEL_SOURCE"
 _FOLDER: Final = "MODEL_DIR"
 _FETCHER_HOME: Final = "/tmp"  # noqa: S108 - of the container's own
@@ -75,14 +75,14 @@ def engine_pod_security(spec: Spec) -> dict[str, Any]:
     }
 
 
-def engine_container_security(spec: Spec) -> dict[str, Any]:
+def _container_security(spec: Spec) -> dict[str, Any]:
     """The containers' security context: nothing but, where it is required, locking memory."""
     if not wants_ipc_lock(spec):
         return dict(NO_PRIVILEGES)
     return NO_PRIVILEGES | {"capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]}}
 
 
-def engine_resources(plan: Plan) -> dict[str, Any]:
+def _engine_resources(plan: Plan) -> dict[str, Any]:
     """The budget, without the huge pages that a sidecar maps, and the devices that the pod claims."""
     pages_elsewhere = bool(plan.engine.sidecars)
     claims = _claims(plan.resource.spec.engine)
@@ -99,7 +99,7 @@ def _claims(engine: EngineSpec) -> list[dict[str, str]]:
     return [to_json(claim) for claim in claims]
 
 
-def sidecar_resources(plan: Plan, sidecar: Sidecar) -> dict[str, Any]:
+def _sidecar_resources(plan: Plan, sidecar: Sidecar) -> dict[str, Any]:
     """A sidecar's memory, and the huge pages of the tier that it holds. Requests equal limits."""
     pages = {name: size for name, size in plan.budget.limits.items() if name.startswith(_HUGEPAGES)}
     both = {"memory": quantity(sidecar.memory_bytes), **pages}
@@ -129,8 +129,8 @@ def engine_container(plan: Plan) -> dict[str, Any]:
         "readinessProbe": health | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": health | {"periodSeconds": _PROBE_PERIOD_S, "failureThreshold": 6},
         "lifecycle": {"preStop": {"sleep": {"seconds": plan.ending.pre_stop_s}}},
-        "resources": engine_resources(plan),
-        "securityContext": engine_container_security(plan.resource.spec),
+        "resources": _engine_resources(plan),
+        "securityContext": _container_security(plan.resource.spec),
         "volumeMounts": engine_volume_mounts(plan),
     }
 
@@ -176,20 +176,21 @@ def engine_doctor(plan: Plan) -> dict[str, Any]:
             env_from_field(NODE_VARIABLE, "spec.nodeName"),
             _POD_NAME,
         ],
-        "resources": {
-            "requests": bounds(plan.budget.requests),
-            "limits": bounds(plan.budget.limits),
-        },
-        "securityContext": engine_container_security(plan.resource.spec),
+        "resources": _init_resources(plan),
+        "securityContext": _container_security(plan.resource.spec),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [shared_memory_mount(), *disk_volume_mounts(plan)],
     }
 
 
-def bounds(resources: Mapping[str, str], *, pages: bool = True) -> dict[str, str]:
-    """What of an engine's resources bounds a container that runs before it, with huge pages or without."""
+def _init_resources(plan: Plan, *, pages: bool = True) -> dict[str, Any]:
+    """What of the engine's resources bounds a container that runs before it, with huge pages or without."""
     starts = (*_BOUNDS, _HUGEPAGES) if pages else _BOUNDS
-    return {name: resources[name] for name in sorted(resources) if name.startswith(starts)}
+    both = {"requests": plan.budget.requests, "limits": plan.budget.limits}
+    return {
+        kind: {name: amounts[name] for name in sorted(amounts) if name.startswith(starts)}
+        for kind, amounts in both.items()
+    }
 
 
 def engine_fetcher(plan: Plan) -> list[dict[str, Any]]:
@@ -207,7 +208,7 @@ def engine_fetcher(plan: Plan) -> list[dict[str, Any]]:
     own = {"HOME": _FETCHER_HOME, **source_variables}
     replaced = {variable.name for variable in fetcher.env}
     container = {
-        "name": FETCHER_NAME,
+        "name": _FETCHER_NAME,
         "image": fetcher.image,
         "command": list(fetcher.command),
         "args": list(arguments),
@@ -215,10 +216,7 @@ def engine_fetcher(plan: Plan) -> list[dict[str, Any]]:
             *({"name": name, "value": own[name]} for name in own if name not in replaced),
             *(to_json(variable) for variable in fetcher.env),
         ],
-        "resources": {
-            "requests": bounds(plan.budget.requests, pages=False),
-            "limits": bounds(plan.budget.limits, pages=False),
-        },
+        "resources": _init_resources(plan, pages=False),
         "securityContext": dict(NO_PRIVILEGES),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": plan.weights.name, "mountPath": MODEL_DIR}],
@@ -250,8 +248,8 @@ def _sidecar(plan: Plan, sidecar: Sidecar) -> dict[str, Any]:
             "timeoutSeconds": _SIDECAR_PROBE_PERIOD_S,
             "failureThreshold": max(plan.budget.startup_s // _SIDECAR_PROBE_PERIOD_S, 1),
         },
-        "resources": sidecar_resources(plan, sidecar),
-        "securityContext": engine_container_security(plan.resource.spec),
+        "resources": _sidecar_resources(plan, sidecar),
+        "securityContext": _container_security(plan.resource.spec),
         "volumeMounts": disk_volume_mounts(plan),
     }
 
