@@ -46,9 +46,9 @@ class PickerEnding:
     args: tuple[str, ...] = ()
 
 
-def in_upstreams_time(given: EndingInput) -> PickerEnding:
+def in_upstreams_time(inputs: EndingInput) -> PickerEnding:
     """Of a picker that cannot be told how long."""
-    return PickerEnding(given.ending.pre_stop_s + max(given.ending.drain_s - _UPSTREAM_S, 0))
+    return PickerEnding(inputs.ending.pre_stop_s + max(inputs.ending.drain_s - _UPSTREAM_S, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,14 +151,14 @@ class Fields:
     """A mapping with fields.
 
     Attributes:
-        taken: What may stand in it.
+        fields: What may stand in it.
         refused: Why other fields may not; what neither has is unknown.
         replaceable: Whether `$patch: replace` may stand in it.
         required: Fields that must be there.
         absent: What is said of one that is not.
     """
 
-    taken: Mapping[str, Shape]
+    fields: Mapping[str, Shape]
     refused: Mapping[str, str] = field(default_factory=dict)
     replaceable: bool = False
     required: tuple[str, ...] = ()
@@ -172,8 +172,8 @@ class Fields:
         yield from (Problem(f"{path}.{name}", self.absent) for name in self.required if name not in value)
         for name, part in value.items():
             below = f"{path}.{_in_path(name)}"
-            if name in self.taken:
-                yield from self.taken[name](part, below)
+            if name in self.fields:
+                yield from self.fields[name](part, below)
             elif name in self.refused:
                 yield _refusal(below, self.refused[name])
             elif not (self.replaceable and (name, part) == (DIRECTIVE, REPLACE)):
@@ -181,9 +181,9 @@ class Fields:
 
     def _unknown_field(self, name: str) -> str:
         if not name.startswith("$"):
-            if near := get_close_matches(name, self.taken, 1, _SIMILARITY):
+            if near := get_close_matches(name, self.fields, 1, _SIMILARITY):
                 return f"is not taken here; did you mean {near[0]}?"
-            return f"is not taken here; the fields here are {', '.join(self.taken)}"
+            return f"is not taken here; the fields here are {', '.join(self.fields)}"
         return _no_directive(f"but {DIRECTIVE}: {REPLACE}" if self.replaceable else "here")
 
 

@@ -276,7 +276,7 @@ def _free_mounts(volumes: Iterable[Mapping[str, Any]]) -> Items:
     """
     folders = [volume["name"] for volume in volumes if "hostPath" in volume]
     name = text_except(folders, "a folder of the node is the engine's alone")
-    return Items("mountPath", replace(_MOUNT, taken={**_MOUNT.taken, "name": name}))
+    return Items("mountPath", replace(_MOUNT, fields={**_MOUNT.fields, "name": name}))
 
 
 def _added_container(mounts: Items, own: Iterable[object] = ()) -> Fields:
@@ -286,10 +286,10 @@ def _added_container(mounts: Items, own: Iterable[object] = ()) -> Fields:
         mounts: As `_free_mounts` makes them.
         own: Names of kvtier's beside it: one without an image may have been meant to be one of them.
     """
-    taken: dict[str, Shape] = {**_ADDED.taken, "volumeMounts": mounts}
+    fields: dict[str, Shape] = {**_ADDED.fields, "volumeMounts": mounts}
     names = " or ".join(map(str, own))
     absent = f"is required; kvtier's own is {names}" if names else _ADDED.absent
-    return replace(_ADDED, taken=taken, absent=absent)
+    return replace(_ADDED, fields=fields, absent=absent)
 
 
 def _own_containers(
@@ -310,7 +310,7 @@ def _own_containers(
     why = {**refused, **({"securityContext": _IN_ROOTS} if root else {})}
     tables: dict[object, Fields] = {}
     for container in containers:
-        taken: dict[str, Shape] = {
+        fields: dict[str, Shape] = {
             "name": text,
             "imagePullPolicy": word,
             **dict.fromkeys(_PROBES, _PROBE),
@@ -319,7 +319,7 @@ def _own_containers(
             "securityContext": _CONTAINER_SECURITY,
             "volumeMounts": replace(mounts, kept=MountPaths.of(container)),
         }
-        tables[container["name"]] = Fields({k: shape for k, shape in taken.items() if k not in why}, why)
+        tables[container["name"]] = Fields({k: shape for k, shape in fields.items() if k not in why}, why)
     return tables
 
 
@@ -354,7 +354,7 @@ def _table(
     before: Mapping[object, Fields],
     refused: Mapping[str, str],
 ) -> Fields:
-    taken: dict[str, Shape] = {
+    fields: dict[str, Shape] = {
         **dict.fromkeys(("dnsPolicy", "schedulerName"), word),
         **dict.fromkeys(("priorityClassName", "runtimeClassName", "serviceAccountName"), text),
         **dict.fromkeys(("automountServiceAccountToken", "shareProcessNamespace"), BOOLEAN),
@@ -377,6 +377,6 @@ def _table(
         "volumes": _with_own(pod, "volumes", _VOLUMES),
     }
     spec = Fields(
-        {name: shape for name, shape in taken.items() if name not in refused}, {**_NOT_OF_A_POD, **refused}
+        {name: shape for name, shape in fields.items() if name not in refused}, {**_NOT_OF_A_POD, **refused}
     )
     return Fields({"metadata": Fields({"labels": _LABELS, "annotations": _ANNOTATIONS}), "spec": spec})

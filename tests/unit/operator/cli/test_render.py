@@ -8,7 +8,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.cli.render import render
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.images import ENGINE_VERSION, doctor
+from kvtier_operator.planning.images import ENGINE_VERSION, doctor_image
 
 
 def write(folder: Path, name: str, changes: dict[str, object]) -> str:
@@ -140,7 +140,7 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
     pods = [each["spec"]["template"]["spec"] for each in yaml.safe_load_all(result.stdout) if _is_pods(each)]
     images = [box["image"] for pod in pods for box in [*pod.get("initContainers", ()), *pod["containers"]]]
     assert images == [
-        f"mirror.example/{doctor()}",
+        f"mirror.example/{doctor_image()}",
         f"mirror.example/kvtier/engine:{ENGINE_VERSION}",
         "own.example/picker:1",
     ]
