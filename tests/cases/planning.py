@@ -11,7 +11,7 @@ from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.budget import Budget, plan_budget
-from kvtier_operator.planning.router.picker_config import plan_router
+from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.tiers.capacity import plan_tiers
 
 MODEL = "Qwen/Qwen3-32B"

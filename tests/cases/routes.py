@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kvtier_operator.planning.router.route_claims import Claim, Hidden
-from kvtier_operator.planning.router.route_order import RouteOrder
+from kvtier_operator.planning.router.route_order import Claim, Hidden, RouteOrder
 
 Document = dict[str, Any]
 

@@ -100,7 +100,7 @@ class ImageSource:
 
     def engine(self, name: ImageName) -> str:
         """An engine's image."""
-        return self.references.get(name) or self._rehosted(PUBLISHED[name])
+        return self.references.get(name) or self._at_registry(PUBLISHED[name])
 
     def envoy(self) -> str:
         """The image of kvtier's own gateway."""
@@ -108,11 +108,11 @@ class ImageSource:
 
     def operator(self) -> str:
         """The operator's own image, of this release: a chart's `image.tag` and `image.digest` are its own."""
-        return self._own(f"{self.repository}:{KVTIER_VERSION}")
+        return self._own_image(f"{self.repository}:{KVTIER_VERSION}")
 
     def doctor(self) -> str:
         """The image with the doctor."""
-        return self.references.get(ImageName.DOCTOR) or self._own(doctor_image(self.repository))
+        return self.references.get(ImageName.DOCTOR) or self._own_image(doctor_image(self.repository))
 
     def picker(self, flavor: Flavor, version: str, *, tested: bool) -> str:
         """A picker's image.
@@ -123,7 +123,7 @@ class ImageSource:
             tested: Whether that is the one kvtier was tested with, as an installation's own reference is.
         """
         reference = self.references.get(picker_image_name(flavor)) if tested else None
-        return reference or self._rehosted(picker_image(flavor, version))
+        return reference or self._at_registry(picker_image(flavor, version))
 
     def secrets(self, spec: Spec) -> tuple[str, ...]:
         """Names of the Secrets that a resource's pods pull with, its own first, the others in one order."""
@@ -131,11 +131,11 @@ class ImageSource:
             dict.fromkeys([*(each.name for each in spec.image_pull_secrets), *sorted(self.pull_secrets)])
         )
 
-    def _own(self, image: str) -> str:
+    def _own_image(self, image: str) -> str:
         """A repository that names a registry is where this cluster's copy is."""
-        return image if _has_registry(image) else self._rehosted(image)
+        return image if _has_registry(image) else self._at_registry(image)
 
-    def _rehosted(self, image: str) -> str:
+    def _at_registry(self, image: str) -> str:
         if not self.registry:
             return image
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"

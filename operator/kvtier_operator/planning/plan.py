@@ -11,7 +11,7 @@ from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.pod.demands import DoctorPlan
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_operator.planning.scaling.scaler import Scaler
+from kvtier_operator.planning.scaling import Scaler
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 

@@ -11,11 +11,10 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.engine import plan_engine
-from kvtier_operator.planning.pod_template.asked import template_notes
-from kvtier_operator.planning.pod_template.refuse import refuse_templates
+from kvtier_operator.planning.pod_template.template import refuse_templates, template_notes
 from kvtier_operator.planning.report.figures import plan_figures
-from kvtier_operator.planning.router.picker_config import plan_router
-from kvtier_operator.planning.scaling.scaler import choose_scaler
+from kvtier_operator.planning.router.router_plan import plan_router
+from kvtier_operator.planning.scaling import choose_scaler
 from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
 from kvtier_operator.planning.tiers.observed_tiers import correct_tiers, most_tokens
 from kvtier_operator.planning.weights.adapters import adapter_notes

@@ -34,7 +34,7 @@ from tests.picker.harness.client import get, post
 from tests.unit.docs.pages import fenced
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.envoy.listener import READY_PATH
+from kvtier_operator.planning.envoy.bootstrap import READY_PATH
 from kvtier_release.oci import image_digest
 
 # The one of GPUs has no base here; its tag is in the chart all the same.

@@ -16,7 +16,7 @@ from tests.picker.harness.health import is_serving
 
 from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.objects.gateway.standalone.envoy import (
+from kvtier_operator.planning.objects.gateway.standalone import (
     CERTIFICATE_FILE,
     CERTIFICATE_FOLDER,
     CONFIG_FOLDER,

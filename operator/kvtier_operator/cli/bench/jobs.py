@@ -13,16 +13,16 @@ from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.cli.text.verdicts import refusals
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends import any_backend_that, traits_of
-from kvtier_operator.planning.bench import (
+from kvtier_operator.planning.images import ImageSource
+from kvtier_operator.planning.objects.bench_job import (
     BenchRun,
     as_vllm,
+    bench_job,
     in_namespace,
-    with_room_for,
+    with_memory_for,
     without_download,
     without_shared_disk,
 )
-from kvtier_operator.planning.images import ImageSource
-from kvtier_operator.planning.objects.bench_job import bench_job
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
@@ -99,7 +99,7 @@ def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
     plan = without_download(make_plan(resource, observed))
     if VLLM not in run.sides:
         return plan
-    return with_room_for(plan, make_plan(as_vllm(resource), observed))
+    return with_memory_for(plan, make_plan(as_vllm(resource), observed))
 
 
 def _shape(source: str, spec: Spec, wanted: str | None) -> str:

@@ -14,7 +14,7 @@ from kvtier_operator.cli.cluster.view import engines, picker
 from kvtier_operator.cli.cluster.view.pods import component_of, is_ready
 from kvtier_operator.planning.arguments.extra_args import CERTIFICATE, value_of
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
-from kvtier_operator.planning.objects.picker.ports import METRICS_PORT
+from kvtier_operator.planning.objects.common import METRICS_PORT
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from kvtier_operator.planning.objects.gateway.http_route import http_routes
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.router.route_claims import Hidden, claim_of
-from kvtier_operator.planning.router.route_order import RouteOrder
+from kvtier_operator.planning.router.route_order import Hidden, RouteOrder, claim_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from kvtier_operator.generate.chart.image_values import Global, Image, Images
 from kvtier_operator.generate.chart.model import ChartModel
 from kvtier_operator.generate.chart.policy_values import OwnerLimits
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
-from kvtier_operator.planning.objects.monitoring.grafana.document import SIDECAR_LABEL
+from kvtier_operator.planning.objects.monitoring.grafana import SIDECAR_LABEL
 
 _ObjectName = Annotated[str, Field(pattern=f"^({LABEL})?$", max_length=63)]
 _Namespace = Annotated[str, Field(pattern=f"^{LABEL}$", max_length=63)]

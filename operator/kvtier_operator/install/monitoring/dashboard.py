@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kvtier_operator.install.monitoring.panels import panels
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.objects.monitoring.grafana.document import (
+from kvtier_operator.planning.objects.monitoring.grafana import (
     Dashboard,
     Variable,
     dashboard_object,

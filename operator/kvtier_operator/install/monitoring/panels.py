@@ -5,7 +5,7 @@ Names of metrics: kvtier_operator/reconcile/observability/metrics.py, and Promet
 
 from typing import Any, Final
 
-from kvtier_operator.planning.objects.monitoring.grafana.panel import WINDOW, panel, placed
+from kvtier_operator.planning.objects.monitoring.grafana import WINDOW, in_grid, panel
 
 _OURS: Final = 'namespace="$namespace",job="$job"'
 """The dashboard's variables: one dashboard for every installation that a Prometheus sees."""
@@ -16,7 +16,7 @@ _QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 def panels() -> list[dict[str, Any]]:
     """Time series, two beside each other."""
-    return placed([*_served(), *_work(), *_api_server(), *_process()])
+    return in_grid([*_served(), *_work(), *_api_server(), *_process()])
 
 
 def _served() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.objects.monitoring.alerts.alert import Alert, rules_object
+from kvtier_operator.planning.objects.monitoring.alerts import Alert, rules_object
 
 
 def prometheus_rule(install: Installation) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.budget import Budget
-from kvtier_operator.planning.pod_template.asked import engine_affinity
+from kvtier_operator.planning.pod_template.template import engine_affinity
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.verdict import CheckResult
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, Final
 
-from kvtier_operator.planning.envoy.extensions import any_of, extension, socket_address
 from kvtier_operator.planning.envoy.gateway import (
     DESTINATION,
     Address,
@@ -14,6 +13,8 @@ from kvtier_operator.planning.envoy.gateway import (
     Picker,
 )
 
+UNLIMITED: Final = "0s"
+EXT_PROC: Final = "envoy.filters.http.ext_proc"
 ENGINES: Final = "engines"
 PICKED: Final = "picked-engine"
 PICKER: Final = "picker"
@@ -28,26 +29,33 @@ _NO_LIMITS: Final = {
 _TLS: Final = "envoy.transport_sockets.tls"
 _STREAMS: Final = 48
 """On one connection to a picker or the model router: kvtier's own reset what is above 64 of a burst."""
-_HTTP2: Final = {
-    "typed_extension_protocol_options": {
-        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-            **any_of("upstreams.http.v3.HttpProtocolOptions"),
-            "explicit_http_config": {"http2_protocol_options": {"max_concurrent_streams": _STREAMS}},
-        }
-    }
-}
+
+
+def any_of(kind: str) -> dict[str, Any]:
+    """The type of a message among Envoy's extensions."""
+    return {"@type": f"type.googleapis.com/envoy.extensions.{kind}"}
+
+
+def extension(name: str, kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """An extension with its settings."""
+    return {"name": name, "typed_config": {**any_of(kind), **settings}}
+
+
+def socket_address(address: Address) -> dict[str, Any]:
+    """An address to listen at or to connect to."""
+    return {"socket_address": {"address": address.host, "port_value": address.port}}
 
 
 def clusters(gateway: Gateway) -> list[dict[str, Any]]:
     """All of them."""
-    found = _engines(gateway.engines)
+    built = _engines(gateway.engines)
     if gateway.picker is not None:
-        found.append(_picker(gateway.picker))
+        built.append(_picker(gateway.picker))
     if gateway.entrance is None or gateway.entrance.model_router is None:
-        return found
-    found.append(_cluster(MODEL_ROUTER, [gateway.entrance.model_router]) | _HTTP2)
+        return built
+    built.append(_cluster(MODEL_ROUTER, [gateway.entrance.model_router]) | _http2())
     others = gateway.entrance.others.items()
-    return [*found, *(_cluster(cluster_of(name), [address]) for name, address in others)]
+    return [*built, *(_cluster(cluster_of(name), [address]) for name, address in others)]
 
 
 def cluster_of(resource: str) -> str:
@@ -73,21 +81,30 @@ def _engines(engines: KnownEngines | EngineService) -> list[dict[str, Any]]:
 def _as_picked() -> dict[str, Any]:
     """The engine that the picker names; where none is named or it is not known, each in turn."""
     turns = _policy("round_robin", "round_robin.v3.RoundRobin", {})
-    named = [{"header": DESTINATION}, {"metadata": {"key": "envoy.lb", "path": [{"key": DESTINATION}]}}]
-    settings = {"override_host_sources": named, "fallback_policy": {"policies": [turns]}}
+    sources = [{"header": DESTINATION}, {"metadata": {"key": "envoy.lb", "path": [{"key": DESTINATION}]}}]
+    settings = {"override_host_sources": sources, "fallback_policy": {"policies": [turns]}}
     return {"policies": [_policy("override_host", "override_host.v3.OverrideHost", settings)]}
 
 
 def _picker(picker: Picker) -> dict[str, Any]:
-    cluster = _cluster(PICKER, [picker.address]) | _HTTP2
+    cluster = _cluster(PICKER, [picker.address]) | _http2()
     if picker.tls:
         cluster["transport_socket"] = _unverified_tls(alpn_protocols=["h2"])
     if picker.check_s is not None:
-        cluster |= _checked(f"{picker.check_s:g}s")
+        cluster |= _health_checks(f"{picker.check_s:g}s")
     return cluster
 
 
-def _checked(often: str) -> dict[str, Any]:
+def _http2() -> dict[str, Any]:
+    options = {
+        **any_of("upstreams.http.v3.HttpProtocolOptions"),
+        "explicit_http_config": {"http2_protocol_options": {"max_concurrent_streams": _STREAMS}},
+    }
+    name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+    return {"typed_extension_protocol_options": {name: options}}
+
+
+def _health_checks(often: str) -> dict[str, Any]:
     """A picker that is gone is then not asked at all: a request that it was sent a part of would be lost."""
     intervals = dict.fromkeys(("interval", "no_traffic_interval", "unhealthy_interval"), often)
     # twice, and with time for each: one that is busy is not gone
@@ -108,18 +125,18 @@ def _cluster(name: str, addresses: Sequence[Address]) -> dict[str, Any]:
     endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]
     return {
         "name": name,
-        **_found(addresses),
+        **_discovery(addresses),
         "connect_timeout": _CONNECT_TIMEOUT,
         "circuit_breakers": _NO_LIMITS,
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
     }
 
 
-def _found(addresses: Sequence[Address]) -> dict[str, Any]:
+def _discovery(addresses: Sequence[Address]) -> dict[str, Any]:
     """Names are looked up again and again, IPv4 addresses first."""
     try:
-        for each in addresses:
-            ip_address(each.host)
+        for address in addresses:
+            ip_address(address.host)
     except ValueError:
         return {"type": "STRICT_DNS", "dns_lookup_family": "V4_PREFERRED"}
     return {"type": "STATIC"}

@@ -3,8 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.planning.flavors.ending import EndingInput, PickerEnding
-from kvtier_operator.planning.flavors.traits import FlavorTraits, MemoryTraits
+from kvtier_operator.planning.flavors.traits import EndingInput, FlavorTraits, MemoryTraits, PickerEnding
 from kvtier_operator.planning.units import MIB
 
 FLAVOR: Final = Flavor.BUILTIN
@@ -16,8 +15,8 @@ _TRANSPORT_BYTES: Final = 64 * MIB
 """What its transport holds at most: connections and streams by their windows and unsent bytes."""
 
 
-def _ending(given: EndingInput) -> PickerEnding:
-    return PickerEnding(given.ending.pre_stop_s, ("--grace-period", str(given.ending.drain_s)))
+def _ending(inputs: EndingInput) -> PickerEnding:
+    return PickerEnding(inputs.ending.pre_stop_s, ("--grace-period", str(inputs.ending.drain_s)))
 
 
 TRAITS: Final = FlavorTraits(

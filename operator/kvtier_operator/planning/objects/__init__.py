@@ -1,27 +1,27 @@
-"""One Kubernetes object a file, each a pure function of the Plan; None where it is not wanted."""
+"""Kubernetes objects by their owner, each a pure function of the Plan; None where it is not wanted."""
 
 from typing import Any
 
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.autoscaler.pod_autoscaler import pod_autoscaler
-from kvtier_operator.planning.objects.autoscaler.scaled_object import scaled_object
-from kvtier_operator.planning.objects.engine.config_map import engine_config_map
-from kvtier_operator.planning.objects.engine.deployment import engine_deployment
-from kvtier_operator.planning.objects.engine.network_policy import engine_network_policy
-from kvtier_operator.planning.objects.engine.service import engine_service
-from kvtier_operator.planning.objects.engine.service_account import engine_service_account
+from kvtier_operator.planning.objects.autoscaler import pod_autoscaler, scaled_object
+from kvtier_operator.planning.objects.common import pod_disruption_budget, service_account
+from kvtier_operator.planning.objects.engine.deployment import (
+    engine_deployment,
+    engine_network_policy,
+    engine_service,
+)
+from kvtier_operator.planning.objects.engine.volumes import engine_config_map
 from kvtier_operator.planning.objects.gateway.http_route import http_routes
-from kvtier_operator.planning.objects.gateway.inference_pool import inference_pool
-from kvtier_operator.planning.objects.gateway.providers import gateway_provider_objects
+from kvtier_operator.planning.objects.gateway.providers import inference_pool, provider_of
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
-from kvtier_operator.planning.objects.picker.config_map import picker_config_map
-from kvtier_operator.planning.objects.picker.deployment import picker_deployment
-from kvtier_operator.planning.objects.picker.network_policy import picker_network_policy
-from kvtier_operator.planning.objects.picker.role import picker_role
-from kvtier_operator.planning.objects.picker.role_binding import picker_role_binding
-from kvtier_operator.planning.objects.picker.service import picker_service
-from kvtier_operator.planning.objects.picker.service_account import picker_service_account
-from kvtier_operator.planning.objects.pod_disruption_budget import pod_disruption_budget
+from kvtier_operator.planning.objects.picker import (
+    picker_config_map,
+    picker_deployment,
+    picker_network_policy,
+    picker_role,
+    picker_role_binding,
+    picker_service,
+)
 from kvtier_operator.planning.plan import Plan
 
 
@@ -32,8 +32,9 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     """
     names = Names.of(plan)
     wanted = (
-        engine_service_account(plan),
-        picker_service_account(plan),
+        # no role is bound to it: an engine talks to no API server
+        service_account(names, names.engine, Component.ENGINE),
+        service_account(names, names.picker, Component.PICKER),
         picker_role(plan),
         picker_role_binding(plan),
         engine_network_policy(plan),
@@ -48,7 +49,7 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         scaled_object(plan),
         picker_deployment(plan),
         inference_pool(plan),
-        *gateway_provider_objects(plan),
+        *provider_of(plan.resource.spec.router).objects(plan),
         *monitoring_objects(plan),
         *http_routes(plan),
     )

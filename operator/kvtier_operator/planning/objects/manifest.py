@@ -35,6 +35,7 @@ _Dumper.add_representer(str, _string)
 def to_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
     """The objects as one stream, keys sorted, each after a `---`: the same bytes for the same objects."""
     documents = (
-        "---\n" + yaml.dump(dict(each), Dumper=_Dumper, sort_keys=True, width=sys.maxsize) for each in objects
+        "---\n" + yaml.dump(dict(content), Dumper=_Dumper, sort_keys=True, width=sys.maxsize)
+        for content in objects
     )
     return "".join(documents)

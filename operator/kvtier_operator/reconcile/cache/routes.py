@@ -7,8 +7,7 @@ from typing import Any
 
 from kvtier_common.kubernetes.documents import Place
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.planning.router.route_claims import Claim, Hidden, claim_of
-from kvtier_operator.planning.router.route_order import RouteOrder
+from kvtier_operator.planning.router.route_order import Claim, Hidden, RouteOrder, claim_of
 from kvtier_operator.reconcile.cache.live_objects import KindSink
 from kvtier_operator.reconcile.facts.gateway_parents import route_parents
 

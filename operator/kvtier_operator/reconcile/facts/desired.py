@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
-from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
+from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
 
 FIELD_MANAGER: Final = "kvtier"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from kvtier_operator.planning.router.route_claims import Listeners, listeners_of
+from kvtier_operator.planning.router.route_order import Listeners, listeners_of
 
 _ACCEPTED: Final = "Accepted"
 _OF_ROUTES: Final[Mapping[str, str]] = {

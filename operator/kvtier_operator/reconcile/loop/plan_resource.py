@@ -16,7 +16,7 @@ from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import EngineFindings
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod_template.asked import pod_templates
+from kvtier_operator.planning.pod_template.template import pod_templates
 from kvtier_operator.planning.report.scaling import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.planning.router.route_claims import Hidden
+from kvtier_operator.planning.router.route_order import Hidden
 from kvtier_operator.reconcile.facts.gateway_parents import ParentAnswer, ParentFacts
 
 _ADVICE: Final[Mapping[str, str]] = {

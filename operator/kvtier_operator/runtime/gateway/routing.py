@@ -1,7 +1,7 @@
 """How a local run finds an engine: with kvtier's own picker, whichever flavour the resource names."""
 
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.router.picker_config import LOCAL_FLAVOR, local_picker
+from kvtier_operator.planning.router.router_plan import LOCAL_FLAVOR, local_picker
 from kvtier_operator.runtime.gateway.running import Routing
 
 

@@ -9,7 +9,7 @@ from kvtier_common.formats.json_text import parse_json
 from kvtier_operator.cli.cluster.view.pods import component_of
 from kvtier_operator.doctor.verdict import Severity
 from kvtier_operator.planning.base.names import Component
-from kvtier_operator.planning.objects.engine.pod.doctor import NAME as DOCTOR_NAME
+from kvtier_operator.planning.objects.engine.containers import DOCTOR_NAME
 
 _WELL: Final = "the engine finds what it needs"
 

@@ -7,7 +7,7 @@ from kvtier_operator.planning.base.owner_policy import ALLOW, Limit
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.checks.policy.denial import Denial
 from kvtier_operator.planning.images import repository_of
-from kvtier_operator.planning.pod_template.asked import images
+from kvtier_operator.planning.pod_template.template import images
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.base.owner_policy import ALLOW
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.objects.engine.pod.security import wants_ipc_lock
+from kvtier_operator.planning.objects.engine.containers import wants_ipc_lock
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-ipc-lock", "spec.tiers.cpu.memlock.policy")

@@ -4,9 +4,9 @@ from typing import Final
 
 from kvtier_operator.planning.base.owner_policy import ALLOW
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.objects.engine.pod.security import runs_as_root, wants_ipc_lock
+from kvtier_operator.planning.objects.engine.containers import runs_as_root, wants_ipc_lock
 from kvtier_operator.planning.pod.budget import written_host_folders
-from kvtier_operator.planning.pod_template.asked import root_fields
+from kvtier_operator.planning.pod_template.template import root_fields
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-root", "spec.tiers.disk.volume.hostPath")

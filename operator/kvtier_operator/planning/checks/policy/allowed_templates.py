@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.planning.base.owner_policy import ALLOW
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.pod_template.asked import ENGINE, pod_templates
+from kvtier_operator.planning.pod_template.template import ENGINE, pod_templates
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("allowed-templates", ENGINE)

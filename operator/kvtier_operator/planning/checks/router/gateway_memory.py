@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.router.gateway import COPIES, ENVOY_BYTES
+from kvtier_operator.planning.router.router_plan import COPIES, ENVOY_BYTES
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 

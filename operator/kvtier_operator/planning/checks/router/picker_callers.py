@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_operator.planning.checks.check import CheckInput
+from kvtier_operator.planning.objects.common import EXT_PROC_PORT
 from kvtier_operator.planning.objects.gateway.providers import provider_of
-from kvtier_operator.planning.objects.picker.network_policy import admitted_namespaces, is_guarded
-from kvtier_operator.planning.objects.picker.ports import EXT_PROC_PORT
+from kvtier_operator.planning.objects.picker import admitted_namespaces, is_guarded
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("picker-callers", "spec.router.networkPolicy")

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.router import Weights
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.router.picker_config import router_warnings
+from kvtier_operator.planning.router.router_plan import router_warnings
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("picker-entries", "spec.router.version")

@@ -6,8 +6,7 @@ from kvtier_operator.api.spec.autoscaling import ScalingTarget
 from kvtier_operator.api.spec.backend import TELLING_OF_TIERS, one_of
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.scaling.metric import scaling_metric
-from kvtier_operator.planning.scaling.scaler import Scaler, choose_scaler
+from kvtier_operator.planning.scaling import Scaler, choose_scaler, scaling_metric
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("scaling-metrics", "spec.autoscaling")

@@ -10,7 +10,7 @@ from kvtier_operator.planning.cluster.namespace.names import MEMORY, STORAGE, pl
 from kvtier_operator.planning.cluster.namespace.workload import Workload
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, own_bytes, tier_bytes, weights_bytes
-from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
+from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
 from kvtier_operator.planning.weights.pod_weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 
 _RESOURCES: Final = {

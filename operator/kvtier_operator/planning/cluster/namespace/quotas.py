@@ -10,7 +10,7 @@ from kvtier_operator.planning.cluster.namespace.fields import less
 from kvtier_operator.planning.cluster.namespace.names import plain
 from kvtier_operator.planning.cluster.namespace.quota import Quota, unset
 from kvtier_operator.planning.cluster.nodes.shortage import amount
-from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER, added_containers
+from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER, added_containers
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 

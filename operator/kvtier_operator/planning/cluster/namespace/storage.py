@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kvtier_operator.planning.cluster.namespace.fields import SOURCE, WEIGHTS, volume_field
 from kvtier_operator.planning.cluster.namespace.workload import Workload
-from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
+from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 _VERDICTS: Final = Verdicts("storage", "spec.tiers.disk.volume")

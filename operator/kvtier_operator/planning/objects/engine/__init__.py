@@ -1,1 +1,1 @@
-"""The objects of the engines, one a file."""
+"""The objects of the engines."""

@@ -1,68 +1,117 @@
-"""Deployment of the engines."""
+"""The engines: their Deployment, Service and NetworkPolicy."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
+from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
-from kvtier_operator.planning.objects.engine.config_map import files_hash
-from kvtier_operator.planning.objects.engine.pod.container import engine_container
-from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
-from kvtier_operator.planning.objects.rollout import ROLLOUT
+from kvtier_operator.planning.objects.common import (
+    deployment,
+    ingress_policy,
+    placement,
+    ports,
+    rolling_update,
+    service,
+    spread_over_nodes,
+    to_json,
+)
+from kvtier_operator.planning.objects.engine.containers import (
+    engine_container,
+    engine_doctor,
+    engine_fetcher,
+    engine_pod_security,
+    engine_sidecars,
+)
+from kvtier_operator.planning.objects.engine.volumes import engine_volumes, files_hash
 from kvtier_operator.planning.plan import Plan
+from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
+
+_LAST_PORT: Final = 65535
 
 
 def engine_deployment(plan: Plan) -> dict[str, Any]:
-    """One pod a replica, replaced one at a time within the room that the old one leaves."""
-    names = Names.of(plan)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": names.metadata(names.engine, Component.ENGINE),
-        "spec": {
-            **_replicas(plan),
-            "selector": {"matchLabels": names.selector(Component.ENGINE)},
-            # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            # the next one may have to wait for the room of one that drains
-            "progressDeadlineSeconds": plan.ending.grace_s
-            + plan.budget.fetch_s
-            + plan.budget.startup_s
-            + 600,
-            **ROLLOUT,
-            "template": merged(planned_engine_template(plan), plan.resource.spec.engine.pod_template or {}),
-        },
-    }
-
-
-def _replicas(plan: Plan) -> dict[str, int]:
-    """How many; nothing where an autoscaler says so, whose number an apply would overwrite."""
-    spec = plan.resource.spec
-    return {} if spec.autoscaling else {"replicas": spec.replicas}
+    """One pod a replica, replaced one at a time in the place that the old one leaves."""
+    names, spec = Names.of(plan), plan.resource.spec
+    return deployment(
+        names,
+        names.engine,
+        Component.ENGINE,
+        merged(planned_engine_template(plan), spec.engine.pod_template or {}),
+        # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
+        strategy=rolling_update(surge=0, unavailable=1),
+        # the next one may have to wait for one that drains
+        progressDeadlineSeconds=plan.ending.grace_s + plan.budget.fetch_s + plan.budget.startup_s + 600,
+        # an apply would overwrite an autoscaler's number
+        **({} if spec.autoscaling else {"replicas": spec.replicas}),
+    )
 
 
 def planned_engine_template(plan: Plan) -> dict[str, Any]:
     """Template of its pods, without what the resource's own template adds."""
-    return {"metadata": _template_metadata(plan), "spec": _pod(plan)}
-
-
-def _template_metadata(plan: Plan) -> dict[str, Any]:
-    labels = {"labels": Names.of(plan).labels(Component.ENGINE)}
-    if not plan.engine.files:
-        return labels
-    return labels | {"annotations": {CONFIG_HASH: files_hash(plan)}}
-
-
-def _pod(plan: Plan) -> dict[str, Any]:
     names = Names.of(plan)
-    return engine_pod(plan, engine_container(plan)) | {
+    metadata: dict[str, Any] = {"labels": names.labels(Component.ENGINE)}
+    if plan.engine.files:
+        metadata["annotations"] = {CONFIG_HASH: files_hash(plan)}
+    pod = engine_pod(plan, engine_container(plan)) | {
         "serviceAccountName": names.engine,
         "terminationGracePeriodSeconds": plan.ending.grace_s,
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": names.selector(Component.ENGINE)},
-            }
-        ],
+        "topologySpreadConstraints": spread_over_nodes(names, Component.ENGINE),
     }
+    return {"metadata": metadata, "spec": pod}
+
+
+def engine_pod(plan: Plan, container: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod's spec: where it may run, who it runs as, its volumes, and what comes before its container."""
+    engine = plan.resource.spec.engine
+    claims = [to_json(claim) for claim in engine.resource_claims]
+    return {
+        "automountServiceAccountToken": False,
+        # vLLM reads VLLM_* variables; a Service called vllm would inject some
+        "enableServiceLinks": False,
+        "securityContext": engine_pod_security(plan.resource.spec),
+        **placement(plan, engine),
+        **({"resourceClaims": claims} if claims else {}),
+        "initContainers": [engine_doctor(plan), *engine_fetcher(plan), *engine_sidecars(plan)],
+        "containers": [dict(container)],
+        "volumes": engine_volumes(plan),
+    }
+
+
+def engine_service(plan: Plan) -> dict[str, Any]:
+    """Any ready engine, without regard to what it holds."""
+    names = Names.of(plan)
+    port = {"name": "http", "protocol": "TCP", "port": plan.engine.port, "targetPort": "http"}
+    if serves_tls(plan.resource.spec.engine):
+        port["appProtocol"] = "https"
+    return service(names, names.engine, Component.ENGINE, port)
+
+
+def engine_network_policy(plan: Plan) -> dict[str, Any] | None:
+    """All ports but those of events are for all, as without it; None where no events are published.
+
+    A policy knows no "all but these", so the rest is told in ranges. The serving port stands by itself too:
+    a network that does not know `endPort` takes of a range its first port alone.
+    """
+    spec = plan.resource.spec
+    if not spec.router.kv_events or spec.router.network_policy.enabled is False:
+        return None
+    names, ranks = Names.of(plan), spec.engine.data_parallel_size
+    event_ports = [(EVENTS_PORT, EVENTS_PORT + ranks - 1), (REPLAY_PORT, REPLAY_PORT + ranks - 1)]
+    picker = {"podSelector": {"matchLabels": names.selector(Component.PICKER)}}
+    return ingress_policy(
+        names,
+        names.engine,
+        Component.ENGINE,
+        (
+            {"ports": [ports(*bounds) for bounds in event_ports], "from": [picker]},
+            {"ports": [ports(plan.engine.port), *_all_but(event_ports)]},
+        ),
+    )
+
+
+def _all_but(ranges: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    begins = [1, *(last + 1 for _, last in ranges)]
+    ends = [*(first - 1 for first, _ in ranges), _LAST_PORT]
+    rest = [ports(first, last) for first, last in zip(begins, ends, strict=True) if first <= last]
+    return [*rest, ports(1, _LAST_PORT, "UDP"), ports(1, _LAST_PORT, "SCTP")]

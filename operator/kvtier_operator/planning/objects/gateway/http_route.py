@@ -5,9 +5,7 @@ from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.spec.gateway import Gateway, ParentRef
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
-from kvtier_operator.planning.objects.gateway.inference_pool import KIND as POOL_KIND
-from kvtier_operator.planning.objects.gateway.providers import gateway_provider
+from kvtier_operator.planning.objects.gateway.providers import POOL_GROUP, POOL_KIND, provider_of
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.engine_routes import EVERY_PATH, passed_paths
 
@@ -17,11 +15,11 @@ _MOST_MATCHES: Final = 8
 _MOST_RULES: Final = 16
 """Of a route. Source: the same, in all versions."""
 
-Object = dict[str, Any]
+_Object = dict[str, Any]
 _T = TypeVar("_T")
 
 
-def http_routes(plan: Plan) -> tuple[Object, ...]:
+def http_routes(plan: Plan) -> tuple[_Object, ...]:
     """The way to the pool for what passes, below the resource's own path or not; none without a Gateway.
 
     The first has the resource's name, and the paths that clients ask most. One that rewrites paths can have
@@ -45,8 +43,8 @@ def http_routes(plan: Plan) -> tuple[Object, ...]:
     )
 
 
-def _rules(plan: Plan, gateway: Gateway, names: Names) -> Iterator[Object]:
-    provider = gateway_provider(plan)
+def _rules(plan: Plan, gateway: Gateway, names: Names) -> Iterator[_Object]:
+    provider = provider_of(plan.resource.spec.router)
     paths = passed_paths(gateway.extra_paths)
     rest: dict[str, Any] = {
         "backendRefs": [{"group": POOL_GROUP, "kind": POOL_KIND, "name": names.resource, "weight": 1}]
@@ -62,20 +60,20 @@ def _rules(plan: Plan, gateway: Gateway, names: Names) -> Iterator[Object]:
     own_path = f"/{names.namespace}/{names.resource}"
     for path in paths if provider.rewrites_paths else (EVERY_PATH,):
         inside = "" if path == EVERY_PATH else path
-        yield {"matches": _matches([own_path + inside]), "filters": [_rewritten_to(path)], **rest}
+        yield {"matches": _matches([own_path + inside]), "filters": [_rewrite_to(path)], **rest}
 
 
 def _parent_ref(parent: ParentRef) -> Mapping[str, str]:
     optional = {"namespace": parent.namespace, "sectionName": parent.section_name}
-    named = {"group": _GATEWAY_GROUP, "kind": "Gateway", "name": parent.name}
-    return named | {key: value for key, value in optional.items() if value}
+    gateway = {"group": _GATEWAY_GROUP, "kind": "Gateway", "name": parent.name}
+    return gateway | {key: value for key, value in optional.items() if value}
 
 
-def _matches(paths: Iterable[str]) -> list[Object]:
+def _matches(paths: Iterable[str]) -> list[_Object]:
     return [{"path": {"type": "PathPrefix", "value": path}} for path in paths]
 
 
-def _rewritten_to(path: str) -> Object:
+def _rewrite_to(path: str) -> _Object:
     """Pickers see the path as the client sent it, and read its end."""
     rewrite = {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": path}}
     return {"type": "URLRewrite", "urlRewrite": rewrite}

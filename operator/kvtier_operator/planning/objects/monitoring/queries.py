@@ -65,9 +65,9 @@ class Queries:
         """Share of prompt tokens found in any tier, 0 to 1; nothing while no prompt comes."""
         device = self.rate("vllm:prefix_cache_hits_total", window)
         tiers = self.rate("vllm:external_prefix_cache_hits_total", window)
-        return f"({device} + {tiers}) / {self.asked(window)}"
+        return f"({device} + {tiers}) / {self.queried_tokens(window)}"
 
-    def asked(self, window: str) -> str:
+    def queried_tokens(self, window: str) -> str:
         """Prompt tokens a second that are looked for in the cache."""
         return self.rate("vllm:prefix_cache_queries_total", window)
 

@@ -1,28 +1,32 @@
-"""What Prometheus scrapes, whichever kind of object tells it."""
+"""What tells Prometheus to scrape engines and picker."""
 
 from typing import Any, Final
 
 from kvtier_operator.planning.arguments.extra_args import SKIP_VERIFY, serves_tls
 from kvtier_operator.planning.base.names import Component, Names
+from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.plan import Plan
 
-METRICS_PATH: Final = "/metrics"
-INTERVAL: Final = "15s"
+_INTERVAL: Final = "15s"
 """A cache's hit rate is looked at over minutes; upstream's charts scrape pickers every 10 s."""
 
-PORTS: Final = {Component.ENGINE: "http", Component.PICKER: "http-metrics"}
+_PORTS: Final = {Component.ENGINE: "http", Component.PICKER: "http-metrics"}
 """Port names, the same in the Services and in the containers."""
 
 
-def monitors(plan: Plan, api_version: str, kind: str, tls_field: str) -> tuple[dict[str, Any], ...]:
-    """One object for the engines and one for the picker, named as their Services are.
+def scrape_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """One object for the engines and one for the picker; Prometheus names the job after it or its Service.
 
-    Args:
-        plan: The plan.
-        api_version: Of the kind.
-        kind: What tells Prometheus where to scrape.
-        tls_field: What this kind calls its settings of TLS.
+    ServiceMonitors, or PodMonitorings where Google Cloud's managed Prometheus scrapes. Sources:
+    prometheus-operator, pkg/apis/monitoring/v1/servicemonitor_types.go; llm-d-router v0.10.0,
+    config/charts/routerlib/templates/_gke.yaml, without its token: these pickers serve metrics without one.
     """
+    if not plan.resource.spec.observability.service_monitor:
+        return ()
+    if provider_of(plan.resource.spec.router).managed_prometheus:
+        api_version, kind, tls_field = "monitoring.googleapis.com/v1", "PodMonitoring", "tls"
+    else:
+        api_version, kind, tls_field = "monitoring.coreos.com/v1", "ServiceMonitor", "tlsConfig"
     names = Names.of(plan)
     return tuple(
         {
@@ -39,7 +43,7 @@ def monitors(plan: Plan, api_version: str, kind: str, tls_field: str) -> tuple[d
 
 
 def _endpoint(plan: Plan, component: Component, tls_field: str) -> dict[str, Any]:
-    where = {"port": PORTS[component], "path": METRICS_PATH, "interval": INTERVAL}
+    where = {"port": _PORTS[component], "path": "/metrics", "interval": _INTERVAL}
     if component is Component.ENGINE and serves_tls(plan.resource.spec.engine):
         return where | {"scheme": "https", tls_field: dict(SKIP_VERIFY)}
     return where

@@ -11,7 +11,7 @@ from tests.unit.operator.planning.objects.built import Object, identity, objects
 
 from kvtier_operator.planning.objects.manifest import to_yaml
 from kvtier_operator.planning.router.engine_routes import passed_paths
-from kvtier_operator.planning.router.route_claims import claim_of
+from kvtier_operator.planning.router.route_order import claim_of
 
 LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "component", "part-of", "managed-by")}
 PORT_NAME = re.compile(r"[a-z]([-a-z0-9]{0,13}[a-z0-9])?")

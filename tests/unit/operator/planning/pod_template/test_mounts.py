@@ -6,8 +6,8 @@ import pytest
 from tests.unit.operator.planning.pod_template.test_refuse import MOUNTS, SIDECAR, of_engine, plan, problems
 
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment, planned_engine_template
-from kvtier_operator.planning.objects.engine.pod.volumes import HOME
-from kvtier_operator.planning.pod_template.mount_paths import MountPaths
+from kvtier_operator.planning.objects.engine.volumes import HOME
+from kvtier_operator.planning.pod_template.tables import MountPaths
 
 NVME = {
     "cpu": {"capacity": "100Gi"},

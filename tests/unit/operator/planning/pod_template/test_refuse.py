@@ -8,7 +8,7 @@ from tests.cases.pod_template import TEMPLATE
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment, planned_engine_template
-from kvtier_operator.planning.objects.picker.deployment import picker_deployment
+from kvtier_operator.planning.objects.picker import picker_deployment
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.cases.routes import covers, hidden, route
 
 from kvtier_operator.planning.router.engine_routes import CHAT
-from kvtier_operator.planning.router.route_claims import EVERY_HOST, Claim, Listeners, claim_of, listeners_of
+from kvtier_operator.planning.router.route_order import EVERY_HOST, Claim, Listeners, claim_of, listeners_of
 
 _SECTIONS: Final = ("http", "https")
 _OWN: Final = [{"path": {"type": "PathPrefix", "value": "/team/qwen"}}]

@@ -12,8 +12,7 @@ from tests.cases.routes import covers
 from tests.shared.steps import steps
 
 from kvtier_operator.planning.router.engine_routes import EVERY_PATH
-from kvtier_operator.planning.router.route_claims import EVERY_HOST, Claim, Listeners
-from kvtier_operator.planning.router.route_order import RouteOrder
+from kvtier_operator.planning.router.route_order import EVERY_HOST, Claim, Listeners, RouteOrder
 
 Answer = tuple[str, tuple[str, ...], bool]
 _MOST_PARENTS, _MOST_HOSTS, _MOST_MATCHES = 32, 16, 128

@@ -6,11 +6,9 @@ import pytest
 from tests.cases.planning import on, resource
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.planning.bench import without_download
-from kvtier_operator.planning.objects.engine.deployment import engine_deployment
-from kvtier_operator.planning.objects.engine.pod.container import engine_container
-from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
-from kvtier_operator.planning.objects.engine.pod.security import runs_as_root
+from kvtier_operator.planning.objects.bench_job import without_download
+from kvtier_operator.planning.objects.engine.containers import engine_container, runs_as_root
+from kvtier_operator.planning.objects.engine.deployment import engine_deployment, engine_pod
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

@@ -6,9 +6,8 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.planning.objects.engine.pod.container import engine_container
-from kvtier_operator.planning.objects.engine.pod.pod_spec import engine_pod
-from kvtier_operator.planning.objects.engine.pod.security import engine_pod_security
+from kvtier_operator.planning.objects.engine.containers import engine_container, engine_pod_security
+from kvtier_operator.planning.objects.engine.deployment import engine_pod
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

@@ -11,7 +11,7 @@ from kvtier_operator.planning.cluster.namespace.quota import Quota
 from kvtier_operator.planning.cluster.namespace.storage import StorageClass
 from kvtier_operator.planning.cluster.namespace.workload import workload
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
-from kvtier_operator.planning.objects.picker.deployment import picker_deployment
+from kvtier_operator.planning.objects.picker import picker_deployment
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 _CPU = {"resources": {"requests": {"cpu": "4"}, "limits": {"cpu": "8"}}}

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
 from kvtier_operator.api.spec.gateway import GatewayProvider
-from kvtier_operator.planning.objects.gateway.providers import PROVIDERS, gateway_provider_objects
+from kvtier_operator.planning.objects.gateway.providers import PROVIDERS
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
@@ -12,7 +12,7 @@ from kvtier_operator.planning.planner import make_plan
 def beside_the_route(provider: str) -> tuple[dict[str, Any], ...]:
     gateway = {"parentRef": {"name": "g"}, "provider": provider}
     changes = {"spec.router.gateway": gateway, "metadata.namespace": "serving", "spec.engine.port": 5555}
-    return gateway_provider_objects(make_plan(resource(changes), Observed()))
+    return PROVIDERS[GatewayProvider(provider)].objects(make_plan(resource(changes), Observed()))
 
 
 def test_every_provider_is_registered() -> None:

@@ -1,1 +1,0 @@
-"""The autoscaler of the engines: Kubernetes' own, or KEDA's."""

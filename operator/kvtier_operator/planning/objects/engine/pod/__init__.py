@@ -1,1 +1,0 @@
-"""The pod of an engine: its containers, its volumes, and who it runs as."""

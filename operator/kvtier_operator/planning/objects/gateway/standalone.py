@@ -1,0 +1,242 @@
+"""The objects of kvtier's own gateway: Envoy before the picker, without Gateway API."""
+
+import json
+from typing import Any, Final
+
+from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.planning.arguments.extra_args import serves_tls
+from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash, gateway_name
+from kvtier_operator.planning.envoy.bootstrap import READY_PATH, bootstrap, certificate_resource
+from kvtier_operator.planning.envoy.gateway import (
+    Address,
+    BodyMode,
+    EngineService,
+    Entrance,
+    Gateway,
+    Picker,
+)
+from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.objects.common import (
+    EXT_PROC_PORT,
+    HEALTH_PORT,
+    NO_PRIVILEGES,
+    SCRATCH,
+    UNPRIVILEGED_USER,
+    config_map,
+    deployment,
+    placement,
+    pod_disruption_budget,
+    rolling_update,
+    service,
+    spread_over_nodes,
+)
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.router.engine_routes import passed_paths
+from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
+
+_SERVING_PORT: Final = 8080
+"""In the pod."""
+_HTTP_PORT: Final = 80
+_HTTPS_PORT: Final = 443
+
+CONFIG_FOLDER: Final = "/etc/kvtier/envoy"
+CERTIFICATE_FOLDER: Final = "/etc/kvtier/certificate"
+_BOOTSTRAP_FILE: Final = "envoy.json"
+CERTIFICATE_FILE: Final = "certificate.json"
+_CHECK_S: Final = 1.0
+
+_WORKERS: Final = 2
+"""Threads; by itself Envoy takes as many as the node has processors."""
+_SECURITY_CONTEXT: Final = {**NO_PRIVILEGES, "readOnlyRootFilesystem": True}
+
+
+def standalone_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """All of them; none where there is no such gateway."""
+    settings, gateway = plan.resource.spec.router.standalone, plan.router.gateway
+    if settings is None or gateway is None:
+        return ()
+    files, names = _files(plan, settings, gateway), Names.of(plan)
+    pdb = pod_disruption_budget(names, names.gateway, Component.GATEWAY, settings.replicas)
+    return (
+        config_map(names, names.gateway, Component.GATEWAY, files),
+        _service(plan, settings),
+        _deployment(plan, settings, gateway, content_hash(*files.values())),
+        *([] if pdb is None else [pdb]),
+    )
+
+
+def _files(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[str, str]:
+    """Envoy's configuration: text of each file by its name."""
+    files = {_BOOTSTRAP_FILE: bootstrap(_envoy(plan, settings, gateway))}
+    if settings.tls_secret_name:
+        files[CERTIFICATE_FILE] = certificate_resource(CERTIFICATE_FOLDER)
+    return {name: json.dumps(content, indent=1) + "\n" for name, content in files.items()}
+
+
+def _envoy(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> Gateway:
+    """Services are named as their own namespace knows them, whatever the cluster's domain."""
+    names, router = Names.of(plan), plan.resource.spec.router
+    whole = flavor_traits(router.flavor).takes_whole_bodies
+    picker = Picker(
+        Address(names.picker, EXT_PROC_PORT),
+        failure_mode=router.failure_mode,
+        body=BodyMode.BUFFERED if whole else BodyMode.STREAMED,
+        tls=True,
+        # a whole body is still there when the picker cannot be asked
+        check_s=None if whole else _CHECK_S,
+    )
+    engines = EngineService(
+        Address(names.engine, plan.engine.port), tls=serves_tls(plan.resource.spec.engine)
+    )
+    entrance = Entrance(
+        heap_bytes=gateway.heap_bytes,
+        paths=passed_paths(router.gateway.extra_paths if router.gateway else ()),
+        certificate=f"{CONFIG_FOLDER}/{CERTIFICATE_FILE}" if settings.tls_secret_name else None,
+        model_router=Address("127.0.0.1", EXT_PROC_PORT) if gateway.model_router else None,
+        others={
+            resource: Address(gateway_name(resource), _HTTP_PORT)
+            for resource in sorted({model.resource for model in settings.models})
+        },
+        tells_endpoint=router.expose_endpoint,
+    )
+    return Gateway(Address("0.0.0.0", _SERVING_PORT), engines, picker, gateway.held_bytes, entrance)  # noqa: S104 - a pod's
+
+
+def _service(plan: Plan, settings: Standalone) -> dict[str, Any]:
+    """HTTP, or HTTPS where there is a certificate."""
+    names = Names.of(plan)
+    name, number = ("https", _HTTPS_PORT) if settings.tls_secret_name else ("http", _HTTP_PORT)
+    port = {"name": name, "protocol": "TCP", "port": number, "targetPort": "http", "appProtocol": name}
+    return service(names, names.gateway, Component.GATEWAY, port)
+
+
+def _deployment(plan: Plan, settings: Standalone, gateway: GatewayPlan, files_hash: str) -> dict[str, Any]:
+    """Envoys that are all alike, replaced when their files change."""
+    names = Names.of(plan)
+    pod = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": plan.ending.grace_s,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UNPRIVILEGED_USER,
+            "runAsGroup": UNPRIVILEGED_USER,
+            "fsGroup": UNPRIVILEGED_USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        **placement(plan, plan.resource.spec.router),
+        "topologySpreadConstraints": spread_over_nodes(names, Component.GATEWAY),
+        **_model_router(plan, gateway.model_router),
+        "containers": [_container(plan, settings, gateway)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.gateway}},
+            *_certificate(settings),
+            *([SCRATCH] if gateway.model_router else []),
+        ],
+    }
+    metadata = {
+        "labels": names.labels(Component.GATEWAY),
+        "annotations": {CONFIG_HASH: files_hash},
+    }
+    return deployment(
+        names,
+        names.gateway,
+        Component.GATEWAY,
+        {"metadata": metadata, "spec": pod},
+        strategy=rolling_update(surge=1, unavailable=0),
+        replicas=settings.replicas,
+    )
+
+
+def _model_router(plan: Plan, gateway: ModelRouterPlan | None) -> dict[str, Any]:
+    """A sidecar: there before Envoy, and until that has ended. It listens on the pod's loopback alone."""
+    if gateway is None:
+        return {}
+    limits = gateway.body_limits
+    probe = {"grpc": {"port": HEALTH_PORT, "service": "liveness"}}
+    container = {
+        "name": "model-router",
+        "image": gateway.image,
+        "restartPolicy": "Always",
+        "args": [
+            "model-router",
+            *(f"--route={resource}={model}" for model, resource in sorted(gateway.routes.items())),
+            *("--grpc-port", str(EXT_PROC_PORT)),
+            *("--grpc-health-port", str(HEALTH_PORT)),
+            *("--max-body-bytes", str(limits.max_bytes)),
+            *("--total-body-bytes", str(limits.total_bytes)),
+            *("--grace-period", str(plan.ending.drain_s)),
+        ],
+        "ports": [{"name": "grpc-health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
+        "startupProbe": probe | {"periodSeconds": 1, "failureThreshold": 120},
+        "livenessProbe": probe | {"periodSeconds": 10},
+        "resources": {
+            "requests": dict(gateway.compute.requests),
+            "limits": dict(gateway.compute.limits),
+        },
+        "securityContext": _SECURITY_CONTEXT,
+        "volumeMounts": [{"name": SCRATCH["name"], "mountPath": "/tmp"}],  # noqa: S108 - a mount
+    }
+    return {"initContainers": [container]}
+
+
+def _container(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[str, Any]:
+    # Told to end, Envoy ends at once: what it has under way has to be over by then.
+    seconds = plan.ending.pre_stop_s + plan.ending.drain_s
+    certificate = {"name": "certificate", "mountPath": CERTIFICATE_FOLDER, "readOnly": True}
+    return {
+        "name": "gateway",
+        "image": gateway.image,
+        "command": ["envoy"],
+        "args": [
+            *("--config-path", f"{CONFIG_FOLDER}/{_BOOTSTRAP_FILE}"),
+            *("--concurrency", str(_WORKERS)),
+            *("--log-level", "warning"),
+            "--disable-hot-restart",
+        ],
+        "env": _env(settings),
+        "ports": [{"name": "http", "containerPort": _SERVING_PORT, "protocol": "TCP"}],
+        **_probes(settings),
+        "lifecycle": {"preStop": {"sleep": {"seconds": seconds}}},
+        "resources": {
+            "requests": dict(gateway.compute.requests),
+            "limits": dict(gateway.compute.limits),
+        },
+        "securityContext": _SECURITY_CONTEXT,
+        # what it says at its end is the pod's message in the status
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
+            *([certificate] if settings.tls_secret_name else []),
+        ],
+    }
+
+
+def _env(settings: Standalone) -> list[dict[str, Any]]:
+    """A pod's status tells of a Secret that is missing, or has no certificate, for a variable alone."""
+    if not settings.tls_secret_name:
+        return []
+    key = {"name": settings.tls_secret_name, "key": "tls.crt"}
+    return [{"name": "KVTIER_CERTIFICATE", "valueFrom": {"secretKeyRef": key}}]
+
+
+def _certificate(settings: Standalone) -> list[dict[str, Any]]:
+    if not settings.tls_secret_name:
+        return []
+    secret = {"secretName": settings.tls_secret_name, "optional": True, "defaultMode": 0o440}
+    return [{"name": "certificate", "secret": secret}]
+
+
+def _probes(settings: Standalone) -> dict[str, Any]:
+    """Ready is who answers as clients are answered, with a certificate where there is one.
+
+    An Envoy that has no memory left refuses requests, and lives. It listens once it has looked up the names
+    of the Services, or given up: two minutes where no DNS server answers.
+    """
+    scheme = "HTTPS" if settings.tls_secret_name else "HTTP"
+    request = {"httpGet": {"path": READY_PATH, "port": "http", "scheme": scheme}}
+    return {
+        "startupProbe": request | {"periodSeconds": 2, "failureThreshold": 150},
+        "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10},
+        "readinessProbe": request | {"periodSeconds": 2},
+    }

@@ -1,1 +1,0 @@
-"""Alerts of a PrometheusRule, one a file; prometheus_rule.py lists them."""

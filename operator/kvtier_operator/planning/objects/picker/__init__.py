@@ -1,1 +1,0 @@
-"""The objects of the endpoint picker, one a file."""
