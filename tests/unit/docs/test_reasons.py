@@ -19,7 +19,7 @@ _SOURCES = (
     "reconcile/apply/apply.py",
     "planning/cluster/nodes/*.py",
     "planning/cluster/namespace/*.py",
-    "planning/checks/policy/allowed_*.py",
+    "planning/checks/policy.py",
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
 _OTHER_WORDS = {

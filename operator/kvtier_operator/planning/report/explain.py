@@ -17,10 +17,9 @@ from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE, storage_bytes
-from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
 from kvtier_operator.planning.units import ceil_div, count, size
-from kvtier_operator.planning.verdict import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 
 _BAR_CELLS: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"

@@ -6,9 +6,9 @@ from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
-from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.report.shown import shown_args, shown_env
 from kvtier_operator.planning.units import quantity
+from kvtier_operator.planning.verdict import most_important_first
 
 
 def report(plan: Plan) -> dict[str, Any]:

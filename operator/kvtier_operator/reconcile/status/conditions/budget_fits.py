@@ -16,17 +16,6 @@ from kvtier_operator.reconcile.facts.condition import (
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 
 TYPE: Final = "BudgetFits"
-_CHECKS: Final = frozenset(
-    {
-        "device-cache",
-        "shared-memory",
-        "hugepages-backend",
-        "memlock",
-        "pinned-allocation",
-        "tier-holds-sequence",
-    }
-)
-"""The checks that are about sizes."""
 
 
 def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
@@ -36,7 +25,7 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCon
         plan: The Plan.
         namespace: What the namespace's LimitRanges, quotas and storage classes refuse.
     """
-    checks = (*(check for check in plan.checks if check.name in _CHECKS), *namespace)
+    checks = (*(check for check in plan.checks if check.about_sizes), *namespace)
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
         message = "; ".join(f"{check.field}: {check.message}" for check in refused)

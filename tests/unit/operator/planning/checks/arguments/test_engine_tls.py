@@ -2,7 +2,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.arguments.engine_tls import engine_tls
+from kvtier_operator.planning.checks.arguments import engine_tls
 from kvtier_operator.planning.observed import Machine, Observed
 
 TLS = ["--ssl-certfile", "/tls/tls.crt", "--ssl-keyfile=/tls/tls.key"]

@@ -3,7 +3,7 @@ from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.arguments.expandable_segments import expandable_segments
+from kvtier_operator.planning.checks.environment import expandable_segments
 
 
 def one(name: str, value: str, *arguments: str) -> KVCacheTier:

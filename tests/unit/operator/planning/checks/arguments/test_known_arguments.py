@@ -3,7 +3,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.arguments.known_arguments import known_arguments
+from kvtier_operator.planning.checks.arguments import known_arguments
 
 OLDER, NEWER = "vllm/vllm-openai:v0.32.0", "vllm/vllm-openai:v0.33.0"
 

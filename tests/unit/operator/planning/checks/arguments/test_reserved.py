@@ -4,8 +4,8 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.arguments.reserved_arguments import reserved_arguments
-from kvtier_operator.planning.checks.arguments.reserved_environment import reserved_environment
+from kvtier_operator.planning.checks.arguments import reserved_arguments
+from kvtier_operator.planning.checks.environment import reserved_environment
 
 
 @pytest.mark.parametrize(

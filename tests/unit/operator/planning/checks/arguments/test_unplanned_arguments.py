@@ -3,7 +3,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.arguments.unplanned_arguments import unplanned_arguments
+from kvtier_operator.planning.checks.arguments import unplanned_arguments
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

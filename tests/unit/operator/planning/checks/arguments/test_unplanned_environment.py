@@ -4,7 +4,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.arguments.unplanned_environment import unplanned_environment
+from kvtier_operator.planning.checks.environment import unplanned_environment
 
 MLA = "deepseek-ai/DeepSeek-V3"
 

@@ -3,7 +3,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.cache.attention_backend import attention_backend
+from kvtier_operator.planning.checks.cache_format import attention_backend
 from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 

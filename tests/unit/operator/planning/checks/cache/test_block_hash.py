@@ -2,7 +2,7 @@ import pytest
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.cache.block_hash import block_hash
+from kvtier_operator.planning.checks.cache_blocks import block_hash
 
 DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
 

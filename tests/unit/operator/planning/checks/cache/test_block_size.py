@@ -1,7 +1,7 @@
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.cache.block_size import block_size
+from kvtier_operator.planning.checks.cache_blocks import block_size
 
 
 def test_16_tokens_on_cuda() -> None:

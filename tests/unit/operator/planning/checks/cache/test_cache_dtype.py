@@ -4,7 +4,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import check_input, resource
 
-from kvtier_operator.planning.checks.cache.cache_dtype import cache_dtype
+from kvtier_operator.planning.checks.cache_format import cache_dtype
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import Outcome
 

@@ -6,7 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.cache.cache_layout import cache_layout
+from kvtier_operator.planning.checks.cache_format import cache_layout
 from kvtier_operator.planning.verdict import CheckResult
 
 ALIKE, UNLIKE, STATES = "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3.2", "Qwen/Qwen3-Next-80B-A3B-Instruct"

@@ -4,8 +4,8 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.cache.device_cache import device_cache
-from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
+from kvtier_operator.planning.checks.capacity import device_cache
+from kvtier_operator.planning.checks.picker import picker_gpu_entries
 from kvtier_operator.planning.verdict import Outcome
 
 

@@ -3,7 +3,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.cache.hybrid_manager import hybrid_manager
+from kvtier_operator.planning.checks.cache_blocks import hybrid_manager
 
 OFF = "--disable-hybrid-kv-cache-manager"
 ON = "--no-disable-hybrid-kv-cache-manager"

@@ -5,9 +5,9 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.cache.whole_chunks import whole_chunks
-from kvtier_operator.planning.checks.model.adapter_keys import adapter_keys
-from kvtier_operator.planning.checks.model.hybrid_models import hybrid_models
+from kvtier_operator.planning.checks.cache_blocks import whole_chunks
+from kvtier_operator.planning.checks.model import hybrid_models
+from kvtier_operator.planning.checks.weights import adapter_keys
 
 HYBRID = "Qwen/Qwen3.5-27B"
 

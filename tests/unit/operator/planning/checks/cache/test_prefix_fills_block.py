@@ -2,7 +2,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.cache.prefix_fills_block import prefix_fills_block
+from kvtier_operator.planning.checks.cache_blocks import prefix_fills_block
 
 NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"
 

@@ -3,7 +3,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource, sized
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.cache.retention_interval import retention_interval
+from kvtier_operator.planning.checks.cache_blocks import retention_interval
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

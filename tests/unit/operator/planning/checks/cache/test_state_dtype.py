@@ -7,7 +7,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.cache.state_dtype import state_dtype
+from kvtier_operator.planning.checks.cache_format import state_dtype
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 

@@ -2,8 +2,8 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import check_input, resource
 
-from kvtier_operator.planning.checks.device.backend_device import backend_device
-from kvtier_operator.planning.checks.memory.memlock import memlock
+from kvtier_operator.planning.checks.device import backend_device
+from kvtier_operator.planning.checks.memory import memlock
 
 
 @pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache", "LMCacheMP"])

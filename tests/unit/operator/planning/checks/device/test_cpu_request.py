@@ -1,7 +1,7 @@
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.device.cpu_request import cpu_request
+from kvtier_operator.planning.checks.device import cpu_request
 from kvtier_operator.planning.observed import Machine, Observed
 
 

@@ -6,9 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import on, resource
 
-from kvtier_operator.planning.checks.device.device_image import device_image
-from kvtier_operator.planning.checks.device.devices import devices
-from kvtier_operator.planning.checks.device.shared_claim import shared_claim
+from kvtier_operator.planning.checks.device import device_image, devices, shared_claim
 
 
 def limits(**more: Any) -> dict[str, Any]:  # noqa: ANN401 - further fields of the engine, as in YAML

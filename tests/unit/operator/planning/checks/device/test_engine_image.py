@@ -4,7 +4,7 @@ from tests.cases.planning import on, resource
 
 from kvtier_connector.supported import TESTED_RELEASES
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
-from kvtier_operator.planning.checks.device.engine_image import engine_image
+from kvtier_operator.planning.checks.device import engine_image
 from kvtier_operator.planning.images import ImageName, ImageSource
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import Outcome

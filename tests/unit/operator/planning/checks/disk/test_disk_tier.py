@@ -7,11 +7,13 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import on, resource
 
 from kvtier_operator.planning.checks.check import Check
-from kvtier_operator.planning.checks.disk.disk_behind_memory import disk_behind_memory
-from kvtier_operator.planning.checks.disk.disk_folder import disk_folder
-from kvtier_operator.planning.checks.disk.disk_restart import disk_restart
-from kvtier_operator.planning.checks.disk.host_path import host_path
-from kvtier_operator.planning.checks.disk.machine_disk import machine_disk
+from kvtier_operator.planning.checks.disk import (
+    disk_behind_memory,
+    disk_folder,
+    disk_restart,
+    host_path,
+    machine_disk,
+)
 from kvtier_operator.planning.observed import Observed
 
 GIB = 1024**3

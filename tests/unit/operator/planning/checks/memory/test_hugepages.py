@@ -6,8 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import on, resource
 
-from kvtier_operator.planning.checks.memory.hugepages_backend import hugepages_backend
-from kvtier_operator.planning.checks.memory.hugepages_pool import hugepages_pool
+from kvtier_operator.planning.checks.memory import hugepages_backend, hugepages_pool
 
 MIB = 1024**2
 DISK = {"disk": {"capacity": "1Gi", "volume": {"emptyDir": {}}}}

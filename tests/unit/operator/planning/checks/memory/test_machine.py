@@ -6,8 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import check_input, on, resource
 
-from kvtier_operator.planning.checks.memory.machine_memory import machine_memory
-from kvtier_operator.planning.checks.memory.shared_memory import shared_memory
+from kvtier_operator.planning.checks.memory import machine_memory, shared_memory
 
 GIB = 1024**3
 

@@ -7,7 +7,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import on, resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.memory.memlock import memlock
+from kvtier_operator.planning.checks.memory import memlock
 from kvtier_operator.planning.observed import Observed
 
 GIB = 1024**3

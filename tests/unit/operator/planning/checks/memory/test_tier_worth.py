@@ -5,10 +5,8 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.spec.backend import Backend
-from kvtier_operator.planning.checks.memory.tier_holds_sequence import tier_holds_sequence
-from kvtier_operator.planning.checks.memory.tier_larger_than_device import tier_larger_than_device
-from kvtier_operator.planning.checks.memory.tier_pays import tier_pays
-from kvtier_operator.planning.checks.model.weights_known import weights_known
+from kvtier_operator.planning.checks.capacity import tier_holds_sequence, tier_larger_than_device, tier_pays
+from kvtier_operator.planning.checks.weights import weights_known
 from kvtier_operator.planning.observed import Observed
 
 DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}

@@ -8,10 +8,9 @@ from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.checks.arguments.reserved_arguments import reserved_arguments
-from kvtier_operator.planning.checks.model.adapter_keys import adapter_keys
-from kvtier_operator.planning.checks.model.adapters import adapters
-from kvtier_operator.planning.checks.model.served_names import served_names
+from kvtier_operator.planning.checks.arguments import reserved_arguments
+from kvtier_operator.planning.checks.model import served_names
+from kvtier_operator.planning.checks.weights import adapter_keys, adapters
 
 ONE = [{"name": "sql", "source": "org/sql"}]
 

@@ -2,7 +2,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.model.attention_heads import attention_heads
+from kvtier_operator.planning.checks.model import attention_heads
 from kvtier_operator.planning.observed import Observed
 
 SIX_HEADS = {"num_hidden_layers": 4, "num_attention_heads": 12, "num_key_value_heads": 6, "head_dim": 64}

@@ -5,7 +5,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.model.model_length import model_length
+from kvtier_operator.planning.checks.model import model_length
 from kvtier_operator.planning.observed import Observed
 
 QWEN = {"num_hidden_layers": 4, "num_attention_heads": 4, "hidden_size": 256, "max_position_embeddings": 4096}

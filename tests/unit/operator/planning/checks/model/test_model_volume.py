@@ -7,13 +7,11 @@ from tests.cases.checks import PASS, REJECT, WARN, says
 from tests.cases.planning import check_input, on, resource
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.planning.checks.arguments.reserved_arguments import reserved_arguments
-from kvtier_operator.planning.checks.arguments.reserved_environment import reserved_environment
+from kvtier_operator.planning.checks.arguments import reserved_arguments
 from kvtier_operator.planning.checks.check import Check
-from kvtier_operator.planning.checks.disk.host_path import host_path
-from kvtier_operator.planning.checks.model.model_source import model_source
-from kvtier_operator.planning.checks.model.model_volume import model_volume
-from kvtier_operator.planning.checks.model.weights_known import weights_known
+from kvtier_operator.planning.checks.disk import host_path
+from kvtier_operator.planning.checks.environment import reserved_environment
+from kvtier_operator.planning.checks.weights import model_source, model_volume, weights_known
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 

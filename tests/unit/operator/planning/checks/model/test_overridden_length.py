@@ -1,7 +1,7 @@
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.model.overridden_length import overridden_length
+from kvtier_operator.planning.checks.model import overridden_length
 
 SCALED = '{"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}'
 

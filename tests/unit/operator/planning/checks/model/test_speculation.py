@@ -8,8 +8,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.model.draft_known import draft_known
-from kvtier_operator.planning.checks.model.speculation_supported import speculation_supported
+from kvtier_operator.planning.checks.speculation import draft_known, speculation_supported
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import Outcome
 

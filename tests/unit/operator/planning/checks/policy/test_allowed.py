@@ -7,12 +7,14 @@ from tests.cases.planning import resource
 
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.checks.check import Check
-from kvtier_operator.planning.checks.policy.allowed_gateways import allowed_gateways
-from kvtier_operator.planning.checks.policy.allowed_host_names import allowed_host_names
-from kvtier_operator.planning.checks.policy.allowed_host_path import allowed_host_path
-from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
-from kvtier_operator.planning.checks.policy.allowed_ipc_lock import allowed_ipc_lock
-from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
+from kvtier_operator.planning.checks.policy import (
+    allowed_gateways,
+    allowed_host_names,
+    allowed_host_path,
+    allowed_images,
+    allowed_ipc_lock,
+    allowed_root,
+)
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 

@@ -7,9 +7,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.checks.check import Check
-from kvtier_operator.planning.checks.policy.allowed_images import allowed_images
-from kvtier_operator.planning.checks.policy.allowed_root import allowed_root
-from kvtier_operator.planning.checks.policy.allowed_templates import allowed_templates
+from kvtier_operator.planning.checks.policy import allowed_images, allowed_root, allowed_templates
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.verdict import CheckResult
 

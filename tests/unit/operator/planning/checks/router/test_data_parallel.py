@@ -4,8 +4,8 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.arguments.reserved_arguments import reserved_arguments
-from kvtier_operator.planning.checks.router.data_parallel import data_parallel
+from kvtier_operator.planning.checks.arguments import reserved_arguments
+from kvtier_operator.planning.checks.picker import data_parallel
 
 
 def test_one_engine_has_an_address_of_its_own() -> None:

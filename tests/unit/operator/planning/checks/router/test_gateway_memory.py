@@ -2,7 +2,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.router.gateway_memory import gateway_memory
+from kvtier_operator.planning.checks.gateway import gateway_memory
 
 FIELD = "spec.router.gateway.standalone.resources.limits.memory"
 

@@ -2,7 +2,7 @@ import pytest
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.router.gateway_provider import gateway_provider
+from kvtier_operator.planning.checks.gateway import gateway_provider
 from kvtier_operator.planning.verdict import Outcome
 
 

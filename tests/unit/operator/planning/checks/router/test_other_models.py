@@ -4,7 +4,7 @@ from tests.cases.checks import PASS, REJECT, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.router.other_models import other_models
+from kvtier_operator.planning.checks.gateway import other_models
 
 OTHER = {"name": "Qwen/Qwen3-8B", "resource": "qwen3-8b"}
 

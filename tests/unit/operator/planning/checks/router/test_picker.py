@@ -7,10 +7,12 @@ import pytest
 from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import check_input, resource
 
-from kvtier_operator.planning.checks.router.picker_entries import picker_entries
-from kvtier_operator.planning.checks.router.picker_gpu_entries import picker_gpu_entries
-from kvtier_operator.planning.checks.router.picker_memory import picker_memory
-from kvtier_operator.planning.checks.router.picker_replicas import picker_replicas
+from kvtier_operator.planning.checks.picker import (
+    picker_entries,
+    picker_gpu_entries,
+    picker_memory,
+    picker_replicas,
+)
 
 
 def test_llm_d_honours_the_capacities() -> None:

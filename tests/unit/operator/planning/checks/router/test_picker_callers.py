@@ -5,7 +5,7 @@ from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.router.picker_callers import picker_callers
+from kvtier_operator.planning.checks.gateway import picker_callers
 
 ON = {"enabled": True}
 

@@ -6,9 +6,9 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.disk.disk_folder import disk_folder
-from kvtier_operator.planning.checks.router.data_parallel import data_parallel
-from kvtier_operator.planning.checks.scaling.scaling_metrics import scaling_metrics
+from kvtier_operator.planning.checks.disk import disk_folder
+from kvtier_operator.planning.checks.picker import data_parallel
+from kvtier_operator.planning.checks.scaling import scaling_metrics
 from kvtier_operator.planning.observed import Machine, Observed
 
 URL = "http://prometheus.monitoring:9090"
