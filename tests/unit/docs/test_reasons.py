@@ -18,7 +18,7 @@ _SOURCES = (
     "reconcile/facts/*.py",
     "reconcile/apply/apply.py",
     "planning/cluster/nodes/*.py",
-    "planning/cluster/namespace/*.py",
+    "planning/cluster/storage.py",
     "planning/checks/policy.py",
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
@@ -29,19 +29,13 @@ _OTHER_WORDS = {
     *(
         "ConfigMap",
         "DesiredObject",
-        "Container",
         "Deployment",
         "HorizontalPodAutoscaler",
-        "LimitRange",
-        "PersistentVolumeClaim",
-        "Pod",
         "ReplicaSet",
-        "ResourceQuota",
         "ScaledObject",
     ),
     "Exists",  # an operator of selectors
     *("NoExecute", "NoSchedule"),
-    *("BestEffort", "NotBestEffort", "NotTerminating", "Terminating"),
     *("PodScheduled", "ReplicaFailure"),
     *("PartiallyInvalid", "Programmed", "Reconciled", "ResolvedRefs", "Unknown"),  # of routes and pools
     *("InvalidKind", "NoMatchingListenerHostname", "NoMatchingParent", "NotAllowedByListeners"),

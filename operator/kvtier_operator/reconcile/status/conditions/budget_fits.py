@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.planning.cluster.namespace.storage import CLASS_MISSING
+from kvtier_operator.planning.cluster.storage import CLASS_MISSING
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Outcome
@@ -18,14 +18,14 @@ from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 TYPE: Final = "BudgetFits"
 
 
-def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
+def budget_fits(plan: Plan, storage: Sequence[CheckResult] = ()) -> UntimedCondition:
     """The condition by the checks about sizes; its message has every line of the pod's memory.
 
     Args:
         plan: The Plan.
-        namespace: What the namespace's LimitRanges, quotas and storage classes refuse.
+        storage: Which storage classes are missing.
     """
-    checks = (*(check for check in plan.checks if check.about_sizes), *namespace)
+    checks = (*(check for check in plan.checks if check.about_sizes), *storage)
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
         message = "; ".join(f"{check.field}: {check.message}" for check in refused)
