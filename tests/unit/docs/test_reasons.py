@@ -17,8 +17,7 @@ _SOURCES = (
     "reconcile/status/**/*.py",
     "reconcile/facts/*.py",
     "reconcile/apply/apply.py",
-    "planning/cluster/nodes/*.py",
-    "planning/cluster/storage.py",
+    "planning/cluster/*.py",
     "planning/checks/policy.py",
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""

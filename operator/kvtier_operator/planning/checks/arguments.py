@@ -31,16 +31,16 @@ def known_arguments(parts: CheckInput) -> CheckResult:
         return known_arguments.passed("no arguments of the resource's own")
     minor = vllm_minor(image)
     minors = (minor,) if minor in MINORS else MINORS
-    found = {each: [*faults_of(words, serve_options(each))] for each in minors}
-    refusing = {each: faults for each, faults in found.items() if faults}
+    faults_by_minor = {minor: [*faults_of(words, serve_options(minor))] for minor in minors}
+    refusing = {minor: faults for minor, faults in faults_by_minor.items() if faults}
     if not refusing:
         return known_arguments.passed("vLLM's parser takes them")
-    if len(refusing) == len(found):
+    if len(refusing) == len(faults_by_minor):
         refusing = _common(refusing) or refusing
         if image is None or minor is not None:
             return known_arguments.reject_each(_REASON, [*_messages(refusing).items()])
     (field, first), *others = _messages(refusing).items()
-    message = "; ".join((first, *(f"{place}: {each}" for place, each in others)))
+    message = "; ".join((first, *(f"{place}: {text}" for place, text in others)))
     return known_arguments.warn(_REASON, message, field=field, by_itself="passes them on as they are written")
 
 
@@ -279,7 +279,7 @@ def engine_tls(parts: CheckInput) -> CheckResult:
             field=place,
         )
     if parts.picker.tls_args is None:
-        others = one_of(each for each in Flavor if flavor_traits(each).tls_args is not None)
+        others = one_of(flavor for flavor in Flavor if flavor_traits(flavor).tls_args is not None)
         return engine_tls.reject(
             "EngineServesTLS",
             f"{CERTIFICATE}: {parts.picker.title} reads the engines' load over HTTP; remove it, or set "

@@ -130,9 +130,9 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
     dims = {dim for group in groups for dim in (group.key_dim, group.value_dim) if dim}
     if dtype in _NVFP4 and (len(dims) > 1 or dims - set(_NVFP4_HEAD_DIMS)):
         wanted = ", ".join(map(str, _NVFP4_HEAD_DIMS))
-        yield f"{dtype} needs keys and values of one size out of {wanted}; this model has {_listed(dims)}"
+        yield f"{dtype} needs keys and values of one size out of {wanted}; this model has {_sizes(dims)}"
     if dtype is KVCacheDtype.ULTRAQUANT_4BIT and any(dim % _ULTRAQUANT_TOGETHER for dim in dims):
-        yield f"{dtype} needs heads of a multiple of {_ULTRAQUANT_TOGETHER}; this model has {_listed(dims)}"
+        yield f"{dtype} needs heads of a multiple of {_ULTRAQUANT_TOGETHER}; this model has {_sizes(dims)}"
     computed = value_of(engine.extra_args, "--dtype")
     if (
         engine.device is Device.CPU
@@ -146,7 +146,7 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
         )
 
 
-def _listed(dims: set[int]) -> str:
+def _sizes(dims: set[int]) -> str:
     return " and ".join(map(str, sorted(dims)))
 
 
@@ -183,7 +183,7 @@ _OF_CPU: Final = frozenset({"LBHNC", "HND"})
 @check(f"spec.engine.env[{_VARIABLE}]")
 def cache_layout(parts: CheckInput) -> CheckResult:
     """The variable goes before what a connector asks (vLLM, v1/attention/backends/utils.py)."""
-    variable = next((each for each in parts.spec.engine.env if each.name == _VARIABLE), None)
+    variable = next((variable for variable in parts.spec.engine.env if variable.name == _VARIABLE), None)
     if variable is None:
         return cache_layout.passed("the cache lies as the backend asks", field="spec.engine.env")
     layout = variable.value or "(not known)"

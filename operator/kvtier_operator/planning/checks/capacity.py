@@ -64,7 +64,7 @@ def _by_weights(parts: CheckInput) -> CheckResult:
         return device_cache.passed(
             "the device's own cache is not known before the engine runs", reason="Unknown"
         )
-    held = _held(parts, weights)
+    held = _weights_text(parts, weights)
     if usable <= weights.least_bytes:
         return device_cache.reject(
             "NoRoomForCache",
@@ -85,7 +85,7 @@ def _by_weights(parts: CheckInput) -> CheckResult:
     )
 
 
-def _held(parts: CheckInput, weights: RankWeights) -> str:
+def _weights_text(parts: CheckInput, weights: RankWeights) -> str:
     engine = parts.spec.engine
     least, most = size(weights.least_bytes), size(weights.most_bytes)
     gpus = each_of(parts.ranks, "GPU")
@@ -232,14 +232,14 @@ def tier_pays(parts: CheckInput) -> CheckResult:
     tiers = _loading(parts, speed)
     computing = active_parameters(parts.geometry)
     if computing is None:
-        limits = ", ".join(each.rate for each in tiers)
+        limits = ", ".join(tier.rate for tier in tiers)
         return tier_pays.passed(f"{limits}: it pays where prefill is slower", reason="PrefillUnknown")
     prefill_s = _OPERATIONS_PER_PARAMETER * computing.parameters / (speed.flops_per_rank * ranks)
     prefill = f"prefill computes about {count(int(1 / prefill_s))} tokens/s"
-    slow = [each for each in tiers if each.token_s >= prefill_s]
+    slow = [tier for tier in tiers if tier.token_s >= prefill_s]
     if slow:
         return _does_not_pay(parts, slow, prefill)
-    per_tier = "; ".join(each.pays(prefill_s) for each in tiers)
+    per_tier = "; ".join(tier.pays(prefill_s) for tier in tiers)
     return tier_pays.passed(f"{prefill}; {per_tier}", reason="Pays")
 
 
@@ -259,7 +259,7 @@ def _does_not_pay(parts: CheckInput, slow: Sequence[_Loading], prefill: str) -> 
     measures = disk and parts.traits.disk.measures
     return tier_pays.warn(
         "TierDoesNotPay",
-        f"{', '.join(each.rate for each in slow)}, {prefill}: computing again is faster; {advice} unless "
+        f"{', '.join(tier.rate for tier in slow)}, {prefill}: computing again is faster; {advice} unless "
         "`kvtier bench` shows otherwise",
         by_itself=(
             "measures both while it serves, and reads and writes the disk only where it is sooner"

@@ -10,7 +10,7 @@ from kvtier_operator.planning.base.backend_plan import BackendPlan
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.base.tier_plan import TiersPlan
-from kvtier_operator.planning.cluster.nodes.pod_needs import keeps_away_its_like
+from kvtier_operator.planning.cluster.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.model_shape.geometry import Geometry

@@ -91,26 +91,26 @@ def devices(parts: CheckInput) -> CheckResult:
         return devices.reject_each("NoSuchResource", faults)
     named = {name: count for name, count in named_devices(parts.spec).items() if is_accelerator(name)}
     if parts.spec.engine.resource_claims:
-        return _claimed(parts.spec.engine.resource_claims, named)
+        return _by_claims(parts.spec.engine.resource_claims, named)
     asked = ", ".join(f"{count} {name}" for name, count in engine_devices(parts.spec).items())
-    return _named(parts, named, asked) if named else devices.passed(asked or "no devices")
+    return _by_limits(parts, named, asked) if named else devices.passed(asked or "no devices")
 
 
-def _claimed(claims: Sequence[PodClaim], named: Mapping[str, str]) -> CheckResult:
+def _by_claims(claims: Sequence[PodClaim], named: Mapping[str, str]) -> CheckResult:
     """A claim may be of anything; of devices like the named ones unless one is called after a network."""
-    names = ", ".join(each.name for each in claims)
-    if named and not any(is_of_a_network(each.name) for each in claims):
-        counted = ", ".join(f"{count} {name}" for name, count in named.items())
+    names = ", ".join(claim.name for claim in claims)
+    if named and not any(is_of_a_network(claim.name) for claim in claims):
+        amounts = ", ".join(f"{count} {name}" for name, count in named.items())
         return devices.warn(
             "DevicesTwice",
-            f"{counted} beside the claims {names}: a pod gets the devices of both; where the claims are of "
+            f"{amounts} beside the claims {names}: a pod gets the devices of both; where the claims are of "
             "what vLLM computes on, leave these out",
             by_itself="asks for both",
         )
     return devices.passed(f"devices by claims: {names}", reason="Claimed")
 
 
-def _named(parts: CheckInput, named: Mapping[str, str], asked: str) -> CheckResult:
+def _by_limits(parts: CheckInput, named: Mapping[str, str], asked: str) -> CheckResult:
     if sum(int(parse_quantity(count)) for count in named.values()) < parts.ranks:
         return devices.warn(
             "DevicesBelowRanks",
@@ -182,7 +182,7 @@ def engine_image(parts: CheckInput) -> CheckResult:
         return engine_image.passed("a local run takes this machine's vLLM", reason="NotLooked")
     name = _without_registry(repository_of(image))
     build = _BUILD.format(image=image)
-    without, published = not parts.traits.in_published_images, _published()
+    without, published = not parts.traits.in_published_images, _published_names()
     if without and name.startswith(published):
         return engine_image.reject(
             "ConnectorNotInImage", f"{image} is published without {parts.traits.title}, so vLLM ends: {build}"
@@ -190,7 +190,7 @@ def engine_image(parts: CheckInput) -> CheckResult:
     minor = vllm_minor(named)
     if minor is not None and minor not in KNOWN_MINORS:
         return _of_another_minor(parts, minor)
-    if without and any(f"/{each}" in name for each in published):
+    if without and any(f"/{start}" in name for start in published):
         return engine_image.warn(
             "ConnectorMayNotBeInImage",
             f"{image} has the name of an image without {parts.traits.title}, where vLLM would end; if it is "
@@ -202,7 +202,7 @@ def engine_image(parts: CheckInput) -> CheckResult:
 
 
 def _of_another_minor(parts: CheckInput, minor: int) -> CheckResult:
-    known = " and ".join(f"0.{each}" for each in KNOWN_MINORS)
+    known = " and ".join(f"0.{number}" for number in KNOWN_MINORS)
     then = (
         f"{parts.traits.title} refuses others and vLLM ends"
         if parts.traits.refuses_other_minors
@@ -216,7 +216,7 @@ def _of_another_minor(parts: CheckInput, minor: int) -> CheckResult:
     )
 
 
-def _published() -> tuple[str, ...]:
+def _published_names() -> tuple[str, ...]:
     """How the names of images begin that others publish, of every device."""
     theirs = backends_that(lambda traits: traits.in_published_images)
     names = {name for backend in theirs for name in traits_of(backend).images.values()}
@@ -234,9 +234,9 @@ def shared_claim(parts: CheckInput) -> CheckResult:
     """A ResourceClaim is allocated once, and its devices are on one node as a rule."""
     replicas = parts.spec.most_replicas
     shared = [
-        (index, each.resource_claim_name)
-        for index, each in enumerate(parts.spec.engine.resource_claims)
-        if each.resource_claim_name
+        (index, claim.resource_claim_name)
+        for index, claim in enumerate(parts.spec.engine.resource_claims)
+        if claim.resource_claim_name
     ]
     if not shared or replicas <= 1:
         return shared_claim.passed("no devices that pods share")

@@ -47,9 +47,9 @@ def disk_behind_memory(parts: CheckInput) -> CheckResult:
         return disk_behind_memory.passed("no disk tier", reason="NoDiskTier")
     share = parts.traits.disk.waiting_share
     if share is None:
-        those = any_backend_that(lambda traits: traits.disk.waiting_share)
+        backends = any_backend_that(lambda traits: traits.disk.waiting_share)
         return disk_behind_memory.passed(
-            f"backend {those} alone writes behind its CPU tier", reason="NotAskedFor"
+            f"backend {backends} alone writes behind its CPU tier", reason="NotAskedFor"
         )
     engines = engine.data_parallel_size
     chunk = chunk_bytes(parts.geometry, parts.backend)
@@ -95,8 +95,10 @@ def disk_folder(parts: CheckInput) -> CheckResult:
     if disk is None:
         return disk_folder.passed("no disk tier", reason="NoDiskTier")
     if parts.traits.disk.folder is not Folder.OWN:
-        those = any_backend_that(lambda traits: traits.disk.folder is Folder.OWN)
-        return disk_folder.passed(f"backend {those} alone needs its folder to itself", reason="NotAskedFor")
+        backends = any_backend_that(lambda traits: traits.disk.folder is Folder.OWN)
+        return disk_folder.passed(
+            f"backend {backends} alone needs its folder to itself", reason="NotAskedFor"
+        )
     claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path
     kept_apart = host and not here and parts.one_engine_a_node
     if replicas <= 1 or kept_apart or not (host or (claim and not here)):
@@ -154,9 +156,9 @@ def host_path(parts: CheckInput) -> CheckResult:
     What sharing one means to a backend that locks it is the check disk-folder's. Weights may be shared.
     """
     disk, model = parts.spec.tiers.disk, parts.spec.model.volume
-    folders = [each.host_path.path for each in disk_volumes(disk) if each.host_path] if disk else []
+    folders = [volume.host_path.path for volume in disk_volumes(disk) if volume.host_path] if disk else []
     sizes = [size(disk.capacity.bytes)] if disk and folders else []
-    shared = _shared(parts) if folders else ""
+    shared = _shared_text(parts) if folders else ""
     field = _DISK if folders else _MODEL
     # a local run takes the model from this machine's own cache
     if model and model.host_path and parts.observed.machine is None:
@@ -180,7 +182,7 @@ def host_path(parts: CheckInput) -> CheckResult:
     )
 
 
-def _shared(parts: CheckInput) -> str:
+def _shared_text(parts: CheckInput) -> str:
     replicas = parts.spec.most_replicas
     if replicas <= 1 or parts.traits.disk.folder is Folder.OWN or parts.one_engine_a_node:
         return ""

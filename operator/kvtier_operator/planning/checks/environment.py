@@ -19,10 +19,10 @@ _RESERVED_VARIABLES: Final = {
 def reserved_environment(parts: CheckInput) -> CheckResult:
     """Variables that would change sizes from those planned; what else a backend reads only warns."""
     unplanned, faults = dict[str, str](), []
-    backends = [traits_of(each) for each in Backend]
-    readers = {each.env_prefix: each.project for each in backends if each.env_prefix}
+    backends = [traits_of(backend) for backend in Backend]
+    readers = {traits.env_prefix: traits.project for traits in backends if traits.env_prefix}
     volume = "weights are kept in spec.model.volume"
-    reserved = dict(item for each in backends for item in each.reserved_env.items())
+    reserved = dict(item for traits in backends for item in traits.reserved_env.items())
     reserved |= _RESERVED_VARIABLES | (
         dict.fromkeys(CACHE_VARIABLES, volume)
         if parts.spec.model.volume and not parts.spec.model.source
@@ -36,7 +36,9 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
             )
         elif variable.name in parts.backend.env:
             faults.append((field, f"backend {parts.spec.backend} sets {variable.name}; remove it"))
-        elif reader := next((readers[each] for each in readers if variable.name.startswith(each)), None):
+        elif reader := next(
+            (readers[prefix] for prefix in readers if variable.name.startswith(prefix)), None
+        ):
             unplanned[variable.name] = reader
     if faults:
         return reserved_environment.reject_each("ReservedVariable", faults)
@@ -104,7 +106,7 @@ def _message(variable: str) -> str:
 
 
 def _is_on(settings: str) -> bool:
-    pairs = (each.partition(":") for each in settings.split(","))
+    pairs = (setting.partition(":") for setting in settings.split(","))
     return any(
         name.strip() == _SEGMENTS and value.strip().lower() in {"true", "1"} for name, _, value in pairs
     )

@@ -78,14 +78,14 @@ def other_models(parts: CheckInput) -> CheckResult:
     others = standalone.models if standalone else ()
     if not others:
         return other_models.passed("no other model is asked for here")
-    own = {*model.names, *(each.name for each in model.lora_modules)}
+    own = {*model.names, *(adapter.name for adapter in model.lora_modules)}
     faults = []
-    for index, each in enumerate(others):
-        if each.name in own:
-            fault = f"{each.name} is served here, by this resource; remove it"
+    for index, other in enumerate(others):
+        if other.name in own:
+            fault = f"{other.name} is served here, by this resource; remove it"
             faults.append((f"{other_models.field}[{index}].name", fault))
-        elif each.resource == parts.resource.metadata.name:
-            fault = f"{each.resource} is this resource, which serves all that it does not send on; remove it"
+        elif other.resource == parts.resource.metadata.name:
+            fault = f"{other.resource} is this resource, which serves all that it does not send on; remove it"
             faults.append((f"{other_models.field}[{index}].resource", fault))
     if faults:
         return other_models.reject_each("ModelServedHere", faults)

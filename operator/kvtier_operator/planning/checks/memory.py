@@ -107,7 +107,7 @@ def hugepages_backend(parts: CheckInput) -> CheckResult:
     wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
     if wanted in traits.cpu.page_sizes:
         if cpu.hugepages.policy is Policy.PREFER:
-            return hugepages_backend.warn("HugepagesNotRequested", _PREFER, by_itself=_preferred(traits))
+            return hugepages_backend.warn("HugepagesNotRequested", _PREFER, by_itself=_prefer_text(traits))
         return hugepages_backend.passed(f"backend {backend} takes {wanted} pages")
     able = " or ".join(sorted(traits.cpu.page_sizes))
     problem = (
@@ -122,7 +122,7 @@ def hugepages_backend(parts: CheckInput) -> CheckResult:
     return hugepages_backend.warn("HugepagesNotSupported", f"{problem}; {advice}", by_itself=fallback)
 
 
-def _preferred(traits: BackendTraits) -> str:
+def _prefer_text(traits: BackendTraits) -> str:
     """What becomes of `Prefer` in a pod and in a local run."""
     if traits.cpu.falls_back:
         return "requests none; a local run takes what is free"
@@ -138,7 +138,7 @@ def _why_none(traits: BackendTraits) -> str:
 def hugepages_pool(parts: CheckInput) -> CheckResult:
     """Needed against free, of that page size; replicas of a local run add up."""
     policy, pool = parts.spec.tiers.cpu.hugepages.policy, parts.machine.free_hugepages
-    pages = _wanted(parts)
+    pages = _pages(parts)
     if pages is None or pool is None:
         return hugepages_pool.passed("no pool of this machine to look at", reason="NotLooked")
     needed, free = pages.pages * max(1, parts.spec.least_replicas), pool.get(pages.page_bytes, 0)
@@ -164,7 +164,7 @@ def _is_shared(parts: CheckInput) -> bool:
     return parts.spec.engine.tensor_parallel_size > 1 or parts.spec.tiers.disk is not None
 
 
-def _wanted(parts: CheckInput) -> HugepagesPlan | None:
+def _pages(parts: CheckInput) -> HugepagesPlan | None:
     """Pages required, or those that the backend takes here if there are any."""
     cpu = parts.spec.tiers.cpu
     if parts.backend.hugepages:

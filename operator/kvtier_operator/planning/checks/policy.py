@@ -60,7 +60,7 @@ def allowed_host_path(parts: CheckInput) -> CheckResult:
 def _permits_path(limit: Limit, path: str) -> bool:
     if isinstance(limit, str):
         return limit == ALLOW
-    return path.rstrip("/") in {each.rstrip("/") for each in limit}
+    return path.rstrip("/") in {folder.rstrip("/") for folder in limit}
 
 
 _MEMLOCK_FIELD: Final = "spec.tiers.cpu.memlock.policy"
@@ -134,7 +134,7 @@ def _permits_image(limit: Limit, image: str) -> bool:
     if isinstance(limit, str):
         return limit == ALLOW
     name = repository_of(image)
-    return any(each in (image, name) or (each[-1] == "/" and name.startswith(each)) for each in limit)
+    return any(entry in (image, name) or (entry[-1] == "/" and name.startswith(entry)) for entry in limit)
 
 
 @check(ENGINE)
@@ -172,7 +172,7 @@ def allowed_host_names(parts: CheckInput) -> CheckResult:
 def _permits_name(limit: Limit, name: str) -> bool:
     """`*.example.com` allows itself and every name below it."""
     return not isinstance(limit, str) and any(
-        name == each or (each.startswith("*.") and name.endswith(each[1:])) for each in limit
+        name == entry or (entry.startswith("*.") and name.endswith(entry[1:])) for entry in limit
     )
 
 

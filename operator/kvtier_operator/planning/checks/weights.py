@@ -120,10 +120,10 @@ def model_source(parts: CheckInput) -> CheckResult:
             )
         case SourceKind.NODE:
             return model_source.passed(f"{source.place} must be on every node, and readable by user 1000")
-    return _fetched(parts, source)
+    return _by_fetcher(parts, source)
 
 
-def _fetched(parts: CheckInput, source: ModelSource) -> CheckResult:
+def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
     volume, replicas = parts.spec.model.volume, parts.spec.most_replicas
     shared = volume is not None and _is_persistent(volume)
     if shared and replicas > 1:
@@ -160,7 +160,7 @@ def model_volume(parts: CheckInput) -> CheckResult:
             "a local run takes the model from this machine's own cache", reason="NotLooked"
         )
     if is_downloaded(parts.spec):
-        return _downloaded(parts, volume)
+        return _by_download(parts, volume)
     return _folder(parts.spec.model.name, volume)
 
 
@@ -182,7 +182,7 @@ def _folder(name: str, volume: Volume) -> CheckResult:
     return model_volume.passed(f"{name} is read from the volume")
 
 
-def _downloaded(parts: CheckInput, volume: Volume) -> CheckResult:
+def _by_download(parts: CheckInput, volume: Volume) -> CheckResult:
     weights, replicas = parts.geometry.weights_bytes, parts.spec.most_replicas
     if volume.ephemeral and weights is None:
         return model_volume.reject(
@@ -224,16 +224,16 @@ def adapter_keys(parts: CheckInput) -> CheckResult:
 @check("spec.model.loraModules")
 def adapters(parts: CheckInput) -> CheckResult:
     """Of `--max-loras` and `--max-cpu-loras`, which are vLLM's own unless the resource has them."""
-    room, modules = adapters_of(parts.spec), len(parts.spec.model.lora_modules)
-    if room is None:
+    plan, modules = adapters_of(parts.spec), len(parts.spec.model.lora_modules)
+    if plan is None:
         return adapters.passed("no adapters")
     words = parts.spec.engine.extra_args
     at_once, in_memory = number_of(words, AT_ONCE), number_of(words, IN_MEMORY)
     too_few = ""
     if at_once is not None and at_once < 1:
         too_few = f"{AT_ONCE} {at_once} is less than 1"
-    elif in_memory is not None and in_memory < room.at_once:
-        too_few = f"{IN_MEMORY} {in_memory} is less than {AT_ONCE} {room.at_once}"
+    elif in_memory is not None and in_memory < plan.at_once:
+        too_few = f"{IN_MEMORY} {in_memory} is less than {AT_ONCE} {plan.at_once}"
     if too_few:
         wrong = f"{too_few}, at which vLLM ends: raise it, or leave it out"
         return adapters.reject("AdaptersDoNotFit", wrong, field=FIELD)
@@ -246,12 +246,12 @@ def adapters(parts: CheckInput) -> CheckResult:
             by_itself="plans without them",
             weight=80,
         )
-    if modules > room.at_once:
+    if modules > plan.at_once:
         return adapters.warn(
             "AdaptersTakeTurns",
-            f"{many(modules, 'adapter')}, and a batch has requests to {room.at_once} of them and the model: "
+            f"{many(modules, 'adapter')}, and a batch has requests to {plan.at_once} of them and the model: "
             f"those to others wait; raise {AT_ONCE} in {FIELD}, which takes more of each GPU",
         )
     return adapters.passed(
-        f"room for {room.at_once} in a batch, {room.in_memory} in memory, of rank {room.rank}"
+        f"room for {plan.at_once} in a batch, {plan.in_memory} in memory, of rank {plan.rank}"
     )

@@ -10,7 +10,7 @@ from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, Tier
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.tier_plan import TierPlan
-from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.cluster.storage import Namespace, storage_verdicts
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import EngineFindings

@@ -30,7 +30,7 @@ from kvtier_operator.planning.checks.environment import expandable_segments
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.report.shown import SECRETS
+from kvtier_operator.planning.report.fields import SECRETS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 INPUTS = sorted((Path(__file__).parents[3] / "unit/operator/golden/input").glob("*.yaml"))

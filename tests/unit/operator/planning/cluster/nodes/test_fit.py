@@ -9,7 +9,7 @@ from tests.cases.nodes import GIB, node
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.base.node import Node, Taint
-from kvtier_operator.planning.cluster.nodes.fit import NodesFit, nodes_fit
+from kvtier_operator.planning.cluster.nodes_fit import NodesFit, nodes_fit
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

@@ -5,8 +5,7 @@ from tests.cases.nodes import node
 from tests.shared.steps import steps
 
 from kvtier_operator.planning.base.node import Node, Taint
-from kvtier_operator.planning.cluster.nodes.matching import Cause, Mismatch, mismatch
-from kvtier_operator.planning.cluster.nodes.pod_needs import pod_needs
+from kvtier_operator.planning.cluster.pod_needs import Cause, Mismatch, mismatch, pod_needs
 
 GPU = Taint("gpu", "h100", "NoSchedule")
 

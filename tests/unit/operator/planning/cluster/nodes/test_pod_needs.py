@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, pod_needs, pod_requests
+from kvtier_operator.planning.cluster.pod_needs import ONE_PER_NODE, pod_needs, pod_requests
 
 GIB = 1 << 30
 

@@ -1,16 +1,18 @@
-"""What a pod needs of a node, counted as the scheduler counts it."""
+"""What a pod needs of a node, counted as the scheduler counts it, and whether a node takes it at all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from kvtier_operator.planning.base.label_selector import (
     mapping,
     mappings,
+    requirement_holds,
     selects,
     with_values_at_hand,
 )
-from kvtier_operator.planning.base.node import whole
+from kvtier_operator.planning.base.node import Node, Taint, whole
 
 PODS: Final = "pods"
 ONE_PER_NODE: Final = "engines of one node"
@@ -24,28 +26,17 @@ Needs = dict[str, int]
 def pod_requests(pod: Mapping[str, Any]) -> Needs:
     """Requests of a whole pod, zero ones left out; `pods` is 1.
 
-    Args:
-        pod: A pod's spec.
-    """
-    needs = pod_total(pod, container_requests)
-    return {PODS: 1} | {name: needs[name] for name in sorted(needs) if needs[name]}
-
-
-def pod_total(pod: Mapping[str, Any], of: Callable[[Mapping[str, Any]], Needs]) -> Needs:
-    """What a whole pod takes, counted as Kubernetes counts requests and limits.
-
     Containers and restartable init containers (sidecars) add up, since they run together. Any other init
     container runs alone, beside the sidecars started before it; the pod needs the larger of both.
     Source: k8s.io/component-helpers/resource, PodRequests and AggregateContainerRequests.
 
     Args:
         pod: A pod's spec.
-        of: What one container takes.
     """
     sidecars: Needs = {}
     starting: Needs = {}
     for container in pod.get("initContainers", ()):
-        needs = of(container)
+        needs = _container_requests(container)
         if container.get("restartPolicy") == "Always":
             sidecars = _sum(sidecars, needs)
             starting = _largest(starting, sidecars)
@@ -53,22 +44,15 @@ def pod_total(pod: Mapping[str, Any], of: Callable[[Mapping[str, Any]], Needs]) 
             starting = _largest(starting, _sum(sidecars, needs))
     running = sidecars
     for container in pod.get("containers", ()):
-        running = _sum(running, of(container))
-    return _largest(running, starting)
+        running = _sum(running, _container_requests(container))
+    total = _largest(running, starting)
+    return {PODS: 1} | {name: total[name] for name in sorted(total) if total[name]}
 
 
-def container_requests(container: Mapping[str, Any]) -> Needs:
+def _container_requests(container: Mapping[str, Any]) -> Needs:
     """A container's requests; its limit where it gives only that, as the API server's defaulting has it."""
     resources = container.get("resources", {})
-    return _whole({**resources.get("limits", {}), **resources.get("requests", {})})
-
-
-def container_limits(container: Mapping[str, Any]) -> Needs:
-    """A container's limits."""
-    return _whole(container.get("resources", {}).get("limits", {}))
-
-
-def _whole(quantities: Mapping[str, str]) -> Needs:
+    quantities = {**resources.get("limits", {}), **resources.get("requests", {})}
     return {name: whole(name, quantity, round_up=True) for name, quantity in quantities.items()}
 
 
@@ -132,13 +116,13 @@ def _required_terms(affinity: Mapping[str, Any]) -> tuple[NodeTerm, ...] | None:
     if required is None:
         return None
     return tuple(
-        NodeTerm(*(_requirements(term.get(each)) for each in ("matchExpressions", "matchFields")))
+        NodeTerm(*(_requirements(term.get(key)) for key in ("matchExpressions", "matchFields")))
         for term in mappings(mapping(required).get("nodeSelectorTerms"))
     )
 
 
-def _requirements(given: object) -> tuple[Mapping[str, Any], ...]:
-    return tuple(map(with_values_at_hand, mappings(given)))
+def _requirements(field: object) -> tuple[Mapping[str, Any], ...]:
+    return tuple(map(with_values_at_hand, mappings(field)))
 
 
 def keeps_away_its_like(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -152,4 +136,74 @@ def keeps_away_its_like(affinity: Mapping[str, Any], labels: Mapping[str, str]) 
     return any(
         term.get("topologyKey") == _HOSTNAME and selects(mapping(term.get("labelSelector")), labels)
         for term in terms
+    )
+
+
+UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""What cordoning a node means to a pod (Kubernetes, scheduler plugin NodeUnschedulable)."""
+_KEEPING_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Cause(StrEnum):
+    """Why a node does not take the pod; the value is the field to look at, or nothing."""
+
+    NOT_READY = ""
+    LABEL = "spec.engine.nodeSelector"
+    AFFINITY = "spec.engine.affinity"
+    TAINT = "spec.engine.tolerations"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Why a node does not take the pod.
+
+    Attributes:
+        cause: What kind of reason it is.
+        what: Its fault in words that follow a number of nodes; they name nothing that the spec does not.
+    """
+
+    cause: Cause
+    what: str
+
+
+def mismatch(node: Node, needs: PodNeeds) -> Mismatch | None:
+    """The first reason why `node` does not take the pod; None where it does."""
+    for name, value in needs.node_selector.items():
+        if node.labels.get(name) != value:
+            return Mismatch(Cause.LABEL, f"without label {name}={value}")
+    if needs.node_affinity_terms is not None and not any(
+        _term_matches(term, node) for term in needs.node_affinity_terms
+    ):
+        return Mismatch(Cause.AFFINITY, "outside the required node affinity")
+    taints = node.taints if node.schedulable else (*node.taints, UNSCHEDULABLE)
+    for taint in taints:
+        if taint.effect in _KEEPING_AWAY and not _is_tolerated(taint, needs.tolerations):
+            return Mismatch(Cause.TAINT, _taint_text(taint))
+    return None if node.ready else Mismatch(Cause.NOT_READY, "not Ready")
+
+
+def _taint_text(taint: Taint) -> str:
+    if taint.key == UNSCHEDULABLE.key:
+        return "cordoned"
+    return f"with a taint of effect {taint.effect} that is not tolerated"
+
+
+def _is_tolerated(taint: Taint, tolerations: Iterable[Mapping[str, Any]]) -> bool:
+    """Source: k8s.io/api/core/v1, Toleration.ToleratesTaint."""
+    return any(
+        toleration.get("effect") in (None, "", taint.effect)
+        and toleration.get("key") in (None, "", taint.key)
+        and (toleration.get("operator") == "Exists" or (toleration.get("value") or "") == taint.value)
+        for toleration in tolerations
+    )
+
+
+def _term_matches(term: NodeTerm, node: Node) -> bool:
+    """A term without requirements matches no node.
+
+    Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
+    """
+    return bool(term.labels or term.fields) and (
+        all(requirement_holds(requirement, node.labels) for requirement in term.labels)
+        and all(requirement_holds(requirement, {"metadata.name": node.name}) for requirement in term.fields)
     )
