@@ -1,12 +1,80 @@
+"""Checks of the cache's element types and layout."""
+
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import check_input, resource
 
-from kvtier_operator.planning.checks.cache_format import cache_dtype
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.checks.cache_format import (
+    attention_backend,
+    cache_dtype,
+    cache_layout,
+    state_dtype,
+)
+from kvtier_operator.planning.kv_cache.resolve import resolve_geometry
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.verdict import Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome
+
+HEADS, LATENT, SPARSE = "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3.2"
+
+
+def one(model: str, *arguments: str) -> KVCacheTier:
+    return resource(model, engine={"extraArgs": [*arguments]})
+
+
+@pytest.mark.parametrize("model", [HEADS, LATENT, SPARSE])
+def test_vllm_chooses(model: str) -> None:
+    says(verdict(attention_backend, one(model)), PASS, "Passed")
+
+
+@pytest.mark.parametrize(
+    ("model", "backend"),
+    [(HEADS, "FLASHINFER"), (LATENT, "flashmla"), (SPARSE, "FLASHMLA_SPARSE")],
+)
+def test_one_for_the_model(model: str, backend: str) -> None:
+    says(
+        verdict(attention_backend, one(model, "--attention-backend", backend)),
+        PASS,
+        "Passed",
+        backend.upper(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "other"),
+    [
+        (HEADS, "FLASHMLA", "FLASH_ATTN, FLASHINFER"),
+        (LATENT, "FLASH_ATTN", "TRITON_MLA"),
+        (LATENT, "FLASHMLA_SPARSE", "FLASHMLA"),
+        (SPARSE, "FLASH_ATTN_MLA", "FLASHMLA_SPARSE"),
+    ],
+)
+def test_one_for_another_kind_of_attention(model: str, backend: str, other: str) -> None:
+    result = verdict(attention_backend, one(model, f"--attention-backend={backend}"))
+    says(result, REJECT, "BackendNotSupported", backend, other)
+
+
+def test_one_that_is_not_known() -> None:
+    result = verdict(attention_backend, one(HEADS, "--attention-backend", "ROCM_AITER_UNIFIED_ATTN"))
+    says(result, WARN, "BackendNotKnown", "ROCM_AITER_UNIFIED_ATTN", "16 tokens")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--attention-backend", "FLASHMLA"],
+        ["--attention-config", '{"backend": "FLASHMLA"}'],
+        ["--attention-config.backend=FLASHMLA"],
+        ["-ac.backend", "FLASHMLA"],
+    ],
+)
+def test_every_way_to_name_one_decides_the_block(arguments: list[str]) -> None:
+    assert resolve_geometry(one(LATENT, *arguments).spec, Observed()).block_tokens == 64
+
 
 LLAMA = {"num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
 FLOAT32 = ["--dtype", "float32"]
@@ -134,3 +202,90 @@ def test_the_newer_minor_keeps_the_models_own_16_bits(
     assert result.outcome is outcome, result.message
     unknown = verdict(cache_dtype, resource("a/b", engine=engine), Observed(model_config=LLAMA))
     says(unknown, PASS, "Passed")
+
+
+GATED, KDA = "Qwen--Qwen3.5-27B", "moonshotai--Kimi-K3"
+
+
+def states_of(model: str, *arguments: str) -> CheckResult:
+    config = Path(__file__).parents[4] / "cases/models" / model / "config.json"
+    observed = Observed(model_config=json.loads(config.read_text(encoding="utf-8")))
+    return verdict(state_dtype, resource("local/model", engine={"extraArgs": [*arguments]}), observed)
+
+
+@pytest.mark.parametrize(
+    ("model", "argument", "choices"),
+    [
+        (GATED, "--mamba-ssm-cache-dtype=int8", "auto, float32, float16 or bfloat16"),
+        (GATED, "--mamba_cache_dtype=fp8", "auto, float32, float16 or bfloat16"),
+        (KDA, "--mamba-ssm-cache-dtype=float16", "auto, float32 or bfloat16"),
+    ],
+)
+def test_dtypes_that_vllm_does_not_take(model: str, argument: str, choices: str) -> None:
+    says(states_of(model, argument), REJECT, "StateDtypeNotSupported", argument.partition("=")[2], choices)
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments"),
+    [
+        (GATED, []),
+        (GATED, ["--mamba-ssm-cache-dtype", "float16"]),
+        (KDA, ["--mamba-ssm-cache-dtype", "bfloat16", "--mamba-cache-dtype", "float16"]),
+    ],
+)
+def test_others_pass(model: str, arguments: list[str]) -> None:
+    says(states_of(model, *arguments), PASS, "Passed")
+
+
+ALIKE, UNLIKE, STATES = "Qwen/Qwen3-32B", "deepseek-ai/DeepSeek-V3.2", "Qwen/Qwen3-Next-80B-A3B-Instruct"
+FROM = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+
+
+def layout_of(model: str, backend: str, variable: dict[str, Any] | str, **engine: object) -> CheckResult:
+    given = {"value": variable} if isinstance(variable, str) else variable
+    env = [{"name": "VLLM_KV_CACHE_LAYOUT", **given}]
+    return verdict(cache_layout, resource(model, backend=backend, engine={"env": env, **engine}))
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "layout"),
+    [
+        *((ALIKE, "KVTier", each) for each in ("BLHNC", "BLNHC", "BHLNC")),
+        (UNLIKE, "KVTier", "BLHNC"),
+        (STATES, "KVTier", "BLHNC"),
+        (ALIKE, "Native", "LBNHC"),
+        (UNLIKE, "Native", "LBHNC"),
+    ],
+)
+def test_as_planned(model: str, backend: str, layout: str) -> None:
+    says(layout_of(model, backend, layout), PASS, "Passed")
+
+
+@pytest.mark.parametrize(("model", "layout"), [(ALIKE, "HND"), (ALIKE, "LHBNC"), (STATES, "LBNHC")])
+def test_copies_are_slower(model: str, layout: str) -> None:
+    says(layout_of(model, "KVTier", layout), WARN, "LayoutCopiesSlowly", layout, "passes it on")
+
+
+@pytest.mark.parametrize(
+    ("model", "backend", "layout"),
+    [
+        (UNLIKE, "KVTier", "LBHNC"),
+        (UNLIKE, "KVTier", FROM),
+        (UNLIKE, "KVTier", "BHLNC"),
+        (STATES, "KVTier", "LHBNC"),
+        (UNLIKE, "Native", "BLHNC"),
+    ],
+)
+def test_other_blocks_than_planned(model: str, backend: str, layout: str | dict[str, Any]) -> None:
+    result = layout_of(model, backend, layout)
+    says(result, REJECT, "LayoutNotPlanned", "remove it")
+    assert result.field == "spec.engine.env[VLLM_KV_CACHE_LAYOUT]"
+
+
+@pytest.mark.parametrize(("layout", "outcome"), [("LBHNC", PASS), ("BLHNC", REJECT)])
+def test_a_cpu_has_one_layout(layout: str, outcome: object) -> None:
+    assert layout_of(ALIKE, "KVTier", layout, device="cpu").outcome is outcome
+
+
+def test_without_the_variable() -> None:
+    says(verdict(cache_layout, resource()), PASS, "Passed")

@@ -1,4 +1,4 @@
-"""Checks of speculative decoding: speculation-supported, draft-known."""
+"""Checks of speculative decoding."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Checks of the disk tier: disk-restart, disk-behind-memory, disk-folder, host-path, machine-disk."""
+"""Checks of the disk tier."""
 
 from typing import Any
 

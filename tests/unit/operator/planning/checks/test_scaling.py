@@ -1,4 +1,4 @@
-"""Whether an autoscaler has something to go by, and what cannot be scaled."""
+"""Checks of the autoscaler's metric."""
 
 from typing import Any
 
