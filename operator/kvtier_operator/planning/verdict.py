@@ -25,8 +25,9 @@ class CheckResult:
         message: One line with the numbers, naming the field and what to do.
         field: Path of the field it is about.
         about_sizes: Whether it is about what memory and disk a pod needs.
-        weight: Of a warning. Above 200 the tiers bring nothing; above 0 engines may not start or may end,
-            requests may fail or get what is another's; at 0 it costs speed, tokens or hits; below, nothing.
+        weight: Where it stands among those of its outcome, the heaviest first. Of warnings: from 190 on the
+            tiers bring nothing; above 0 engines may not start or may end, requests may fail or get what is
+            another's; at 0 it costs speed, tokens or hits; below, nothing.
     """
 
     name: str
@@ -77,13 +78,13 @@ class Verdicts:
             message: What is found, and what its reader can do.
             by_itself: What becomes of it if that is nothing, after "by itself kvtier".
             field: Path of the field that it is about, in place of the check's.
-            weight: As of a `CheckResult`: where it stands among warnings.
+            weight: As of a `CheckResult`.
         """
         return self._result(Outcome.WARN, reason, f"{message}; by itself kvtier {by_itself}", field, weight)
 
-    def reject(self, reason: str, message: str, *, field: str = "") -> CheckResult:
+    def reject(self, reason: str, message: str, *, field: str = "", weight: int = 0) -> CheckResult:
         """It cannot run."""
-        return self._result(Outcome.REJECT, reason, message, field)
+        return self._result(Outcome.REJECT, reason, message, field, weight)
 
     def reject_each(self, reason: str, faults: Sequence[tuple[str, str]]) -> CheckResult:
         """The same for several things at once, so that nobody mends one to be told the next.

@@ -68,6 +68,7 @@ def unplanned_environment(parts: CheckInput) -> CheckResult:
                 f"{_NO_LATENTS} keeps the heads that a latent expands to, and the plan counts latents: "
                 "remove it",
                 field=f"spec.engine.env[{variable.name}]",
+                weight=-10,
             )
     return unplanned_environment.passed("no variable that changes what an engine keeps")
 

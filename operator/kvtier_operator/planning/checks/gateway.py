@@ -54,6 +54,7 @@ def gateway_memory(parts: CheckInput) -> CheckResult:
             _SHORT,
             f"{limit} leaves a heap of {size(gateway.heap_bytes)}, and Envoy takes some {size(ENVOY_BYTES)} "
             "by itself: raise it",
+            weight=20,
         )
     if gateway.uploads_bytes is None:
         return gateway_memory.passed(f"{limit}; bodies go through it in parts, and nothing counts them")

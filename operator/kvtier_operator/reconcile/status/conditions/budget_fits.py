@@ -1,4 +1,4 @@
-"""BudgetFits: what memory and disk an engine pod needs, and whether the namespace allows it."""
+"""BudgetFits: what memory and disk an engine pod needs, and whether its storage is there."""
 
 from collections.abc import Sequence
 from typing import Final
