@@ -68,10 +68,6 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
-# BudgetFits: what the namespace would refuse of the pods of engines, picker and gateway
-- apiGroups: [""]
-  resources: [limitranges, resourcequotas]
-  verbs: [list, watch]
 # what changed, for kubectl describe
 - apiGroups: [""]
   resources: [events]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "against",
     metavar="NAMESPACE",
     callback=options.namespace_name,
-    help="Say what limits, quotas and storage of this namespace of KUBECONFIG's cluster refuse.",
+    help="Say which storage classes and claims this namespace of KUBECONFIG's cluster lacks.",
 )
 @options.hub
 @options.images

@@ -1,6 +1,6 @@
 """What one check says of a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -24,6 +24,10 @@ class CheckResult:
         reason: CamelCase, as in a condition.
         message: One line with the numbers, naming the field and what to do.
         field: Path of the field it is about.
+        about_sizes: Whether it is about what memory and disk a pod needs.
+        weight: Where it stands among those of its outcome, the heaviest first. Of warnings: from 190 on the
+            tiers bring nothing; above 0 engines may not start or may end, requests may fail or get what is
+            another's; at 0 it costs speed, tokens or hits; below, nothing.
     """
 
     name: str
@@ -31,6 +35,16 @@ class CheckResult:
     reason: str
     message: str
     field: str
+    about_sizes: bool = False
+    weight: int = 0
+
+
+_OUTCOMES: Final = (Outcome.REJECT, Outcome.WARN, Outcome.PASS)
+
+
+def most_important_first(results: Iterable[CheckResult]) -> list[CheckResult]:
+    """Refusals, then warnings by what they cost, then what passed; otherwise in the order given."""
+    return sorted(results, key=lambda result: (_OUTCOMES.index(result.outcome), -result.weight))
 
 
 _AS_WRITTEN: Final = "runs it as it is written"
@@ -43,17 +57,19 @@ class Verdicts:
     Attributes:
         name: The check.
         field: Path of the field that it is about, unless a verdict names another.
+        about_sizes: Whether it is about what memory and disk a pod needs.
     """
 
     name: str
     field: str
+    about_sizes: bool = False
 
     def passed(self, message: str, *, reason: str = "Passed", field: str = "") -> CheckResult:
         """Nothing to do; the message says what was found."""
-        return CheckResult(self.name, Outcome.PASS, reason, message, field or self.field)
+        return self._result(Outcome.PASS, reason, message, field)
 
     def warn(
-        self, reason: str, message: str, *, by_itself: str = _AS_WRITTEN, field: str = ""
+        self, reason: str, message: str, *, by_itself: str = _AS_WRITTEN, field: str = "", weight: int = 0
     ) -> CheckResult:
         """It will run, but not as a reader may expect.
 
@@ -62,13 +78,13 @@ class Verdicts:
             message: What is found, and what its reader can do.
             by_itself: What becomes of it if that is nothing, after "by itself kvtier".
             field: Path of the field that it is about, in place of the check's.
+            weight: As of a `CheckResult`.
         """
-        full_message = f"{message}; by itself kvtier {by_itself}"
-        return CheckResult(self.name, Outcome.WARN, reason, full_message, field or self.field)
+        return self._result(Outcome.WARN, reason, f"{message}; by itself kvtier {by_itself}", field, weight)
 
-    def reject(self, reason: str, message: str, *, field: str = "") -> CheckResult:
+    def reject(self, reason: str, message: str, *, field: str = "", weight: int = 0) -> CheckResult:
         """It cannot run."""
-        return CheckResult(self.name, Outcome.REJECT, reason, message, field or self.field)
+        return self._result(Outcome.REJECT, reason, message, field, weight)
 
     def reject_each(self, reason: str, faults: Sequence[tuple[str, str]]) -> CheckResult:
         """The same for several things at once, so that nobody mends one to be told the next.
@@ -80,3 +96,8 @@ class Verdicts:
         (field, first), *others = faults
         message = "; ".join((first, *(f"{place}: {text}" for place, text in others)))
         return self.reject(reason, message, field=field)
+
+    def _result(
+        self, outcome: Outcome, reason: str, message: str, field: str, weight: int = 0
+    ) -> CheckResult:
+        return CheckResult(self.name, outcome, reason, message, field or self.field, self.about_sizes, weight)

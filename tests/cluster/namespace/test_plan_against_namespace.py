@@ -9,15 +9,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from kubernetes import client
-from tests.cases.planning import resource
 from tests.cluster.harness.providers.provider import Cluster
 
 from kvtier_operator.cli.inputs.namespace import ClusterError, ClusterFailedError
 from kvtier_operator.cli.plan import plan
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.planner import make_plan
 
 _NUMBERS = count(1)
 _EPHEMERAL = {"capacity": "1Ti", "volume": {"ephemeral": {"storageClassName": "nowhere"}}}
@@ -56,41 +52,23 @@ def _report(folder: Path, namespace: str, exit_code: int, **spec: Any) -> dict[s
     assert result.exit_code == exit_code, result.output
     found: dict[str, list[str]] = {}
     for each in json.loads(result.stdout)["checks"]:
-        if each["name"] in ("limit-range", "quota", "storage", "namespace"):
+        if each["name"] in ("storage", "namespace"):
             words = [] if each["outcome"] == "Pass" else [f"{each['reason']}: {each['message']}"]
             found.setdefault(each["name"], []).extend(words)
     return found
-
-
-def _write(path: Path, name: str) -> None:
-    """A resource that fits any namespace."""
-    spec = {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "100Gi"}}}
-    document = {"apiVersion": "kvtier.dev/v1alpha1", "kind": "KVCacheTier", "metadata": {"name": name}}
-    path.write_text(yaml.safe_dump(document | {"spec": spec}))
 
 
 def _disk(disk: dict[str, Any]) -> dict[str, Any]:
     return {"cpu": {"capacity": "100Gi"}, "disk": disk}
 
 
-def test_a_namespace_without_bounds(namespace: str, tmp_path: Path) -> None:
-    assert _report(tmp_path, namespace, 0) == {"limit-range": [], "quota": [], "storage": []}
+def test_nothing_is_missing(namespace: str, tmp_path: Path) -> None:
+    assert _report(tmp_path, namespace, 0) == {"storage": []}
 
 
-def test_everything_that_it_refuses(core: client.CoreV1Api, namespace: str, tmp_path: Path) -> None:
-    item = {"type": "Container", "max": {"cpu": "250m"}}
-    core.create_namespaced_limit_range(namespace, {"metadata": {"name": "team"}, "spec": {"limits": [item]}})
-    hard = {"hard": {"pods": "3"}}
-    core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
-    core.patch_namespaced_resource_quota_status(
-        "team", namespace, {"status": {**hard, "used": {"pods": "2"}}}
-    )
-    said = _report(tmp_path, namespace, 1, tiers=_disk(_EPHEMERAL))
-    assert "container picker of case-picker requests 500m cpu, at most 250m" in said["limit-range"][0]
-    assert "LimitRangeSetsLimit" in said["limit-range"][1]
-    assert "allows 3 of pods, 2 of it used by others; 2 needed (1 engine pod of 1, " in said["quota"][0]
-    assert "1 more" in said["quota"][0]
-    assert "no storage class nowhere" in said["storage"][0]
+def test_a_storage_class_that_is_missing(namespace: str, tmp_path: Path) -> None:
+    [message] = _report(tmp_path, namespace, 1, tiers=_disk(_EPHEMERAL))["storage"]
+    assert "no storage class nowhere" in message
 
 
 def test_a_claim_that_is_missing_and_made(core: client.CoreV1Api, namespace: str, tmp_path: Path) -> None:
@@ -99,66 +77,6 @@ def test_a_claim_that_is_missing_and_made(core: client.CoreV1Api, namespace: str
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Ti"}}}
     core.create_namespaced_persistent_volume_claim(namespace, {"metadata": {"name": "cache"}, "spec": spec})
     assert _report(tmp_path, namespace, 0, tiers=_disk(_CLAIM))["storage"] == []
-
-
-def test_what_runs_there_already_is_its_own(core: client.CoreV1Api, namespace: str, tmp_path: Path) -> None:
-    hard = {"hard": {"pods": "3"}}
-    core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
-    core.patch_namespaced_resource_quota_status(
-        "team", namespace, {"status": {**hard, "used": {"pods": "2"}}}
-    )
-    assert _report(tmp_path, namespace, 1)["quota"]
-    apps = client.AppsV1Api(core.api_client)
-    for each in build_objects(make_plan(resource(), Observed())):
-        if each["kind"] == "Deployment":
-            each["metadata"].pop("namespace")
-            apps.create_namespaced_deployment(namespace, each)
-            name, status = each["metadata"]["name"], {"replicas": each["spec"]["replicas"]}
-            apps.patch_namespaced_deployment_status(name, namespace, {"status": status})
-    assert _report(tmp_path, namespace, 0)["quota"] == []
-
-
-def test_what_only_a_rollout_exceeds_is_no_refusal(
-    core: client.CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    hard = {"hard": {"pods": "2"}}
-    core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
-    [said] = _report(tmp_path, namespace, 0)["quota"]
-    assert said.startswith("QuotaHoldsRollout: ResourceQuota team allows 2 of pods, which is enough")
-
-
-def test_several_resources_are_counted_together(
-    core: client.CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    hard = {"hard": {"requests.nvidia.com/gpu": "2"}}
-    core.create_namespaced_resource_quota(namespace, {"metadata": {"name": "team"}, "spec": hard})
-    for name in ("a", "b", "c"):
-        _write(tmp_path / f"{name}.yaml", name)
-    arguments = ["-f", str(tmp_path), "--no-hub", "--against-namespace", namespace, "-o", "json"]
-    result = CliRunner().invoke(plan, arguments, catch_exceptions=False)
-    said = [
-        [each["message"] for each in one["checks"] if each["name"] == "quota"]
-        for one in json.loads(result.stdout)
-    ]
-    assert result.exit_code == 1
-    assert "with room for it" in said[0][0]
-    assert "with room for it with the resource before it" in said[1][0]
-    assert (
-        "allows 2 of requests.nvidia.com/gpu; 1 needed (1 engine pod of 1), 3 with the 2 resources"
-        in said[2][0]
-    )
-
-
-def test_someone_elses_deployment_of_that_name(
-    core: client.CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    labels = {"app": "other"}
-    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
-    spec = {"selector": {"matchLabels": labels}, "template": pod}
-    client.AppsV1Api(core.api_client).create_namespaced_deployment(
-        namespace, {"metadata": {"name": "case-engine"}, "spec": spec}
-    )
-    assert _report(tmp_path, namespace, 0)["quota"] == []
 
 
 def test_what_may_not_be_seen_is_said(
@@ -172,14 +90,8 @@ def test_what_may_not_be_seen_is_said(
     kubeconfig = control_plane.kubeconfig_for_service_account(namespace, "nobody", tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     said = _report(tmp_path, namespace, 0, tiers=_disk(_EPHEMERAL))
-    assert {each.split()[1] for each in said["namespace"]} == {
-        "LimitRanges",
-        "ResourceQuotas",
-        "StorageClasses",
-        "Deployments",
-    }
-    assert len(said["namespace"]) == 4
-    assert not said.keys() & {"limit-range", "quota"}  # neither is called fine
+    assert [each.split()[0] for each in said["namespace"]] == ["NamespaceNotSeen:"]
+    assert "StorageClasses" in said["namespace"][0]
     said = _report(tmp_path, namespace, 0, tiers=_disk(_CLAIM))
     assert [each for each in said["namespace"] if "PersistentVolumeClaims" in each]
     assert said["storage"] == []

@@ -92,27 +92,6 @@ def test_a_quota_that_leaves_no_room_for_objects_and_is_raised(world: World) -> 
     world.until_object("apps/v1", "Deployment", "qwen-engine", lambda live: live)
 
 
-def test_bounds_that_come_and_go(world: World) -> None:
-    world.create(resource(engine={"resources": {"limits": {"cpu": "8"}}}))
-    world.until_condition("BudgetFits", status="True")
-    item = {"type": "Container", "max": {"cpu": "250m"}}
-    limits = {"metadata": {"name": "team"}, "spec": {"limits": [item]}}
-    world.core.create_namespaced_limit_range(world.namespace, limits)
-    said = world.until_condition("BudgetFits", reason="LimitRangeRefuses")["message"]
-    assert "container picker of qwen-picker requests 500m cpu, at most 250m allowed" in said
-    assert ("Deployment", "qwen-picker") in world.children()  # it holds nothing up
-    world.core.delete_namespaced_limit_range("team", world.namespace)
-    world.until_condition("BudgetFits", status="True")
-    quota = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "16"}}}
-    world.core.create_namespaced_resource_quota(world.namespace, quota)
-    said = world.until_condition("BudgetFits", reason="QuotaExceeded")["message"]
-    assert "allows 16 of requests.cpu; 16500m needed" in said
-    world.core.patch_namespaced_resource_quota(
-        "team", world.namespace, {"spec": {"hard": {"requests.cpu": "16500m"}}}
-    )
-    world.until_condition("BudgetFits", status="True")
-
-
 def test_a_storage_class_that_is_missing_and_made(world: World) -> None:
     disk = {"capacity": "1Ti", "volume": {"ephemeral": {"storageClassName": world.namespace}}}
     world.create(resource(tiers={"cpu": {"capacity": "100Gi"}, "disk": disk}))

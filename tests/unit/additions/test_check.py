@@ -7,15 +7,13 @@ from tests.unit.additions.copied import Copied
 
 PACKAGE: Final = "kvtier_operator.planning.checks"
 _CHECK: Final = """
-from kvtier_operator.planning.checks.check import CheckInput
-from kvtier_operator.planning.verdict import Verdicts
+from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.verdict import CheckResult
 
-_VERDICTS = Verdicts("toy", "spec.replicas")
 
-
-def toy(given: CheckInput) -> CheckResult:
-    return _VERDICTS.warn("ToyFound", f"{given.spec.replicas} replicas")
+@check("spec.replicas")
+def toy(parts: CheckInput) -> CheckResult:
+    return toy.warn("ToyFound", f"{parts.spec.replicas} replicas")
 """
 
 
@@ -23,7 +21,7 @@ def test_two_files(copy: Copied) -> None:
     copy.write("operator/kvtier_operator/planning/checks/toy.py", _CHECK)
     registry = "operator/kvtier_operator/planning/checks/__init__.py"
     copy.insert(registry, "\nCHECKS: Final", f"from {PACKAGE}.toy import toy\n")
-    copy.insert(registry, "    architecture_known,\n", "    toy,\n")
+    copy.insert(registry, "    model.architecture_known,\n", "    toy,\n")
     resource = "tests/unit/operator/golden/input/minimal.yaml"
     report = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", resource))
     assert [each["reason"] for each in report["checks"] if each["name"] == "toy"] == ["ToyFound"]

@@ -14,7 +14,7 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.cli.cluster.text.screen import status_screen
 from kvtier_operator.cli.cluster.view.next_step import next_step
 from kvtier_operator.planning.base.node import Node
-from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan

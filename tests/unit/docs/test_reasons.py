@@ -17,9 +17,8 @@ _SOURCES = (
     "reconcile/status/**/*.py",
     "reconcile/facts/*.py",
     "reconcile/apply/apply.py",
-    "planning/cluster/nodes/*.py",
-    "planning/cluster/namespace/*.py",
-    "planning/checks/policy/allowed_*.py",
+    "planning/cluster/*.py",
+    "planning/checks/policy.py",
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
 _OTHER_WORDS = {
@@ -29,19 +28,13 @@ _OTHER_WORDS = {
     *(
         "ConfigMap",
         "DesiredObject",
-        "Container",
         "Deployment",
         "HorizontalPodAutoscaler",
-        "LimitRange",
-        "PersistentVolumeClaim",
-        "Pod",
         "ReplicaSet",
-        "ResourceQuota",
         "ScaledObject",
     ),
     "Exists",  # an operator of selectors
     *("NoExecute", "NoSchedule"),
-    *("BestEffort", "NotBestEffort", "NotTerminating", "Terminating"),
     *("PodScheduled", "ReplicaFailure"),
     *("PartiallyInvalid", "Programmed", "Reconciled", "ResolvedRefs", "Unknown"),  # of routes and pools
     *("InvalidKind", "NoMatchingListenerHostname", "NoMatchingParent", "NotAllowedByListeners"),

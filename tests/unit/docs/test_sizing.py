@@ -7,7 +7,7 @@ from tests.cases.planning import check_input, resource
 from tests.unit.docs.pages import DOCS
 
 from kvtier_operator.planning.checks import run_checks
-from kvtier_operator.planning.cluster.namespace.namespace import Namespace, refusals
+from kvtier_operator.planning.cluster.storage import Namespace, storage_verdicts
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 
@@ -33,5 +33,5 @@ def test_every_check_is_described() -> None:
     names = [check.name for check in run_checks(check_input(resource()))]
     described = re.findall(r"^\| ([a-z0-9-]+) \|", PAGE.partition("## Checks")[2], re.MULTILINE)
     plan = make_plan(resource(), Observed())
-    of_namespaces = [check.name for check in refusals(plan, Namespace(unseen=("anything",)))]
+    of_namespaces = [check.name for check in storage_verdicts(plan, Namespace(unseen=("anything",)))]
     assert described == [*names, *of_namespaces]

@@ -1,10 +1,10 @@
-"""Reads what limits a namespace, as far as the rights of the user go."""
+"""Reads the storage that a namespace can have, as far as the rights of the user go."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kubernetes import client
 from kubernetes.config import new_client_from_config
@@ -13,17 +13,14 @@ from urllib3.exceptions import HTTPError
 from kvtier_common.errors import PermanentError, RetryableError
 from kvtier_common.formats.json_text import parse_json_object
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.planning.cluster.namespace.limit_range import limit_range_from_object
-from kvtier_operator.planning.cluster.namespace.namespace import Namespace, demand, refusals
-from kvtier_operator.planning.cluster.namespace.quota import quota_from_object
-from kvtier_operator.planning.cluster.namespace.storage import storage_class_from_object
-from kvtier_operator.planning.cluster.namespace.workload import DEPLOYMENT, Workload, workload
-from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.cluster.storage import (
+    Namespace,
+    PodVolumes,
+    pod_volumes,
+    storage_class_from_object,
+    storage_verdicts,
+)
 from kvtier_operator.planning.plan import Plan
-
-if TYPE_CHECKING:
-    from kvtier_operator.planning.cluster.namespace.demand import Demand
 
 _OPTION: Final = "--against-namespace"
 _TIMEOUT_S: Final = 10
@@ -40,7 +37,7 @@ class ClusterFailedError(RetryableError):
 
 
 def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None = None) -> list[Plan]:
-    """The Plans with the namespace's refusals among their checks; its quotas are shared by all of them.
+    """The Plans with what their pods would wait for in a namespace among their checks.
 
     Args:
         name: The namespace.
@@ -52,21 +49,18 @@ def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None 
         ClusterError: There is no kubeconfig to use.
         ClusterFailedError: The cluster does not answer.
     """
-    found: list[Plan] = []
-    before: list[Demand] = []
-    for one in plans:
-        seen = read_namespace(name, one, context)
-        found.append(replace(one, checks=(*one.checks, *refusals(one, seen, before))))
-        before.append(demand(one, seen))
-    return found
+    return [
+        replace(plan, checks=(*plan.checks, *storage_verdicts(plan, read_namespace(name, plan, context))))
+        for plan in plans
+    ]
 
 
 def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespace:
-    """What limits a Plan's pods in a namespace of the kubeconfig's cluster.
+    """What a Plan's volumes can have in a namespace of the kubeconfig's cluster.
 
     Args:
         name: The namespace.
-        plan: The Plan, whose own objects there are not counted against it.
+        plan: The Plan.
         context: Of the kubeconfig; by default its current one.
 
     Raises:
@@ -102,20 +96,17 @@ class _NamespaceReader:
     unseen: list[str] = field(default_factory=list)
 
     def at(self, plan: Plan) -> Namespace:
-        core, storage = client.CoreV1Api(self.api), client.StorageV1Api(self.api)
+        core = client.CoreV1Api(self.api)
         self._exists(core)
-        planned = [workload(each) for each in build_objects(plan) if each["kind"] == DEPLOYMENT]
-        ranges = self._list("LimitRanges", core.list_namespaced_limit_range, self.namespace)
-        quotas = self._list("ResourceQuotas", core.list_namespaced_resource_quota, self.namespace)
+        volumes = pod_volumes(plan)
         classes = None
-        if any(each.claims for each in planned):
-            classes = self._list("StorageClasses", storage.list_storage_class)
+        if any(pod.classes for pod in volumes):
+            classes = self._get("StorageClasses", client.StorageV1Api(self.api).list_storage_class)
         return Namespace(
-            limit_ranges=None if ranges is None else tuple(map(limit_range_from_object, ranges)),
-            quotas=None if quotas is None else tuple(map(quota_from_object, quotas)),
-            storage_classes=None if classes is None else tuple(map(storage_class_from_object, classes)),
-            claims=self._claims(core, planned),
-            present=tuple(self._present(planned)),
+            storage_classes=None
+            if classes is None
+            else tuple(map(storage_class_from_object, classes["items"])),
+            claims=self._claims(core, volumes),
             unseen=tuple(dict.fromkeys(self.unseen)),
         )
 
@@ -128,8 +119,8 @@ class _NamespaceReader:
             raise InvalidInputError("kvtier plan", problem)
         self.unseen.clear()  # what is in it is asked for all the same
 
-    def _claims(self, core: client.CoreV1Api, planned: Iterable[Workload]) -> frozenset[str] | None:
-        names = {name for each in planned for name in each.named_claims.values()}
+    def _claims(self, core: client.CoreV1Api, volumes: Iterable[PodVolumes]) -> frozenset[str] | None:
+        names = {name for pod in volumes for name in pod.claims.values()}
         read = core.read_namespaced_persistent_volume_claim
         before = len(self.unseen)
         there = {
@@ -138,17 +129,6 @@ class _NamespaceReader:
             if self._get("PersistentVolumeClaims", read, name, self.namespace) is not None
         }
         return frozenset(there) if len(self.unseen) == before else None
-
-    def _present(self, planned: Iterable[Workload]) -> Iterable[Workload]:
-        read = client.AppsV1Api(self.api).read_namespaced_deployment
-        for each in planned:
-            live = self._get("Deployments", read, each.name, self.namespace)
-            if live is not None and _is_ours(live["metadata"].get("labels") or {}):
-                yield workload(live, (live.get("status") or {}).get("replicas", 0))
-
-    def _list(self, what: str, call: Callable[..., Any], *place: str) -> list[dict[str, Any]] | None:
-        found = self._get(what, call, *place)
-        return None if found is None else found["items"]
 
     def _get(self, what: str, call: Callable[..., Any], *place: str) -> dict[str, Any] | None:
         """What the API server has, as parsed from JSON; None for what is not there or may not be seen."""
@@ -161,7 +141,3 @@ class _NamespaceReader:
                 raise
             return None
         return parse_json_object(answer.data, most_bytes=_MOST_BYTES)
-
-
-def _is_ours(labels: Mapping[str, str]) -> bool:
-    return labels.get(MANAGED_BY_LABEL) == MANAGED_BY and COMPONENT_LABEL in labels

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod_template.template import pod_templates
-from kvtier_operator.planning.report.check_order import most_important_first
-from kvtier_operator.planning.verdict import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 
 
 def refusals(source: str, plan: Plan) -> tuple[str, ...]:

@@ -127,12 +127,6 @@ NAMESPACED: Final = (
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
     ),
     Rule("", ("pods",), _SEE, "why an engine is not ready (its containers' messages)"),
-    Rule(
-        "",
-        ("limitranges", "resourcequotas"),
-        _SEE,
-        "BudgetFits: what the namespace would refuse of the pods of engines, picker and gateway",
-    ),
     Rule("", ("events",), ("create",), "what changed, for kubectl describe"),
 )
 """What it asks itself, in each namespace that it serves."""

@@ -1,4 +1,4 @@
-"""What a check is: a pure function from the plan's parts to one verdict."""
+"""What a check is: a pure function from the plan's parts to one verdict, with its name and field."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kvtier_operator.planning.backends.traits import BackendTraits
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
-from kvtier_operator.planning.cluster.nodes.pod_needs import keeps_away_its_like
+from kvtier_operator.planning.cluster.pod_needs import keeps_away_its_like
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.traits import FlavorTraits
 from kvtier_operator.planning.model_shape.geometry import Geometry
@@ -17,10 +17,10 @@ from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.pod_template.template import engine_affinity
 from kvtier_operator.planning.router.router_plan import RouterPlan
-from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.verdict import CheckResult, Verdicts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInput:
     """Everything a check may look at."""
 
@@ -69,4 +69,25 @@ class CheckInput:
         return self.spec.engine.tensor_parallel_size * self.spec.engine.data_parallel_size
 
 
-Check = Callable[[CheckInput], CheckResult]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Verdicts):
+    """A check: it makes verdicts of its own, and is called with a plan's parts for the one on them."""
+
+    run: Callable[[CheckInput], CheckResult]
+
+    def __call__(self, parts: CheckInput) -> CheckResult:
+        """The verdict on a plan."""
+        return self.run(parts)
+
+
+def check(
+    field: str, *, name: str = "", about_sizes: bool = False
+) -> Callable[[Callable[[CheckInput], CheckResult]], Check]:
+    """Makes a function a check.
+
+    Args:
+        field: Path of the field that it is about, unless a verdict names another.
+        name: The check's; the function's with hyphens where empty.
+        about_sizes: Whether BudgetFits tells of it.
+    """
+    return lambda run: Check(name or run.__name__.replace("_", "-"), field, about_sizes, run=run)

@@ -1,1 +1,1 @@
-"""What a cluster makes of a Plan: nodes that hold it, namespaces that limit it, what its owner allows."""
+"""What a cluster makes of a Plan: nodes that hold it, storage that its volumes name."""

@@ -16,10 +16,9 @@ from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, BudgetLine, storage_bytes
-from kvtier_operator.planning.report.check_order import most_important_first
-from kvtier_operator.planning.report.shown import shown_args, shown_env
+from kvtier_operator.planning.report.fields import shown_args, shown_env
 from kvtier_operator.planning.units import ceil_div, count, size
-from kvtier_operator.planning.verdict import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 
 _BAR_CELLS: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -65,7 +64,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "", columns: int 
     columns = min(max(columns, _LEAST_COLUMNS), _MOST_COLUMNS)
     paint = _painter(colour=colour)
     rows = _check_rows(plan, paint, columns - _MESSAGE_INDENT)
-    environment.filters |= {style: _styled(paint, style) for style in _STYLES}
+    environment.filters |= {style: _style_filter(paint, style) for style in _STYLES}
     environment.filters |= {
         "size": size,
         "human": _human,
@@ -117,7 +116,7 @@ def _painter(*, colour: bool) -> Callable[[str, str], str]:
     return paint
 
 
-def _styled(paint: Callable[[str, str], str], style: str) -> Callable[[object], str]:
+def _style_filter(paint: Callable[[str, str], str], style: str) -> Callable[[object], str]:
     return lambda text: paint(str(text), style)
 
 
@@ -154,9 +153,9 @@ def _summary(plan: Plan) -> str:
 def _tier_rows(plan: Plan) -> list[tuple[str, ...]]:
     device = "gpu" if plan.resource.spec.engine.device == "cuda" else "device"
     rows = []
-    for each in Tier:
-        on_device = each is Tier.GPU
-        name, tier = device if on_device else each.label, plan.tiers.by_tier.get(each)
+    for tier_name in Tier:
+        on_device = tier_name is Tier.GPU
+        name, tier = device if on_device else tier_name.label, plan.tiers.by_tier.get(tier_name)
         rows.append(_tier_row(name, tier) if tier else (name, *("?" if on_device else "-",) * 4, "-"))
     return rows
 
@@ -179,18 +178,18 @@ def _resources(plan: Plan) -> list[tuple[str, str]]:
     """Those that have no lines of their own."""
     both = {**plan.budget.requests, **plan.budget.limits}
     claims = [
-        (f"claim {each.name}", each.resource_claim_template_name or each.resource_claim_name or "")
-        for each in plan.resource.spec.engine.resource_claims
+        (f"claim {claim.name}", claim.resource_claim_template_name or claim.resource_claim_name or "")
+        for claim in plan.resource.spec.engine.resource_claims
     ]
-    counted = [(name, value) for name, value in both.items() if name not in {"memory", EPHEMERAL_STORAGE}]
-    return counted + claims
+    amounts = [(name, value) for name, value in both.items() if name not in {"memory", EPHEMERAL_STORAGE}]
+    return amounts + claims
 
 
 def _fold_arguments(arguments: tuple[str, ...], columns: int) -> list[str]:
     """The command in lines that fit, still one command to a shell; JSON is laid out over several."""
     options: list[str] = []
     for argument in arguments:
-        word = _quoted(argument)
+        word = _quote(argument)
         if argument.startswith("-") or not options:
             options.append(word)
         else:
@@ -206,7 +205,7 @@ def _fold_arguments(arguments: tuple[str, ...], columns: int) -> list[str]:
     return [row for line in lines for row in line.splitlines()]
 
 
-def _quoted(argument: str) -> str:
+def _quote(argument: str) -> str:
     try:
         laid_out = json.dumps(parse_json_object(argument), indent=2).replace("\n", "\n  ")
     except MalformedError:
@@ -231,13 +230,13 @@ def _picker_rows(plan: Plan) -> list[tuple[str, str, str]]:
 def _entry_rows(plan: Plan) -> list[tuple[str, str, str]]:
     router = plan.router
     rows = []
-    for each, tier in plan.tiers.by_tier.items():
-        value = router.entries.get(each)
+    for tier_name, tier in plan.tiers.by_tier.items():
+        value = router.entries.get(tier_name)
         if value is not None:
             division = f"{count(tier.tokens)} tokens / {router.tokens_per_entry} tokens an entry"
             exact = value == ceil_div(tier.tokens, router.tokens_per_entry)
             how = f"ceil({division})" if exact else "fixed by this picker, whatever the tier"
-            rows.append((f"{each.label} prefix entries", count(value), how))
+            rows.append((f"{tier_name.label} prefix entries", count(value), how))
     if router.gpu_from_metrics:
         rows.insert(0, ("gpu prefix entries", "-", "from the engine's metrics after start"))
     return rows

@@ -1,14 +1,19 @@
 """The sizing report as data: the names are part of kvtier's command line and do not change."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kvtier_common.tier import Tier
+from kvtier_operator.planning.arguments.extra_args import means_option
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import BudgetLine
-from kvtier_operator.planning.report.check_order import most_important_first
-from kvtier_operator.planning.report.shown import shown_args, shown_env
 from kvtier_operator.planning.units import quantity
+from kvtier_operator.planning.verdict import most_important_first
+
+HIDDEN: Final = "(not shown)"
+SECRETS: Final = ("--api-key", "--hf-token")
+"""Options of vLLM 0.32 and 0.33 whose values are secrets."""
 
 
 def report(plan: Plan) -> dict[str, Any]:
@@ -92,3 +97,23 @@ def _engine(plan: Plan) -> dict[str, Any]:
             for sidecar in engine.sidecars
         ],
     }
+
+
+def shown_args(plan: Plan) -> tuple[str, ...]:
+    """The engine's arguments; those of `SECRETS` may have several values, up to the next option."""
+    shown: list[str] = []
+    secret = False
+    for word in plan.engine.args:
+        if not word.startswith("-"):
+            shown.append(HIDDEN if secret else word)
+            continue
+        secret = any(means_option(word, option) for option in SECRETS)
+        name, is_joined, _ = word.partition("=")
+        shown.append(f"{name}={HIDDEN}" if secret and is_joined else word)
+    return tuple(shown)
+
+
+def shown_env(plan: Plan) -> Mapping[str, str]:
+    """The engine's variables; a value that the resource has itself its reader finds there."""
+    own = {variable.name for variable in plan.resource.spec.engine.env}
+    return {name: HIDDEN if name in own else value for name, value in plan.engine.env.items()}

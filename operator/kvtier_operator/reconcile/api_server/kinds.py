@@ -89,8 +89,6 @@ KVCACHETIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", 
 REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets", RUNNING)
 POD: Final = Kind("v1", "Pod", "pods", RUNNING)
 NODE: Final = Kind("v1", "Node", "nodes", RUNNING)
-LIMIT_RANGE: Final = Kind("v1", "LimitRange", "limitranges", RUNNING)
-RESOURCE_QUOTA: Final = Kind("v1", "ResourceQuota", "resourcequotas", RUNNING)
 STORAGE_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", RUNNING)
 EVENT: Final = Kind("v1", "Event", "events", RUNNING)
 

@@ -1,4 +1,4 @@
-"""The operator's own watches: live objects, pods, nodes and limits; Kopf watches the KVCacheTiers."""
+"""The operator's own watches: live objects, pods, nodes, storage classes; Kopf watches KVCacheTiers."""
 
 import asyncio
 import logging
@@ -16,10 +16,10 @@ from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
 from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
-from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
 from kvtier_operator.reconcile.cache.nodes import NodeCache
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
 from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
+from kvtier_operator.reconcile.cache.storage_classes import StorageClassCache
 from kvtier_operator.reconcile.observability.metrics import WATCH_RESTARTS
 from kvtier_operator.reconcile.settings.timings import RETRY, WatchTimings
 
@@ -50,7 +50,7 @@ class Watches:
         routes: Takes HTTPRoutes, whoever made them.
         pods: Takes the pods of engines, pickers and gateways.
         nodes: Takes the nodes.
-        namespace_limits: Takes LimitRanges, quotas and storage classes.
+        storage_classes: Takes the storage classes.
         namespaces: Namespaces to watch; none for the whole cluster.
         until_readable: Waits until KVCacheTiers of a scope can be read.
         kinds_changed: Called when a kind begins or ceases to be served, or to be one that may be listed.
@@ -64,7 +64,7 @@ class Watches:
     routes: RouteCache
     pods: PodCache
     nodes: NodeCache
-    namespace_limits: NamespaceLimitCache
+    storage_classes: StorageClassCache
     namespaces: Sequence[str]
     until_readable: Callable[[str | None], Awaitable[None]]
     kinds_changed: Callable[[], None]
@@ -96,7 +96,7 @@ class Watches:
 
     def start(self, group: asyncio.TaskGroup) -> None:
         """Starts every watch as a task, those of a scope once it can be read."""
-        classes = NamespaceLimitSink(self.namespace_limits.storage_classes, None)
+        classes = self.storage_classes
         self._start_optional(group, STORAGE_CLASS, None, classes, classes.set_access_problem)
         self._start_optional(group, NODE, None, self.nodes, self._set_nodes_unknown)
         for place in self._scopes():
@@ -130,8 +130,6 @@ class Watches:
                     self._start_required(group, place, self._of_kind(place, kind))
             pods = PodSink(self.pods, place)
             self._start_required(group, place, self._reflector(POD, place, _OURS, pods))
-            for kind, sink in self.namespace_limits.in_namespaces(place):
-                self._start_optional(group, kind, place, sink, sink.set_access_problem)
             await self._until_synced(place)
 
     async def _until_synced(self, place: str | None) -> None:

@@ -24,7 +24,7 @@ class CachedPlan:
         budget_fits: Condition BudgetFits.
         nodes_fit: Condition NodesFit.
         nodes_version: Version of the node cache that `nodes_fit` was computed from.
-        namespace_version: Version of the namespace's limits that `budget_fits` was computed from.
+        storage_version: Version of the storage classes that `budget_fits` was computed from.
         engine_hash: Hash of the part of the spec that engines are started with.
         engine_tokens: Sizes of its tiers that a running engine reported; None where none had.
         engine_findings: What else it reported of them.
@@ -46,7 +46,7 @@ class CachedPlan:
     budget_fits: UntimedCondition
     nodes_fit: UntimedCondition
     nodes_version: int
-    namespace_version: int
+    storage_version: int
     engine_hash: str
     engine_tokens: EngineTokens | None = None
     engine_findings: EngineFindings = NOTHING_FOUND

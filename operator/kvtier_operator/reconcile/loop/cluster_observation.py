@@ -1,12 +1,12 @@
-"""What one plan depends on beside the resource itself: nodes, limits, the model and the running engines."""
+"""What one plan depends on beside the resource: nodes, storage classes, the model, the running engines."""
 
 from dataclasses import dataclass
 
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
-from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace
+from kvtier_operator.planning.cluster.storage import StorageClass
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
-from kvtier_operator.reconcile.cache.resources import CachedResource, Key
+from kvtier_operator.reconcile.cache.resources import CachedResource
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
 from kvtier_operator.reconcile.facts.engine_observation import hash_engine
@@ -22,8 +22,8 @@ class ClusterObservation:
         engine_hash: Hash of the part of the spec that engines are started with.
         nodes_unknown: Why the nodes are not known; empty where they are.
         engine_findings: What a running engine reported of its tiers beside their sizes.
-        namespace: LimitRanges, quotas and storage classes that pods of the resource meet.
-        namespace_version: Version of the cache that `namespace` was read from.
+        storage_classes: The cluster's; None where they are not known.
+        storage_version: Version of the cache that they were read from.
     """
 
     observed: Observed
@@ -31,20 +31,20 @@ class ClusterObservation:
     engine_hash: str
     nodes_unknown: str = ""
     engine_findings: EngineFindings = NOTHING_FOUND
-    namespace: Namespace = UNBOUNDED
-    namespace_version: int = 0
+    storage_classes: tuple[StorageClass, ...] | None = None
+    storage_version: int = 0
 
     def is_planned_by(self, plan: CachedPlan) -> bool:
         """Whether a plan of the same generation was made from the same observation."""
         return (
             plan.nodes_version,
-            plan.namespace_version,
+            plan.storage_version,
             plan.engine_tokens,
             plan.engine_findings,
             plan.serves_scaled_objects,
         ) == (
             self.nodes_version,
-            self.namespace_version,
+            self.storage_version,
             self.observed.engine,
             self.engine_findings,
             self.observed.serves_scaled_objects,
@@ -60,18 +60,17 @@ def engine_hash_of(resource: CachedResource) -> str:
 
 
 def observe_cluster(
-    key: Key, resource: CachedResource, watches: Watches, images: ImageSource, policy: OwnerPolicy
+    resource: CachedResource, watches: Watches, images: ImageSource, policy: OwnerPolicy
 ) -> ClusterObservation:
     """Reads from the caches what a plan of the resource depends on.
 
     Args:
-        key: The resource.
         resource: The resource as last seen, with what is known of its engines and its model.
-        watches: The cluster's nodes and the limits of its namespaces.
+        watches: The cluster's nodes and storage classes.
         images: Where this cluster gets the images from that no resource names.
         policy: What the cluster's owner lets resources ask for.
     """
-    nodes, limits, state = watches.nodes, watches.namespace_limits, resource.state
+    nodes, classes, state = watches.nodes, watches.storage_classes, resource.state
     engine_hash = engine_hash_of(resource)
     is_current = state.observation is not None and state.observation.engine_hash == engine_hash
     engine = state.observation if is_current else None
@@ -91,6 +90,6 @@ def observe_cluster(
         engine_hash=engine_hash,
         nodes_unknown=watches.nodes_unknown,
         engine_findings=engine.findings if engine else NOTHING_FOUND,
-        namespace=limits.of(key.namespace),
-        namespace_version=limits.version(key.namespace),
+        storage_classes=classes.all,
+        storage_version=classes.version,
     )

@@ -13,11 +13,11 @@ from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache
 from kvtier_operator.reconcile.cache.nodes import NodeCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCache, key_of
 from kvtier_operator.reconcile.cache.routes import RouteCache
+from kvtier_operator.reconcile.cache.storage_classes import StorageClassCache
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
@@ -56,15 +56,15 @@ class Controller:
         self._live_objects = LiveObjectCache(self._object_changed)
         routes = RouteCache(self._route_changed)
         pods = PodCache(self._pod_changed)
-        nodes = NodeCache(self._nodes_changed)
-        namespace_limits = NamespaceLimitCache(self._limits_changed)
+        nodes = NodeCache(self._surroundings_changed)
+        storage_classes = StorageClassCache(self._surroundings_changed)
         self._watches = Watches(
             api=api,
             live_objects=self._live_objects,
             routes=routes,
             pods=pods,
             nodes=nodes,
-            namespace_limits=namespace_limits,
+            storage_classes=storage_classes,
             namespaces=options.namespaces,
             until_readable=until_readable,
             kinds_changed=self._kinds_changed,
@@ -150,14 +150,9 @@ class Controller:
     def _pod_changed(self, namespace: str, name: str) -> None:
         self._reconcile_in(Key(namespace, name), self._timings.report_s)
 
-    def _nodes_changed(self) -> None:
+    def _surroundings_changed(self) -> None:
         for key in self.resources:
             self._reconcile_in(key, self._timings.surroundings_s)
-
-    def _limits_changed(self, namespace: str) -> None:
-        for key in self.resources:
-            if namespace in ("", key.namespace):
-                self._reconcile_in(key, self._timings.surroundings_s)
 
     def _namespace_synced(self, namespace: str | None) -> None:
         _LOG.info(

@@ -10,8 +10,8 @@ from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, Tier
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.tier_plan import TierPlan
-from kvtier_operator.planning.cluster.namespace.namespace import refusals
-from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
+from kvtier_operator.planning.cluster.storage import Namespace, storage_verdicts
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import EngineFindings
 from kvtier_operator.planning.plan import Plan
@@ -61,10 +61,10 @@ def plan_resource(
         rejected=plan.rejected,
         desired=tuple(each.without_body() for each in desired),
         accepted=accepted(plan),
-        budget_fits=budget_fits(plan, refusals(plan, cluster.namespace)),
+        budget_fits=budget_fits(plan, storage_verdicts(plan, Namespace(cluster.storage_classes))),
         nodes_fit=nodes,
         nodes_version=cluster.nodes_version,
-        namespace_version=cluster.namespace_version,
+        storage_version=cluster.storage_version,
         engine_hash=cluster.engine_hash,
         engine_tokens=cluster.observed.engine,
         engine_findings=cluster.engine_findings,
@@ -103,7 +103,7 @@ def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObserv
         budget_fits=no_budget(),
         nodes_fit=no_pod(),
         nodes_version=cluster.nodes_version,
-        namespace_version=cluster.namespace_version,
+        storage_version=cluster.storage_version,
         engine_hash=cluster.engine_hash,
         engine_tokens=cluster.observed.engine,
         engine_findings=cluster.engine_findings,

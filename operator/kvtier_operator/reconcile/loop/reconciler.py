@@ -60,7 +60,7 @@ class Reconciler:
         applier: Writes desired objects.
         routes: The HTTPRoutes of the cluster, whoever made them.
         pods: Pods of engines, pickers and gateways.
-        watches: Which kinds the cluster serves, its nodes, and the limits of its namespaces.
+        watches: Which kinds the cluster serves, its nodes, and its storage classes.
         models: Looks for configurations of models.
         engines: Asks running engines what their tiers hold.
         clock: The time of day.
@@ -125,13 +125,13 @@ class Reconciler:
 
     def _plan(self, key: Key, resource: CachedResource) -> tuple[CachedPlan, Sequence[DesiredObject]]:
         """The plan, and its objects with bodies; no objects where the last plan still holds."""
-        cluster, plan = self._observe(key, resource), resource.state.cached_plan
+        cluster, plan = self._observe(resource), resource.state.cached_plan
         if plan and plan.generation == resource.generation and cluster.is_planned_by(plan):
             return plan, ()
         return plan_resource(key, resource, cluster)
 
-    def _observe(self, key: Key, resource: CachedResource) -> ClusterObservation:
-        return observe_cluster(key, resource, self.watches, self.images, self.policy)
+    def _observe(self, resource: CachedResource) -> ClusterObservation:
+        return observe_cluster(resource, self.watches, self.images, self.policy)
 
     async def _apply(
         self, key: Key, resource: CachedResource, plan: CachedPlan, desired: Sequence[DesiredObject]
@@ -140,7 +140,7 @@ class Reconciler:
         owned = [*self.live_objects.of(key.namespace, resource.uid)]
         if is_in_sync(plan.desired, owned, self.watches.serves):
             return ApplyResult()
-        desired = desired or plan_resource(key, resource, self._observe(key, resource))[1]
+        desired = desired or plan_resource(key, resource, self._observe(resource))[1]
         work = diff(desired, owned, self.live_objects.get, self.watches.serves, resource.uid)
         for live_object, digest in work.found_in_sync:
             live_object.mark_synced(digest)

@@ -17,7 +17,7 @@ class ReconcileTimings:
     Attributes:
         manifest_s: After an edit of a live object: repaired at once, but several edits together.
         report_s: After a change of what pods, Deployments and routes report, which comes in bursts.
-        surroundings_s: After a change of nodes, or of the limits of a namespace.
+        surroundings_s: After a change of nodes or storage classes.
         stuck_s: Longer than any request with its retries (client timeout 30 s, back-off 60 s).
     """
 

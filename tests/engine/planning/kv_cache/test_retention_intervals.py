@@ -7,7 +7,7 @@ import pytest
 from tests.cases.checks import REJECT, verdict
 from tests.cases.planning import check_input, resource
 
-from kvtier_operator.planning.checks.cache.retention_interval import retention_interval
+from kvtier_operator.planning.checks.cache_blocks import retention_interval
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

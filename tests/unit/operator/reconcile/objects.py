@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cases.kvcachetier import document
 
-from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace
+from kvtier_operator.planning.cluster.storage import StorageClass
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
@@ -34,15 +34,15 @@ def stored(
 
 
 def planned(
-    changes: dict[str, object] | None = None, namespace: Namespace = UNBOUNDED
+    changes: dict[str, object] | None = None, storage_classes: tuple[StorageClass, ...] | None = None
 ) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
-    """What is made of it in a namespace."""
+    """What is made of it in a cluster with these storage classes."""
     resources = ResourceCache(lambda _: None)
     resources.upsert(stored(changes))
     key = key_of(stored(changes))
     resource = resources.get(key)
     assert resource
-    return plan_resource(key, resource, replace(VIEW, namespace=namespace))
+    return plan_resource(key, resource, replace(VIEW, storage_classes=storage_classes))
 
 
 def live(wanted: DesiredObject, version: int = 10, **metadata: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.unit.operator.reconcile.model_cluster.api import ModelApi
 from kvtier_common.kubernetes.documents import Place
 from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
+from kvtier_operator.reconcile.cache.storage_classes import StorageClassCache
 from kvtier_operator.reconcile.cache.watches import POLICY
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}
@@ -77,16 +77,33 @@ def test_a_watch_that_is_refused_is_in_step_again_only_after_a_new_list() -> Non
     asyncio.run(run())
 
 
+def names(classes: StorageClassCache) -> list[str] | None:
+    return None if classes.all is None else [storage_class.name for storage_class in classes.all]
+
+
 def test_storage_classes_that_can_no_longer_be_seen_are_not_known() -> None:
-    changed: list[str] = []
-    bounds = NamespaceLimitCache(changed.append)
-    sink = NamespaceLimitSink(bounds.storage_classes, None)
-    sink.set_access_problem("the operator may not")
-    assert not changed, "nothing was known before"
-    sink.upsert(_CLASS)
-    sink.replace({("", "fast")}, 1)
-    assert [each.name for each in bounds.of("models").storage_classes or ()] == ["fast"]
-    before = bounds.version("models")
-    sink.set_access_problem("the operator may no longer")
-    assert bounds.of("models").storage_classes is None
-    assert bounds.version("models") != before
+    changes: list[int] = []
+    classes = StorageClassCache(lambda: changes.append(classes.version))
+    classes.set_access_problem("the operator may not")
+    assert not changes, "nothing was known before"
+    classes.upsert(_CLASS)
+    assert names(classes) is None, "there may be more"
+    classes.replace({("", "fast")}, 1)
+    assert names(classes) == ["fast"]
+    classes.upsert(_CLASS)
+    assert changes == [1, 2]
+    classes.set_access_problem("the operator may no longer")
+    assert (names(classes), changes) == (None, [1, 2, 3])
+
+
+def test_storage_classes_come_and_go() -> None:
+    classes = StorageClassCache(lambda: None)
+    classes.replace(set(), 1)
+    assert names(classes) == []
+    classes.upsert(_CLASS)
+    classes.upsert({"metadata": {"name": "slow"}})
+    classes.delete({"metadata": {"name": "slow"}})
+    assert names(classes) == ["fast"]
+    before = classes.version
+    classes.replace(set(), 2)
+    assert (names(classes), classes.version) == ([], before + 1)

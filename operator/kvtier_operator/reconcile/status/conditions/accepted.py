@@ -5,9 +5,8 @@ from typing import Final
 
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.report.check_order import most_important_first
 from kvtier_operator.planning.units import many
-from kvtier_operator.planning.verdict import CheckResult, Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 from kvtier_operator.reconcile.facts.condition import UntimedCondition, false_condition, true_condition
 
 TYPE: Final = "Accepted"

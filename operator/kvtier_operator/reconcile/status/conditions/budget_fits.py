@@ -1,9 +1,9 @@
-"""BudgetFits: what memory and disk an engine pod needs, and whether the namespace allows it."""
+"""BudgetFits: what memory and disk an engine pod needs, and whether its storage is there."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.planning.cluster.namespace.storage import CLASS_MISSING
+from kvtier_operator.planning.cluster.storage import CLASS_MISSING
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult, Outcome
@@ -16,27 +16,16 @@ from kvtier_operator.reconcile.facts.condition import (
 from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
 
 TYPE: Final = "BudgetFits"
-_CHECKS: Final = frozenset(
-    {
-        "device-cache",
-        "shared-memory",
-        "hugepages-backend",
-        "memlock",
-        "pinned-allocation",
-        "tier-holds-sequence",
-    }
-)
-"""The checks that are about sizes."""
 
 
-def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
+def budget_fits(plan: Plan, storage: Sequence[CheckResult] = ()) -> UntimedCondition:
     """The condition by the checks about sizes; its message has every line of the pod's memory.
 
     Args:
         plan: The Plan.
-        namespace: What the namespace's LimitRanges, quotas and storage classes refuse.
+        storage: Which storage classes are missing.
     """
-    checks = (*(check for check in plan.checks if check.name in _CHECKS), *namespace)
+    checks = (*(check for check in plan.checks if check.about_sizes), *storage)
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
         message = "; ".join(f"{check.field}: {check.message}" for check in refused)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.planning.cluster.nodes.fit import NodesFit
+from kvtier_operator.planning.cluster.nodes_fit import NodesFit
 from kvtier_operator.reconcile.facts.condition import (
     UntimedCondition,
     false_condition,

@@ -15,7 +15,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.backend import BOUNDING_WRITES, SPREADING_DISK, Backend
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.verdict import Outcome

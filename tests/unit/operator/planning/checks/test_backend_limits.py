@@ -6,9 +6,9 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.device.deprecated_backend import deprecated_backend
-from kvtier_operator.planning.checks.memory.pinned_allocation import pinned_allocation
-from kvtier_operator.planning.checks.model.hybrid_models import hybrid_models
+from kvtier_operator.planning.checks.device import deprecated_backend
+from kvtier_operator.planning.checks.memory import pinned_allocation
+from kvtier_operator.planning.checks.model import hybrid_models
 
 MLA = "deepseek-ai/DeepSeek-V3"
 NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"

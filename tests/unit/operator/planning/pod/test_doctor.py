@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.cluster.nodes.pod_needs import pod_requests
+from kvtier_operator.planning.cluster.pod_needs import pod_requests
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.observed import Observed

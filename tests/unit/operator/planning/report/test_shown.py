@@ -8,8 +8,7 @@ from tests.cases.planning import resource
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
-from kvtier_operator.planning.report.fields import report
-from kvtier_operator.planning.report.shown import HIDDEN
+from kvtier_operator.planning.report.fields import HIDDEN, report
 
 
 def reports(**engine: object) -> tuple[str, str]:

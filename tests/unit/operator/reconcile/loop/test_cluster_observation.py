@@ -26,9 +26,9 @@ def test_only_a_kind_that_is_not_installed_means_that_there_is_no_keda(
     assert resource
     watches = SimpleNamespace(
         nodes=SimpleNamespace(all=(), version=0),
-        namespace_limits=SimpleNamespace(of=lambda _: None, version=lambda _: 0),
+        storage_classes=SimpleNamespace(all=None, version=0),
         nodes_unknown="",
         why_not={"ScaledObject": why_not}.__getitem__,
     )
-    found = observe_cluster(key, resource, watches, ImageSource(), OwnerPolicy())  # type: ignore[arg-type]
+    found = observe_cluster(resource, watches, ImageSource(), OwnerPolicy())  # type: ignore[arg-type]
     assert found.observed.serves_scaled_objects is has_keda

@@ -1,38 +1,26 @@
-"""BudgetFits: what a namespace refuses, and what it only remarks on."""
+"""BudgetFits: which storage is missing."""
 
 from dataclasses import replace
 
-import pytest
-from tests.cases.namespaces import limit_range, quota
 from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
-from kvtier_operator.planning.cluster.namespace.namespace import Namespace
 from kvtier_operator.reconcile.facts.condition import false_condition
 
 
-@pytest.mark.parametrize(
-    ("bound", "reason"),
-    [
-        (Namespace(limit_ranges=(limit_range(max={"cpu": "500m"}),)), "LimitRangeRefuses"),
-        (Namespace(quotas=(quota({"pods": "1"}),)), "QuotaExceeded"),
-        (Namespace(quotas=(quota({"limits.cpu": "9"}),)), "QuotaUnspecified"),
-    ],
-)
-def test_what_the_namespace_refuses_is_said_and_holds_nothing_up(bound: Namespace, reason: str) -> None:
-    known, desired = planned({"spec.replicas": 2}, bound)
+def test_storage_that_is_missing_is_said_and_holds_nothing_up() -> None:
+    volume = {"capacity": "1Ti", "volume": {"ephemeral": {}}}
+    known, desired = planned({"spec.tiers.disk": volume, "spec.model.volume": {"ephemeral": {}}}, ())
     assert desired
-    found = conditions(replace(FULL, plan=known))
-    assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", reason)
-    assert found["Accepted"]["status"] == found["Ready"]["status"] == "True"
-    for part in ("engine", "picker"):
-        waiting = replace(FULL, plan=known, **{part: replace(READY, ready_replicas=0)})  # type: ignore[arg-type]
-        first, _, others = found["BudgetFits"]["message"].partition("; ")
-        said = conditions(waiting)["Ready"]["message"]
-        assert f"; BudgetFits: {first}" in said
-        # the rest stands in the other condition alone
-        assert others
-        assert others not in said
+    found = conditions(replace(FULL, plan=known, engine=replace(READY, ready_replicas=0)))
+    assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", "StorageClassMissing")
+    assert found["Accepted"]["status"] == "True"
+    first, _, others = found["BudgetFits"]["message"].partition("; ")
+    message = found["Ready"]["message"]
+    assert f"; BudgetFits: {first}" in message
+    # the rest stands in the other condition alone
+    assert others
+    assert others not in message
 
 
 def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> None:
@@ -41,15 +29,3 @@ def test_a_storage_class_is_not_missing_where_engines_have_their_volumes() -> No
     assert conditions(replace(FULL, plan=known))["BudgetFits"]["status"] == "True"
     waiting = replace(FULL, plan=known, engine=replace(READY, ready_replicas=1))
     assert conditions(waiting)["BudgetFits"]["reason"] == "StorageClassMissing"
-
-
-@pytest.mark.parametrize(
-    "bound",
-    [
-        Namespace(limit_ranges=(limit_range(default={"cpu": "4"}),)),
-        Namespace(quotas=(quota({"pods": "3"}),)),  # enough for what runs, not for a rollout
-    ],
-)
-def test_a_remark_on_the_namespace_is_no_refusal(bound: Namespace) -> None:
-    known, _ = planned({"spec.replicas": 2, "spec.router.replicas": 1}, bound)
-    assert conditions(replace(FULL, plan=known))["BudgetFits"]["reason"] == "Fits"

@@ -7,7 +7,7 @@ from tests.cases.checks import PASS, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.checks.model.architecture_known import architecture_known
+from kvtier_operator.planning.checks.model import architecture_known
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.observed import Observed

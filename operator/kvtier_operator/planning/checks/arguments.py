@@ -1,0 +1,302 @@
+"""Whether the engine's arguments are ones that vLLM knows and the plan leaves free."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kvtier_operator.api.spec.backend import one_of
+from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.planning.arguments.extra_args import (
+    CERTIFICATE,
+    FIELD,
+    field_path_of,
+    means_option,
+    object_of,
+    serves_tls,
+    value_of,
+)
+from kvtier_operator.planning.arguments.serve_options import MINORS, serve_options
+from kvtier_operator.planning.arguments.serve_words import Fault, faults_of
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.verdict import CheckResult
+
+_REASON: Final = "ArgumentNotKnown"
+
+
+@check(FIELD)
+def known_arguments(parts: CheckInput) -> CheckResult:
+    """An engine ends at once, with its usage, at a word that its minor does not take.
+
+    An image of somebody's own may have a fork or a plugin that takes more.
+    """
+    words, image = parts.spec.engine.extra_args, parts.spec.engine.image
+    if not words:
+        return known_arguments.passed("no arguments of the resource's own")
+    minor = vllm_minor(image)
+    minors = (minor,) if minor in MINORS else MINORS
+    faults_by_minor = {minor: [*faults_of(words, serve_options(minor))] for minor in minors}
+    refusing = {minor: faults for minor, faults in faults_by_minor.items() if faults}
+    if not refusing:
+        return known_arguments.passed("vLLM's parser takes them")
+    if len(refusing) == len(faults_by_minor):
+        refusing = _common(refusing) or refusing
+        if image is None or minor is not None:
+            return known_arguments.reject_each(_REASON, [*_messages(refusing).items()])
+    (field, first), *others = _messages(refusing).items()
+    message = "; ".join((first, *(f"{place}: {text}" for place, text in others)))
+    return known_arguments.warn(_REASON, message, field=field, by_itself="passes them on as they are written")
+
+
+def _common(refusing: dict[int, list[Fault]]) -> dict[int, list[Fault]]:
+    """What every minor refuses, in the words of the newest, of no minor in particular; empty if nothing."""
+    positions = set.intersection(*({fault.position for fault in faults} for faults in refusing.values()))
+    newest = refusing[max(refusing)]
+    common = [fault for fault in newest if fault.position in positions]
+    return {0: common} if common else {}
+
+
+def _messages(refusing: dict[int, list[Fault]]) -> dict[str, str]:
+    """Path and message of each, with the minor where it is one's alone."""
+    return {
+        f"{FIELD}[{fault.position}]": f"in vLLM 0.{minor}, {fault.message}" if minor else fault.message
+        for minor, faults in refusing.items()
+        for fault in faults
+    }
+
+
+_ONE_PORT: Final = "kvtier runs all engines of a pod behind one port, on one node"
+_OTHER_PARALLELISM: Final = (
+    "kvtier plans tensor and data parallelism only, and a rank would keep other layers or tokens than planned"
+)
+_RESERVED_OPTIONS: Final = {
+    "--kv-transfer-config": "spec.backend and spec.tiers make it",
+    # vLLM, config/vllm.py: it replaces the connector of --kv-transfer-config.
+    "--kv-offloading-size": "it would overwrite kvtier's connector; spec.tiers.cpu.capacity makes it",
+    "--kv-offloading-backend": "it would overwrite kvtier's connector, which spec.backend chooses",
+    "--tensor-parallel-size": "spec.engine.tensorParallelSize makes it",
+    "-tp": "spec.engine.tensorParallelSize makes it",
+    "--data-parallel-size": "spec.engine.dataParallelSize makes it",
+    "-dp": "spec.engine.dataParallelSize makes it",
+    "--data-parallel-size-local": _ONE_PORT,
+    "-dpl": _ONE_PORT,
+    "--data-parallel-rank": _ONE_PORT,
+    "-dpn": _ONE_PORT,
+    "--data-parallel-start-rank": _ONE_PORT,
+    "-dpr": _ONE_PORT,
+    "--data-parallel-external-lb": _ONE_PORT,
+    "-dpe": _ONE_PORT,
+    "--no-data-parallel-external-lb": _ONE_PORT,
+    "--data-parallel-hybrid-lb": _ONE_PORT,
+    "-dph": _ONE_PORT,
+    "--no-data-parallel-hybrid-lb": _ONE_PORT,
+    "--data-parallel-multi-port-external-lb": _ONE_PORT,
+    "-dpm": _ONE_PORT,
+    "--pipeline-parallel-size": _OTHER_PARALLELISM,
+    "-pp": _OTHER_PARALLELISM,
+    "--decode-context-parallel-size": _OTHER_PARALLELISM,
+    "-dcp": _OTHER_PARALLELISM,
+    "--prefill-context-parallel-size": _OTHER_PARALLELISM,
+    "-pcp": _OTHER_PARALLELISM,
+    "--max-model-len": "spec.engine.maxModelLen makes it",
+    "--block-size": "spec.engine.blockSize makes it",
+    "--gpu-memory-utilization": "spec.engine.gpuMemoryUtilization makes it, on cuda",
+    "--device-memory-utilization": "spec.engine.gpuMemoryUtilization makes it, on cuda",  # the same option
+    "--kv-cache-memory-bytes": "spec.engine.kvCacheMemory makes it",
+    "--num-gpu-blocks-override": "spec.engine.kvCacheMemory makes it",
+    "--kv-cache-dtype": "spec.engine.kvCacheDtype makes it",
+    "--enable-prefix-caching": "the tiers need it; it is always on",
+    "--no-enable-prefix-caching": "the tiers hold the prefix cache; it is always on",
+    "--disable-prefix-caching": "the tiers hold the prefix cache; it is always on",
+    "--shutdown-timeout": "spec.engine.drainSeconds makes it, and the pod's grace period follows",
+    "--port": "spec.engine.port makes it",
+    "--model": "spec.model.name makes it",
+    "--served-model-name": "spec.model.servedNames makes it",
+    "--revision": "spec.model.revision makes it",
+}
+_WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume"}
+_WITH_EVENTS: Final = {"--kv-events-config": "spec.router.kvEvents makes it"}
+_WITH_ADAPTERS: Final = dict.fromkeys(
+    ("--lora-modules", "--no-enable-lora"), "spec.model.loraModules makes it"
+)
+_FILE: Final = "--config"
+_IN_A_FILE: Final = (
+    f"{_FILE} names a file with more arguments, which kvtier cannot check: write each of them into {FIELD}, "
+    "and remove it"
+)
+
+
+@check(FIELD)
+def reserved_arguments(parts: CheckInput) -> CheckResult:
+    """The last one on a command line wins, and the plan would no longer be what runs."""
+    reserved = _RESERVED_OPTIONS | (_WITH_EVENTS if parts.spec.router.kv_events else {})
+    reserved |= _WITH_VOLUME if parts.spec.model.volume else {}
+    reserved |= _WITH_ADAPTERS if parts.spec.model.lora_modules else {}
+    faults, reason = [], "ReservedArgument"
+    for position, argument in enumerate(parts.spec.engine.extra_args):
+        if means_option(argument, _FILE):
+            reason = "ArgumentsInFile"
+            faults.append((f"{FIELD}[{position}]", _IN_A_FILE))
+            continue
+        meant = next((option for option in reserved if means_option(argument, option)), None)
+        if meant:
+            name = argument.partition("=")[0].partition(".")[0]
+            short = "" if name.replace("_", "-") == meant else f" (vLLM reads it as {meant})"
+            planned = "" if reserved[meant] is _OTHER_PARALLELISM else " is kvtier's to set"
+            message = f"{name}{short}{planned}: {reserved[meant]}; remove it"
+            faults.append((f"{FIELD}[{position}]", message))
+    if faults:
+        return reserved_arguments.reject_each(reason, faults)
+    return reserved_arguments.passed("no argument that kvtier computes")
+
+
+_ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound
+_POOLER: Final = "--pooler-config"
+_POOLINGS: Final = ("pooling_type", "seq_pooling_type", "tok_pooling_type")
+_OVER_ALL_TOKENS: Final = frozenset({"MEAN", "CLS", "STEP"})
+_ONE_POD: Final = "an engine is one pod on one node here"
+_OVER_HTTP: Final = "probes, picker and gateway ask engines over HTTP at spec.engine.port"
+
+
+def _always(_given: CheckInput) -> bool:
+    return True
+
+
+def _has(*kinds: LayerKind) -> Callable[[CheckInput], bool]:
+    return lambda parts: any(group.kind in kinds for group in parts.geometry.groups)
+
+
+def _pools_all_tokens(parts: CheckInput) -> bool:
+    """Whether vLLM caches no prefixes for it (config/model.py, is_prefix_caching_supported)."""
+    arguments = parts.spec.engine.extra_args
+    poolings = {str(object_of(arguments, _POOLER).get(name)) for name in _POOLINGS}
+    return value_of(arguments, "--runner") != "generate" and not poolings.isdisjoint(_OVER_ALL_TOKENS)
+
+
+def _has_no_geometry(parts: CheckInput) -> bool:
+    return parts.spec.model.geometry is None
+
+
+def _listens_elsewhere(parts: CheckInput) -> bool:
+    return value_of(parts.spec.engine.extra_args, "--host") not in _ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Why an argument does not go.
+
+    Attributes:
+        why: What is planned in its place.
+        applies: When it does not.
+        otherwise: Another way out than to remove it.
+    """
+
+    why: str
+    applies: Callable[[CheckInput], bool] = _always
+    otherwise: str = ""
+
+
+REFUSED: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys(("--headless", "--nnodes", "-n", "--node-rank", "-r"), _Rule(_ONE_POD)),
+    "--uds": _Rule(_OVER_HTTP),
+    "--grpc": _Rule(_OVER_HTTP),
+    "--host": _Rule(f"{_OVER_HTTP}, of the pod's address", _listens_elsewhere),
+    "--mm-encoder-only": _Rule("such an engine keeps no keys and values, so its tiers stay empty"),
+    _POOLER: _Rule(
+        "vLLM caches no prefixes where it pools by MEAN, CLS or STEP, so the tiers stay empty",
+        _pools_all_tokens,
+        "pool by LAST",
+    ),
+    "--hf-config-path": _Rule(
+        "kvtier plans with the configuration of spec.model.name",
+        _has_no_geometry,
+        "set spec.model.geometry",
+    ),
+    "--kv-cache-dtype-skip-layers": _Rule(
+        "kvtier counts all layers in one dtype",
+        lambda parts: bool(parts.geometry.groups),
+        "give the sum in spec.model.geometry.kvBytesPerToken",
+    ),
+    "--disable-sliding-window": _Rule(
+        "the layers' windows are planned, and it cuts sequences at a window", _has(LayerKind.SLIDING)
+    ),
+    "--mamba-block-size": _Rule("the block follows from the model's states", _has(LayerKind.STATE)),
+    "--mamba-cache-mode": _Rule("the states are planned as vLLM keeps them", _has(LayerKind.STATE)),
+    "--use-replayssm": _Rule("it keeps rings beside the states, which are not planned"),
+    "--prefix-match-unit": _Rule(
+        "vLLM takes its block alone for a model whose layers keep the same",
+        lambda parts: not parts.geometry.hybrid,
+    ),
+}
+WARNED: Final = {
+    "--disable-log-stats": "the picker cannot tell who is busy, nor the operator what the tiers hold",
+    "--cpu-offload-gb": "its memory is in no budget: add it, for each rank, to spec.engine.resources",
+}
+
+
+@check(FIELD)
+def unplanned_arguments(parts: CheckInput) -> CheckResult:
+    """What would run elsewhere, answer elsewhere or keep something else than is planned."""
+    faults, doubts = [], []
+    for position, word in enumerate(parts.spec.engine.extra_args):
+        for option, rule in REFUSED.items():
+            if means_option(word, option) and rule.applies(parts):
+                advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"
+                faults.append((f"{FIELD}[{position}]", f"{option}: {rule.why}; {advice}"))
+        doubts += [f"{option}: {why}" for option, why in WARNED.items() if means_option(word, option)]
+    if faults:
+        return unplanned_arguments.reject_each("UnplannedArgument", faults)
+    if doubts:
+        return unplanned_arguments.warn("UnplannedArgument", "; ".join(doubts))
+    return unplanned_arguments.passed("no argument that changes what is planned")
+
+
+_KEY: Final = "--ssl-keyfile"
+_CLIENTS: Final = "--ssl-cert-reqs"
+_REQUIRED: Final = "2"  # ssl.CERT_REQUIRED
+
+
+@check(FIELD)
+def engine_tls(parts: CheckInput) -> CheckResult:
+    """The kubelet's probes, pickers and Prometheus show no certificate, and ask pods by their addresses."""
+    engine = parts.spec.engine
+    if not serves_tls(engine):
+        if value_of(engine.extra_args, _KEY):
+            return engine_tls.reject(
+                "CertificateMissing",
+                f"{_KEY} without {CERTIFICATE}: vLLM ends at start; give both, or none",
+                field=field_path_of(engine.extra_args, _KEY),
+            )
+        return engine_tls.passed("the engines serve HTTP")
+    place = field_path_of(engine.extra_args, CERTIFICATE)
+    if value_of(engine.extra_args, _CLIENTS) == _REQUIRED:
+        return engine_tls.reject(
+            "ClientCertificateRequired",
+            f"{_CLIENTS} {_REQUIRED}: probes have no client certificate, so no engine would ever "
+            "be ready; remove it, or give 1",
+            field=field_path_of(engine.extra_args, _CLIENTS),
+        )
+    if parts.observed.machine is not None:
+        return engine_tls.reject(
+            "EngineServesTLS",
+            f"{CERTIFICATE}: a local run asks its engines over HTTP; remove it",
+            field=place,
+        )
+    if parts.picker.tls_args is None:
+        others = one_of(flavor for flavor in Flavor if flavor_traits(flavor).tls_args is not None)
+        return engine_tls.reject(
+            "EngineServesTLS",
+            f"{CERTIFICATE}: {parts.picker.title} reads the engines' load over HTTP; remove it, or set "
+            f"spec.router.flavor to {others}",
+            field=place,
+        )
+    gateway = parts.spec.router.gateway
+    told = "; a BackendTLSPolicy of yours must tell the Gateway" if gateway and gateway.parent_ref else ""
+    return engine_tls.warn(
+        "EngineServesTLS",
+        "the engines serve HTTPS: probes, picker and monitors follow by themselves, without verifying the "
+        f"certificate; the status keeps planned sizes, for the operator reads engines over HTTP{told}",
+        field=place,
+    )

@@ -1,1 +1,0 @@
-"""Checks of the words and variables that a resource gives to vLLM."""

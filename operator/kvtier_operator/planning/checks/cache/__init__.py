@@ -1,1 +1,0 @@
-"""Checks of the KV cache itself: its blocks, dtypes and layout."""

@@ -1,0 +1,275 @@
+"""Whether the device's cache and the tiers hold sequences, and whether the CPU tier is of use."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.planning.backends.kept_states import kept_bytes
+from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.tiers.capacity import (
+    ACTIVATION_RESERVE_BYTES,
+    GPU_MEMORY_UTILIZATION,
+    chunk_bytes,
+    prefix_tokens,
+    usable_bytes,
+)
+from kvtier_operator.planning.units import count, each_of, round_up, size
+from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.weights.device_weights import (
+    RankWeights,
+    active_parameters,
+    online_quantization,
+    rank_weights,
+)
+
+_MAY_NOT_FIT: Final = "SequenceMayNotFit"
+_STARTS: Final = "starts the engines, and EnginesReady has vLLM's words if they end"
+_MOST_USED: Final = 0.95
+_GPU: Final = "spec.engine.gpuMemory"
+
+
+@check("spec.engine.kvCacheMemory", about_sizes=True)
+def device_cache(parts: CheckInput) -> CheckResult:
+    """With less, vLLM refuses to start (v1/core/kv_cache_utils.py, check_enough_kv_cache_memory).
+
+    Weights alone are refused where they do not fit; what else a GPU holds is an estimate.
+    """
+    engine, gpu = parts.spec.engine, parts.tiers.gpu
+    if gpu is None or gpu.bytes_per_rank == 0:
+        return _by_weights(parts)
+    longest = engine.max_model_len or parts.geometry.max_position_tokens
+    tokens = gpu.held_tokens // engine.data_parallel_size
+    if longest is None or tokens >= longest:
+        return device_cache.passed(f"{count(tokens)} tokens on the device")
+    needed = round_up(longest, parts.geometry.block_tokens) * parts.geometry.kv_bytes_per_token_per_rank
+    message = (
+        f"the device's cache holds {count(tokens)} tokens, the longest sequence has {count(longest)}: "
+        "vLLM will not start; "
+        + (f"set spec.engine.maxModelLen to at most {count(tokens)}, or " if tokens else "")
+    )
+    if engine.kv_cache_memory is None and engine.device is Device.CUDA:
+        return device_cache.warn(
+            _MAY_NOT_FIT,
+            f"by estimate, {message}{_ways_to_fit(parts)} until each rank has {size(needed)}",
+            by_itself=_STARTS,
+            weight=180,
+            field=_GPU,
+        )
+    return device_cache.reject(
+        "SequenceDoesNotFit", f"{message}set spec.engine.kvCacheMemory to at least {size(needed)} a rank"
+    )
+
+
+def _by_weights(parts: CheckInput) -> CheckResult:
+    """Where no tokens are planned, whether the weights leave room for any."""
+    usable, weights = usable_bytes(parts.spec.engine), rank_weights(parts.spec.engine, parts.geometry)
+    if usable is None or weights is None:
+        return device_cache.passed(
+            "the device's own cache is not known before the engine runs", reason="Unknown"
+        )
+    held = _weights_text(parts, weights)
+    if usable <= weights.least_bytes:
+        return device_cache.reject(
+            "NoRoomForCache",
+            f"{held}, of which vLLM takes {size(usable)}, and leave nothing for a KV cache; "
+            f"{_ways_to_fit(parts)}",
+            field=_GPU,
+        )
+    if not weights.known:
+        return device_cache.passed(f"{held}, which a plan cannot know: the engine says it", reason="Unknown")
+    left, planned = size(usable - weights.most_bytes), size(ACTIVATION_RESERVE_BYTES)
+    return device_cache.warn(
+        _MAY_NOT_FIT,
+        f"by estimate, {held}, and leave {left} of what vLLM takes, no more than the {planned} planned for "
+        f"activations: vLLM may not start; {_ways_to_fit(parts)}",
+        by_itself=_STARTS,
+        weight=180,
+        field=_GPU,
+    )
+
+
+def _weights_text(parts: CheckInput, weights: RankWeights) -> str:
+    engine = parts.spec.engine
+    least, most = size(weights.least_bytes), size(weights.most_bytes)
+    gpus = each_of(parts.ranks, "GPU")
+    method = online_quantization(engine, parts.geometry)
+    return (
+        f"weights of {size(parts.geometry.weights_bytes or 0)}{f', {method} on the GPU,' if method else ''} "
+        f"take {least if weights.known else f'{least} to {most}'} on {gpus}"
+        f" of {size(engine.gpu_memory.bytes if engine.gpu_memory else 0)}"
+    )
+
+
+def _ways_to_fit(parts: CheckInput) -> str:
+    """What gives a cache more room, the plainest first; `until` may follow."""
+    used = parts.spec.engine.gpu_memory_utilization
+    ways = [f"{'correct' if parts.spec.model.weights else 'set'} spec.model.weights if they are smaller"]
+    if used is None:
+        ways.append(f"set spec.engine.gpuMemoryUtilization above {GPU_MEMORY_UTILIZATION}")
+    elif used < _MOST_USED:
+        ways.append("raise spec.engine.gpuMemoryUtilization")
+    return f"{', '.join(ways)}, or raise spec.engine.tensorParallelSize"
+
+
+@check("spec.tiers.cpu.capacity", about_sizes=True)
+def tier_holds_sequence(parts: CheckInput) -> CheckResult:
+    """Without room for one chunk it is no tier; without room for one prompt it evicts what it just stored."""
+    cpu, engine = parts.tiers.cpu, parts.spec.engine
+    tokens = cpu.tokens // engine.data_parallel_size
+    if cpu.held_tokens == 0:
+        one = chunk_bytes(parts.geometry, parts.backend)
+        return tier_holds_sequence.reject(
+            "TierHoldsNothing",
+            f"{size(cpu.capacity_bytes)} cannot hold one chunk of "
+            f"{parts.backend.tokens_per_chunk} tokens, {size(one)} in "
+            f"{each_of(engine.data_parallel_size, 'engine')}; raise it",
+        )
+    if tokens == 0:
+        prefix = prefix_tokens(parts.spec, parts.geometry) or 0
+        needed = _sequence_bytes(parts, prefix)
+        return tier_holds_sequence.reject(
+            "TierHoldsNothing",
+            f"{size(cpu.capacity_bytes)} cannot hold one prefix of {count(prefix)} tokens, whose windows and "
+            f"states take {size(_beside_bytes(parts, prefix))} beside them; raise it to "
+            f"{size(needed * engine.data_parallel_size)} at least",
+        )
+    longest = engine.max_model_len or parts.geometry.max_position_tokens
+    if longest is not None and tokens < longest:
+        return tier_holds_sequence.warn(
+            "SequenceLargerThanTier",
+            f"the tier holds {count(tokens)} tokens, the longest sequence has {count(longest)}: its "
+            "prefix never fits whole; "
+            f"{size(_sequence_bytes(parts, longest) * engine.data_parallel_size)} would hold one",
+            by_itself="has what does not fit computed again",
+        )
+    return tier_holds_sequence.passed(
+        f"{count(tokens)} tokens an engine" + (f", longest sequence {count(longest)}" if longest else "")
+    )
+
+
+def _sequence_bytes(parts: CheckInput, tokens: int) -> int:
+    return tokens * parts.geometry.kv_bytes_per_token + _beside_bytes(parts, tokens)
+
+
+def _beside_bytes(parts: CheckInput, tokens: int) -> int:
+    return kept_bytes(tokens, parts.spec, parts.geometry, parts.backend)
+
+
+@check("spec.tiers.cpu.capacity")
+def tier_larger_than_device(parts: CheckInput) -> CheckResult:
+    """The tiers are inclusive: the CPU tier holds what the device holds too."""
+    gpu, cpu = parts.tiers.gpu, parts.tiers.cpu
+    if gpu is None:
+        return tier_larger_than_device.passed("the device's own cache is not known", reason="Unknown")
+    numbers = f"CPU tier {count(cpu.tokens)} tokens, device {count(gpu.tokens)}"
+    if cpu.tokens <= gpu.tokens:
+        return tier_larger_than_device.warn(
+            "TierAddsNothing",
+            f"{numbers}: the tiers are inclusive, so a tier not larger than the device's cache adds no "
+            "prefixes; raise it",
+            by_itself="makes the tier all the same",
+            weight=200,
+        )
+    return tier_larger_than_device.passed(f"{numbers}: {cpu.tokens / max(gpu.tokens, 1):.1f} times as many")
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    """Planning values; `kvtier bench` measures the machine's own.
+
+    Attributes:
+        flops_per_rank: Floating-point operations a second that prefill reaches.
+        cpu_bytes_per_s: From the CPU tier to one rank.
+        cpu_latency_s: Lookup and one scheduling step.
+        disk_bytes_per_s: From the disk tier, all ranks together.
+        disk_latency_s: Lookup, queueing and scheduling steps.
+    """
+
+    flops_per_rank: float
+    cpu_bytes_per_s: float
+    cpu_latency_s: float
+    disk_bytes_per_s: float = 2e9  # NVMe over a filesystem: 1.4 to 2.4 GB/s measured under vLLM's fs tier
+    disk_latency_s: float = 20e-3
+
+
+_SPEEDS: Final = {
+    # H100: 40 % of 989 TFLOP/s dense bf16; 40 to 51 GB/s to the device above 28 KiB pieces (vLLM #42212).
+    Device.CUDA: _Speed(flops_per_rank=4e14, cpu_bytes_per_s=40e9, cpu_latency_s=5e-3),
+    # Two cores: 15,400 tokens of a Llama of 73 million parameters in 12.06 s; 5 ms over a device hit.
+    Device.CPU: _Speed(flops_per_rank=1.9e11, cpu_bytes_per_s=4e9, cpu_latency_s=5e-3),
+}
+_OPERATIONS_PER_PARAMETER: Final = (
+    2  # a multiply and an add for each weight and token (Kaplan et al., 2001.08361)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """What one tier takes to load.
+
+    Attributes:
+        tier: Its name.
+        token_s: Seconds of each token.
+        latency_s: Seconds whatever the tokens.
+    """
+
+    tier: str
+    token_s: float
+    latency_s: float
+
+    @property
+    def rate(self) -> str:
+        """In words."""
+        return f"loading from {self.tier} brings {count(int(1 / self.token_s))} tokens/s"
+
+    def pays(self, prefill_s: float) -> str:
+        """From how many tokens on: n = latency / (1 / prefill rate - bytes per token / bandwidth)."""
+        tokens = int(self.latency_s / (prefill_s - self.token_s)) + 1
+        return f"{self.rate}: it pays from {count(tokens)} cached tokens on"
+
+
+@check("spec.tiers")
+def tier_pays(parts: CheckInput) -> CheckResult:
+    """Whether each tier is read sooner than a prompt is computed, by the parameters that compute a token."""
+    speed, ranks = _SPEEDS[parts.spec.engine.device], parts.spec.engine.tensor_parallel_size
+    tiers = _loading(parts, speed)
+    computing = active_parameters(parts.geometry)
+    if computing is None:
+        limits = ", ".join(tier.rate for tier in tiers)
+        return tier_pays.passed(f"{limits}: it pays where prefill is slower", reason="PrefillUnknown")
+    prefill_s = _OPERATIONS_PER_PARAMETER * computing.parameters / (speed.flops_per_rank * ranks)
+    prefill = f"prefill computes about {count(int(1 / prefill_s))} tokens/s"
+    slow = [tier for tier in tiers if tier.token_s >= prefill_s]
+    if slow:
+        return _does_not_pay(parts, slow, prefill)
+    per_tier = "; ".join(tier.pays(prefill_s) for tier in tiers)
+    return tier_pays.passed(f"{prefill}; {per_tier}", reason="Pays")
+
+
+def _loading(parts: CheckInput, speed: _Speed) -> tuple[_Loading, ...]:
+    geometry = parts.geometry
+    cpu_s = geometry.kv_bytes_per_token_per_rank / speed.cpu_bytes_per_s
+    memory = _Loading("CPU", cpu_s, speed.cpu_latency_s)
+    if parts.tiers.disk is None:
+        return (memory,)
+    disk_s = geometry.kv_bytes_per_token / speed.disk_bytes_per_s
+    return memory, _Loading("disk", disk_s, speed.disk_latency_s)
+
+
+def _does_not_pay(parts: CheckInput, slow: Sequence[_Loading], prefill: str) -> CheckResult:
+    disk = slow[0].tier == "disk"
+    advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
+    measures = disk and parts.traits.disk.measures
+    return tier_pays.warn(
+        "TierDoesNotPay",
+        f"{', '.join(tier.rate for tier in slow)}, {prefill}: computing again is faster; {advice} unless "
+        "`kvtier bench` shows otherwise",
+        by_itself=(
+            "measures both while it serves, and reads and writes the disk only where it is sooner"
+            if measures
+            else "lets the backend load from it all the same"
+        ),
+        field=f"spec.tiers.{slow[0].tier.lower()}",
+        weight=210,
+    )

@@ -1,1 +1,0 @@
-"""Checks of the devices, the image and the processors of an engine."""

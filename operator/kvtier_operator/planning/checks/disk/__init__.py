@@ -1,1 +1,0 @@
-"""Checks of the disk tier and of the node's folders."""

@@ -1,0 +1,113 @@
+"""Whether environment variables leave alone what kvtier computes."""
+
+from typing import Final
+
+from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.planning.arguments.extra_args import is_on
+from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
+
+_RESERVED_VARIABLES: Final = {
+    "PYTHONHASHSEED": "block hashes of all ranks and restarts must agree",
+    "VLLM_CPU_KVCACHE_SPACE": "spec.engine.kvCacheMemory makes it",
+}
+
+
+@check("spec.engine.env")
+def reserved_environment(parts: CheckInput) -> CheckResult:
+    """Variables that would change sizes from those planned; what else a backend reads only warns."""
+    unplanned, faults = dict[str, str](), []
+    backends = [traits_of(backend) for backend in Backend]
+    readers = {traits.env_prefix: traits.project for traits in backends if traits.env_prefix}
+    volume = "weights are kept in spec.model.volume"
+    reserved = dict(item for traits in backends for item in traits.reserved_env.items())
+    reserved |= _RESERVED_VARIABLES | (
+        dict.fromkeys(CACHE_VARIABLES, volume)
+        if parts.spec.model.volume and not parts.spec.model.source
+        else {}
+    )
+    for variable in parts.spec.engine.env:
+        field = f"spec.engine.env[{variable.name}]"
+        if variable.name in reserved:
+            faults.append(
+                (field, f"{variable.name} is kvtier's to set: {reserved[variable.name]}; remove it")
+            )
+        elif variable.name in parts.backend.env:
+            faults.append((field, f"backend {parts.spec.backend} sets {variable.name}; remove it"))
+        elif reader := next(
+            (readers[prefix] for prefix in readers if variable.name.startswith(prefix)), None
+        ):
+            unplanned[variable.name] = reader
+    if faults:
+        return reserved_environment.reject_each("ReservedVariable", faults)
+    if unplanned:
+        who = " and ".join(dict.fromkeys(unplanned.values()))
+        return reserved_environment.warn(
+            "UnplannedVariable",
+            f"{', '.join(unplanned)}: {who} reads them, the plan does not know them; remove "
+            "what changes sizes",
+            by_itself="passes them on",
+            weight=-10,
+        )
+    return reserved_environment.passed("no variable that kvtier computes")
+
+
+_NO_LATENTS: Final = "VLLM_MLA_DISABLE"
+_OFF: Final = "0"
+
+
+@check("spec.engine.env")
+def unplanned_environment(parts: CheckInput) -> CheckResult:
+    """What vLLM reads before anything that the plan says."""
+    for variable in parts.spec.engine.env:
+        if variable.name == _NO_LATENTS and variable.value != _OFF and parts.geometry.mla:
+            return unplanned_environment.reject(
+                "UnplannedVariable",
+                f"{_NO_LATENTS} keeps the heads that a latent expands to, and the plan counts latents: "
+                "remove it",
+                field=f"spec.engine.env[{variable.name}]",
+                weight=-10,
+            )
+    return unplanned_environment.passed("no variable that changes what an engine keeps")
+
+
+_VARIABLES: Final = frozenset({"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"})
+"""Names of one setting (vllm/device_allocator/alloc_conf.py); vLLM's check looks at the second alone."""
+_SEGMENTS: Final = "expandable_segments"
+_OWN_POOL: Final = ("--enable-sleep-mode", "--enable-cumem-allocator")
+
+
+@check("spec.engine.env")
+def expandable_segments(parts: CheckInput) -> CheckResult:
+    """vLLM, config/vllm.py, _verify_kv_transfer_compat: whatever the connector, unless the cache has a pool.
+
+    Such segments may be mapped to other physical pages while a connector moves what is in them.
+    """
+    if any(is_on(parts.spec.engine.extra_args, option) for option in _OWN_POOL):
+        return expandable_segments.passed(
+            "the device's cache is in a pool of its own, without expandable segments"
+        )
+    faults = [
+        (f"spec.engine.env[{variable.name}]", _message(variable.name))
+        for variable in parts.spec.engine.env
+        if variable.name in _VARIABLES and _is_on(variable.value or "")
+    ]
+    if faults:
+        return expandable_segments.reject_each("ExpandableSegments", faults)
+    return expandable_segments.passed("PyTorch's memory has no expandable segments")
+
+
+def _message(variable: str) -> str:
+    return (
+        f"vLLM refuses {_SEGMENTS}:True beside a KV connector, as every backend has one: take it out of "
+        f"{variable}, or add {_OWN_POOL[1]} to spec.engine.extraArgs"
+    )
+
+
+def _is_on(settings: str) -> bool:
+    pairs = (setting.partition(":") for setting in settings.split(","))
+    return any(
+        name.strip() == _SEGMENTS and value.strip().lower() in {"true", "1"} for name, _, value in pairs
+    )

@@ -1,1 +1,0 @@
-"""Checks of the memory that an engine and its CPU tier take."""

@@ -1,1 +1,0 @@
-"""Checks of what the cluster's owner lets a resource ask for."""

@@ -1,1 +1,0 @@
-"""Whether an autoscaler has something to go by."""

@@ -1,0 +1,258 @@
+"""Whether the model's weights and adapters are known, counted and where pods can have them."""
+
+from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.planning.arguments.extra_args import FIELD
+from kvtier_operator.planning.backends import any_backend_that
+from kvtier_operator.planning.backends.traits import Folder
+from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
+from kvtier_operator.planning.units import many, size
+from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.weights.adapters import (
+    AT_ONCE,
+    ENABLE,
+    IN_MEMORY,
+    adapter_bytes,
+    adapters_of,
+    number_of,
+)
+from kvtier_operator.planning.weights.pod_weights import (
+    HF_HOME,
+    ModelSource,
+    SourceKind,
+    is_downloaded,
+    moves_weights,
+    plan_weights,
+    weights_volume_bytes,
+)
+from kvtier_operator.planning.weights.pod_weights import model_source as source_of
+
+
+@check("spec.model.weights")
+def weights_known(parts: CheckInput) -> CheckResult:
+    """Weights are part of the pod's memory on device cpu, and of its disk where each pod downloads them."""
+    weights = parts.geometry.weights_bytes
+    if weights is not None:
+        return _fit(parts, weights)
+    lacking = [
+        name
+        for name, needs in (("memory limit", _in_memory(parts)), ("ephemeral-storage", _on_disk(parts)))
+        if needs
+    ]
+    if lacking:
+        amounts = " and ".join(lacking)
+        return weights_known.warn(
+            "WeightsUnknown",
+            f"the size of the model's weights is not known, and is part of the pod's {amounts}; set it",
+            by_itself="leaves them out of that",
+            weight=90,
+        )
+    return weights_known.passed("not known, and not needed for memory or disk", reason="Unknown")
+
+
+def _in_memory(parts: CheckInput) -> bool:
+    resources = parts.spec.engine.resources
+    return parts.spec.engine.device is Device.CPU and "memory" not in {*resources.requests, *resources.limits}
+
+
+def _on_disk(parts: CheckInput) -> bool:
+    return _own_storage(parts) is None and (_in_empty_dir(parts) or _in_image(parts))
+
+
+def _in_image(parts: CheckInput) -> bool:
+    weights = plan_weights(parts.spec, parts.geometry)
+    return parts.observed.machine is None and weights is not None and "image" in weights.source
+
+
+def _fit(parts: CheckInput, weights_bytes: int) -> CheckResult:
+    """A figure of the resource's own stands for all that the engine has on disk, its model included."""
+    own, needed = _own_storage(parts), weights_volume_bytes(weights_bytes)
+    if own is not None and _in_empty_dir(parts):
+        where, value = own
+        if parse_bytes(value) < needed:
+            return weights_known.warn(
+                "StorageBelowWeights",
+                f"{value} stand for all that the engine keeps on its node's disk, and each pod downloads "
+                f"{size(weights_bytes)} of weights; raise it above {size(needed)}, or leave it out",
+                by_itself="requests that much",
+                field=f"spec.engine.resources.{where}.{EPHEMERAL_STORAGE}",
+                weight=70,
+            )
+    return weights_known.passed(f"{size(weights_bytes)} of weights")
+
+
+def _own_storage(parts: CheckInput) -> tuple[str, str | int] | None:
+    resources = parts.spec.engine.resources
+    for where, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        if EPHEMERAL_STORAGE in amounts:
+            return where, amounts[EPHEMERAL_STORAGE]
+    return None
+
+
+def _in_empty_dir(parts: CheckInput) -> bool:
+    """Whether pods download them to their node's own disk, in a volume or beside all of them."""
+    if parts.observed.machine is not None or not is_downloaded(parts.spec):
+        return False
+    weights = plan_weights(parts.spec, parts.geometry)
+    return moves_weights(parts.spec) if weights is None else "emptyDir" in weights.source
+
+
+@check("spec.model.source")
+def model_source(parts: CheckInput) -> CheckResult:
+    """What kvtier mounts is only read, so pods may share it; a fetcher writes."""
+    source = source_of(parts.spec.model)
+    if source is None:
+        return model_source.passed("the model is found by its name", reason="NoModelSource")
+    if parts.observed.machine is not None:
+        here = source.kind is SourceKind.NODE
+        what = f"folder {source.place}" if here else "the model from this machine's own cache"
+        return model_source.passed(f"a local run takes {what}", reason="NotLooked")
+    match source.kind:
+        case SourceKind.CLAIM:
+            several = ": on several nodes its access mode must be ReadOnlyMany or ReadWriteMany"
+            more = several if parts.spec.most_replicas > 1 else ""
+            return model_source.passed(f"{source.folder} is claim {source.place}'s, for reading{more}")
+        case SourceKind.IMAGE:
+            return model_source.passed(
+                f"{source.folder} is in image {source.place}, for reading: Kubernetes mounts images by "
+                "default from 1.35"
+            )
+        case SourceKind.NODE:
+            return model_source.passed(f"{source.place} must be on every node, and readable by user 1000")
+    return _by_fetcher(parts, source)
+
+
+def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
+    volume, replicas = parts.spec.model.volume, parts.spec.most_replicas
+    shared = volume is not None and _is_persistent(volume)
+    if shared and replicas > 1:
+        return model_source.warn(
+            "FetchersShareVolume",
+            f"the fetchers of {replicas} replicas write into one folder, and each may find what another is "
+            "still writing: take one that writes beside and renames, or bring the model once and write pvc://",
+            field="spec.model.fetcher",
+        )
+    disk = parts.spec.tiers.disk
+    reads_earlier = parts.traits.disk.folder is Folder.OWN
+    if disk is not None and reads_earlier and not shared and _is_persistent(disk.volume):
+        return model_source.warn(
+            "DiskStartsEmpty",
+            "each pod fetches the weights anew, and by their times the disk tier takes them for others: "
+            "it starts empty; keep them on a claim in spec.model.volume, or bring them once and write pvc://",
+            field="spec.model.fetcher",
+        )
+    return model_source.passed(f"the fetcher brings {source.place} before each start")
+
+
+def _is_persistent(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.host_path is not None
+
+
+@check("spec.model.volume")
+def model_volume(parts: CheckInput) -> CheckResult:
+    """What is downloaded must fit and be found again; a folder must be one of the volume's."""
+    volume = parts.spec.model.volume
+    if volume is None:
+        return model_volume.passed("no volume for the weights", reason="NoModelVolume")
+    if parts.observed.machine is not None:
+        return model_volume.passed(
+            "a local run takes the model from this machine's own cache", reason="NotLooked"
+        )
+    if is_downloaded(parts.spec):
+        return _by_download(parts, volume)
+    return _folder(parts.spec.model.name, volume)
+
+
+def _folder(name: str, volume: Volume) -> CheckResult:
+    if not name.startswith(f"{HF_HOME}/"):
+        return model_volume.warn(
+            "ModelVolumeUnused",
+            f"{name} is a folder, so nothing is downloaded: leave the volume out, or name a folder of it, "
+            f"which is below {HF_HOME}",
+            by_itself="mounts it all the same",
+            weight=-40,
+        )
+    if not _is_persistent(volume):
+        return model_volume.reject(
+            "ModelNotInVolume",
+            f"{name} would be in a volume that is empty when its pod starts: use a persistentVolumeClaim or "
+            "a hostPath that holds it, or a model that is downloaded",
+        )
+    return model_volume.passed(f"{name} is read from the volume")
+
+
+def _by_download(parts: CheckInput, volume: Volume) -> CheckResult:
+    weights, replicas = parts.geometry.weights_bytes, parts.spec.most_replicas
+    if volume.ephemeral and weights is None:
+        return model_volume.reject(
+            "ModelVolumeWithoutSize",
+            "the size of the model's weights is not known, and so not what to ask the storage class for; set "
+            "spec.model.weights",
+            field="spec.model.weights",
+        )
+    if not _is_persistent(volume):
+        return model_volume.passed("each pod gets the weights into a volume of its own")
+    keeps = f"keeps {size(weights)} of weights" if weights else "keeps the weights"
+    claim = volume.persistent_volume_claim
+    if claim and replicas > 1:
+        return model_volume.passed(
+            f"claim {claim.claim_name} {keeps} for {replicas} replicas: on several nodes its access mode "
+            "must be ReadWriteMany"
+        )
+    return model_volume.passed(f"the volume {keeps}")
+
+
+@check("spec.backend")
+def adapter_keys(parts: CheckInput) -> CheckResult:
+    """The adapter is in vLLM's hashes (v1/core/kv_cache_utils.py), and not in every backend's own keys."""
+    backend = parts.spec.backend
+    if adapters_of(parts.spec) is None:
+        return adapter_keys.passed("no adapters")
+    if not parts.traits.tells_adapters_apart:
+        return adapter_keys.warn(
+            "AdaptersShareKeys",
+            f"{ENABLE}: the keys of backend {backend} leave the adapter out, so a prompt to one adapter is "
+            "answered from what another has computed of the same tokens, and wrongly; set spec.backend to "
+            f"{any_backend_that(lambda traits: traits.tells_adapters_apart)}"
+            f"{parts.traits.adapters_otherwise}",
+            weight=40,
+        )
+    return adapter_keys.passed(f"backend {backend} keeps apart what adapters compute")
+
+
+@check("spec.model.loraModules")
+def adapters(parts: CheckInput) -> CheckResult:
+    """Of `--max-loras` and `--max-cpu-loras`, which are vLLM's own unless the resource has them."""
+    plan, modules = adapters_of(parts.spec), len(parts.spec.model.lora_modules)
+    if plan is None:
+        return adapters.passed("no adapters")
+    words = parts.spec.engine.extra_args
+    at_once, in_memory = number_of(words, AT_ONCE), number_of(words, IN_MEMORY)
+    too_few = ""
+    if at_once is not None and at_once < 1:
+        too_few = f"{AT_ONCE} {at_once} is less than 1"
+    elif in_memory is not None and in_memory < plan.at_once:
+        too_few = f"{IN_MEMORY} {in_memory} is less than {AT_ONCE} {plan.at_once}"
+    if too_few:
+        wrong = f"{too_few}, at which vLLM ends: raise it, or leave it out"
+        return adapters.reject("AdaptersDoNotFit", wrong, field=FIELD)
+    if adapter_bytes(parts.spec, parts.geometry) is None:
+        return adapters.warn(
+            "AdaptersNotPlanned",
+            "the model's weights or its hidden size are not known, and so not what adapters take: set "
+            "spec.model.weights, have its config.json in spec.model.configRef, or leave them room by "
+            "spec.engine.gpuMemoryUtilization and spec.engine.resources",
+            by_itself="plans without them",
+            weight=80,
+        )
+    if modules > plan.at_once:
+        return adapters.warn(
+            "AdaptersTakeTurns",
+            f"{many(modules, 'adapter')}, and a batch has requests to {plan.at_once} of them and the model: "
+            f"those to others wait; raise {AT_ONCE} in {FIELD}, which takes more of each GPU",
+        )
+    return adapters.passed(
+        f"room for {plan.at_once} in a batch, {plan.in_memory} in memory, of rank {plan.rank}"
+    )

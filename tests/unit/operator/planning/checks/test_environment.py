@@ -1,0 +1,63 @@
+"""Checks of environment variables."""
+
+import pytest
+from tests.cases.checks import PASS, REJECT, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.checks.environment import expandable_segments, unplanned_environment
+
+MLA = "deepseek-ai/DeepSeek-V3"
+
+
+@pytest.mark.parametrize("variable", [{"value": "1"}, {"valueFrom": {"fieldRef": {"fieldPath": "a"}}}])
+def test_no_latents(variable: dict[str, object]) -> None:
+    one = resource(MLA, engine={"env": [{"name": "VLLM_MLA_DISABLE", **variable}]})
+    result = verdict(unplanned_environment, one)
+    says(result, REJECT, "UnplannedVariable", "VLLM_MLA_DISABLE", "remove it")
+    assert result.field == "spec.engine.env[VLLM_MLA_DISABLE]"
+
+
+@pytest.mark.parametrize(("model", "value"), [(MLA, "0"), ("Qwen/Qwen3-32B", "1")])
+def test_latents_as_planned(model: str, value: str) -> None:
+    env = [{"name": "VLLM_MLA_DISABLE", "value": value}]
+    one = resource(model, engine={"env": env})
+    says(verdict(unplanned_environment, one), PASS, "Passed")
+
+
+def one(name: str, value: str, *arguments: str) -> KVCacheTier:
+    return resource(engine={"env": [{"name": name, "value": value}], "extraArgs": [*arguments]})
+
+
+@pytest.mark.parametrize("name", ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "expandable_segments:True",
+        "max_split_size_mb:512, expandable_segments : true",
+        "expandable_segments:1",
+    ],
+)
+def test_segments_that_may_be_mapped_elsewhere(name: str, value: str) -> None:
+    result = verdict(expandable_segments, one(name, value))
+    says(result, REJECT, "ExpandableSegments", name, "--enable-cumem-allocator")
+    assert result.field == f"spec.engine.env[{name}]"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "expandable_segments:False", "max_split_size_mb:512", "expandable_segments"]
+)
+def test_others_are_well(value: str) -> None:
+    says(verdict(expandable_segments, one("PYTORCH_CUDA_ALLOC_CONF", value)), PASS, "Passed")
+
+
+@pytest.mark.parametrize("argument", ["--enable-sleep-mode", "--enable_cumem", "--enable-cumem-allocator"])
+def test_a_cache_with_a_pool_of_its_own(argument: str) -> None:
+    given = one("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", argument)
+    says(verdict(expandable_segments, given), PASS, "Passed")
+
+
+def test_a_variable_from_elsewhere_is_not_known() -> None:
+    source = {"configMapKeyRef": {"name": "torch", "key": "conf"}}
+    given = resource(engine={"env": [{"name": "PYTORCH_CUDA_ALLOC_CONF", "valueFrom": source}]})
+    says(verdict(expandable_segments, given), PASS, "Passed")

@@ -1,0 +1,318 @@
+"""Checks of weights and adapters."""
+
+from typing import Any
+
+import pytest
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import check_input, on, resource
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.checks.arguments import reserved_arguments
+from kvtier_operator.planning.checks.check import Check
+from kvtier_operator.planning.checks.disk import host_path
+from kvtier_operator.planning.checks.environment import reserved_environment
+from kvtier_operator.planning.checks.model import served_names
+from kvtier_operator.planning.checks.weights import (
+    adapter_keys,
+    adapters,
+    model_source,
+    model_volume,
+    weights_known,
+)
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.verdict import CheckResult
+
+UNKNOWN = {"name": "a/b", "geometry": {"kvBytesPerToken": 1000}}
+FOLDER = UNKNOWN | {"name": "/var/lib/kvtier/huggingface/qwen"}
+CLAIM = {"volume": {"persistentVolumeClaim": {"claimName": "models"}}}
+HOST = {"volume": {"hostPath": {"path": "/srv/models"}}}
+EPHEMERAL: dict[str, Any] = {"volume": {"ephemeral": {}}}
+EMPTY: dict[str, Any] = {"volume": {"emptyDir": {}}}
+
+
+def verdict_on_model(
+    check: Check,
+    model: dict[str, Any],
+    observed: Observed | None = None,
+    **spec: Any,  # noqa: ANN401 - as in YAML
+) -> CheckResult:
+    document = resource(**spec).manifest()
+    document["spec"]["model"] |= model
+    return check(check_input(parse_resource(document, "case"), observed))
+
+
+def test_no_volume() -> None:
+    says(verdict_on_model(model_volume, {}), PASS, "NoModelVolume")
+
+
+def test_volumes_that_hold_what_is_downloaded() -> None:
+    says(verdict_on_model(model_volume, CLAIM), PASS, "Passed", "61.02 GiB")
+    says(
+        verdict_on_model(model_volume, CLAIM, replicas=2),
+        PASS,
+        "Passed",
+        "claim models",
+        "2 repl",
+        "ReadWriteMany",
+    )
+    says(verdict_on_model(model_volume, HOST | UNKNOWN), PASS, "Passed", "keeps the weights")
+    says(verdict_on_model(model_volume, EPHEMERAL), PASS, "Passed", "of its own")
+    says(verdict_on_model(model_volume, EMPTY | UNKNOWN), PASS, "Passed", "of its own")
+
+
+def test_a_volume_to_be_made_needs_a_size() -> None:
+    result = verdict_on_model(model_volume, EPHEMERAL | UNKNOWN)
+    says(result, REJECT, "ModelVolumeWithoutSize", "set spec.model.weights")
+    assert result.field == "spec.model.weights"
+
+
+def test_a_folder_of_the_volume() -> None:
+    says(verdict_on_model(model_volume, CLAIM | FOLDER), PASS, "Passed", "is read from the volume")
+    says(
+        verdict_on_model(model_volume, EMPTY | FOLDER),
+        REJECT,
+        "ModelNotInVolume",
+        "empty when its pod starts",
+    )
+    elsewhere = verdict_on_model(model_volume, CLAIM | FOLDER | {"name": "/models/qwen"})
+    says(elsewhere, WARN, "ModelVolumeUnused", "/models/qwen", "below /var/lib/kvtier/huggingface")
+
+
+SOURCES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"source": "pvc://models/qwen"}, "/var/lib/kvtier/model/qwen is claim models's, for reading"),
+    ({"source": "oci://r.example/m:1#qwen"}, "/var/lib/kvtier/model/qwen is in image r.example/m:1"),
+    ({"source": "file:///srv/qwen"}, "/srv/qwen must be on every node"),
+    ({"source": "s3://b/m", "fetcher": {"image": "a/b"}}, "the fetcher brings s3://b/m"),
+)
+
+
+@pytest.mark.parametrize(("model", "words"), SOURCES, ids=str)
+def test_where_a_model_comes_from(model: dict[str, Any], words: str) -> None:
+    says(verdict_on_model(model_source, model), PASS, "Passed", words)
+    says(verdict_on_model(model_source, model, on()), PASS, "NotLooked", "a local run takes")
+    says(verdict_on_model(model_source, {}), PASS, "NoModelSource")
+
+
+def test_a_source_that_several_pods_read() -> None:
+    claim = {"source": "pvc://models"}
+    assert "ReadWriteMany" in verdict_on_model(model_source, claim, replicas=2).message
+    assert "ReadWriteMany" not in verdict_on_model(model_source, claim, replicas=1).message
+
+
+@pytest.mark.parametrize(
+    ("volume", "replicas", "outcome"),
+    [({}, 2, PASS), (EPHEMERAL, 2, PASS), (CLAIM, 1, PASS), (CLAIM, 2, WARN), (HOST, 2, WARN)],
+    ids=str,
+)
+def test_fetchers_that_write_into_one_folder(volume: dict[str, Any], replicas: int, outcome: object) -> None:
+    result = verdict_on_model(model_source, {**SOURCES[-1][0], **volume}, replicas=replicas)
+    assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "FetchersShareVolume", f"{replicas} replicas", "pvc://")
+        assert result.field == "spec.model.fetcher"
+
+
+@pytest.mark.parametrize(
+    ("volume", "disk", "backend", "outcome"),
+    [
+        ({}, HOST["volume"], "KVTier", WARN),
+        (EPHEMERAL, HOST["volume"], "KVTier", WARN),
+        (CLAIM, HOST["volume"], "KVTier", PASS),
+        ({}, EMPTY["volume"], "KVTier", PASS),
+        ({}, HOST["volume"], "LMCache", PASS),
+    ],
+    ids=str,
+)
+def test_weights_that_are_new_to_a_disk_tier(
+    volume: dict[str, Any], disk: dict[str, Any], backend: str, outcome: object
+) -> None:
+    """Source: kvtier_connector.vllm.fingerprint."""
+    tiers = {"disk": {"capacity": "100Gi", "volume": disk}}
+    result = verdict_on_model(model_source, {**SOURCES[-1][0], **volume}, tiers=tiers, backend=backend)
+    assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "DiskStartsEmpty", "starts empty", "spec.model.volume")
+
+
+def test_a_fetchers_volume_needs_a_size() -> None:
+    fetched = SOURCES[-1][0]
+    says(verdict_on_model(model_volume, EPHEMERAL | fetched), PASS, "Passed", "of its own")
+    says(verdict_on_model(model_volume, EPHEMERAL | UNKNOWN | fetched), REJECT, "ModelVolumeWithoutSize")
+
+
+def test_a_folder_of_the_node_for_reading() -> None:
+    result = verdict_on_model(host_path, {"source": "file:///srv/qwen"})
+    says(result, WARN, "HostPathNotAccounted", "/srv/qwen on the node", "privileged")
+    assert result.field == "spec.model.source"
+    assert "root" not in result.message
+    says(verdict_on_model(host_path, {"source": "file:///srv/qwen"}, on()), PASS, "NoHostPath")
+
+
+def test_the_hubs_cache_may_be_anywhere_beside_a_source() -> None:
+    env = {"env": [{"name": "HF_HOME", "value": "/models"}]}
+    says(verdict_on_model(reserved_environment, CLAIM | SOURCES[-1][0], engine=env), PASS, "Passed")
+
+
+def test_a_local_run_has_no_such_volume() -> None:
+    says(verdict_on_model(model_volume, EPHEMERAL | UNKNOWN, on()), PASS, "NotLooked")
+    says(verdict_on_model(host_path, HOST, on()), PASS, "NoHostPath")
+
+
+def test_a_folder_of_the_node() -> None:
+    result = verdict_on_model(host_path, HOST, replicas=2, backend="LMCache")
+    says(result, WARN, "HostPathNotAccounted", "/srv/models", "61.02 GiB of weights", "privileged")
+    # pods find there what another has downloaded
+    assert "share" not in result.message
+    assert result.field == "spec.model.volume.hostPath"
+    assert "weights" not in verdict_on_model(host_path, HOST | FOLDER | {"weights": "5Gi"}).message
+
+
+def test_folders_of_the_node_for_both() -> None:
+    disk = {"disk": {"capacity": "100Gi", "volume": {"hostPath": {"path": "/mnt/nvme0"}}}}
+    result = verdict_on_model(host_path, HOST, tiers=disk)
+    says(result, WARN, "HostPathNotAccounted", "/mnt/nvme0, /srv/models", "100 GiB and 61.02 GiB of weights")
+    assert result.field == "spec.tiers.disk.volume.hostPath"
+
+
+@pytest.mark.parametrize("name", ["HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"])
+def test_downloads_go_to_the_volume(name: str) -> None:
+    env = {"env": [{"name": name, "value": "/models"}]}
+    says(verdict_on_model(reserved_environment, {}, engine=env), PASS, "Passed")
+    says(
+        verdict_on_model(reserved_environment, CLAIM, engine=env),
+        REJECT,
+        "ReservedVariable",
+        "spec.model.volume",
+    )
+
+
+def test_nor_does_an_argument_move_them() -> None:
+    engine = {"extraArgs": ["--download-dir=/models"]}
+    says(verdict_on_model(reserved_arguments, {}, engine=engine), PASS, "Passed")
+    says(
+        verdict_on_model(reserved_arguments, CLAIM, engine=engine),
+        REJECT,
+        "ReservedArgument",
+        "spec.model.volume",
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "lacking"),
+    [
+        (UNKNOWN, {}, "pod's ephemeral-storage; set it"),
+        (UNKNOWN | EMPTY, {}, "pod's ephemeral-storage; set it"),
+        (UNKNOWN, {"env": [{"name": "HF_HOME", "value": "/models"}]}, "pod's ephemeral-storage; set it"),
+        (UNKNOWN, {"device": "cpu"}, "pod's memory limit and ephemeral-storage; set it"),
+        (UNKNOWN | CLAIM, {"device": "cpu"}, "pod's memory limit; set it"),
+        (UNKNOWN | CLAIM, {}, None),
+        (UNKNOWN | {"source": "oci://r.example/m:1"}, {}, "ephemeral-storage; set it"),
+        (UNKNOWN | SOURCES[-1][0], {}, "ephemeral-storage; set it"),
+        (UNKNOWN | {"source": "pvc://models"}, {}, None),
+        (UNKNOWN | {"name": "/models/qwen"}, {}, None),
+        (UNKNOWN, {"resources": {"requests": {"ephemeral-storage": "9Gi"}}}, None),
+    ],
+    ids=str,
+)
+def test_what_leaves_unknown_weights_out(
+    model: dict[str, Any], engine: dict[str, Any], lacking: str | None
+) -> None:
+    result = verdict_on_model(weights_known, model, engine=engine)
+    if lacking is None:
+        says(result, PASS, "Unknown")
+    else:
+        says(result, WARN, "WeightsUnknown", lacking, "set it")
+    # a local run has no pod
+    if "device" not in engine:
+        says(verdict_on_model(weights_known, model, on(), engine=engine), PASS, "Unknown")
+
+
+@pytest.mark.parametrize(("gib", "outcome"), [(67, WARN), (68, PASS)])
+@pytest.mark.parametrize("where", ["requests", "limits"])
+def test_a_figure_of_its_own_below_the_weights(gib: int, outcome: object, where: str) -> None:
+    engine = {"resources": {where: {"ephemeral-storage": f"{gib}Gi"}}}
+    result = verdict_on_model(weights_known, {}, engine=engine)
+    assert result.outcome is outcome
+    assert verdict_on_model(weights_known, CLAIM, engine=engine).outcome is PASS
+    if outcome is WARN:
+        says(result, WARN, "StorageBelowWeights", "67Gi", "61.02 GiB of weights", "67.13 GiB")
+        assert result.field == f"spec.engine.resources.{where}.ephemeral-storage"
+
+
+ONE = [{"name": "sql", "source": "org/sql"}]
+
+
+def given(modules: list[dict[str, str]], *words: str, **spec: Any) -> KVCacheTier:  # noqa: ANN401 - as in YAML
+    return resource(model_fields={"loraModules": modules}, engine={"extraArgs": [*words]}, **spec)
+
+
+def test_room_for_adapters() -> None:
+    says(verdict(adapters, resource()), PASS, "Passed", "no adapters")
+    says(verdict(adapters, given(ONE)), PASS, "Passed", "room for 1 in a batch, 1 in memory, of rank 16")
+    two = [*ONE, {"name": "law", "source": "/adapters/law"}]
+    says(verdict(adapters, given(two)), WARN, "AdaptersTakeTurns", "2 adapters", "raise --max-loras")
+    says(verdict(adapters, given(two, "--max-loras", "2")), PASS, "Passed")
+    few = given(ONE, "--max-loras", "2", "--max-cpu-loras", "1")
+    says(verdict(adapters, few), REJECT, "AdaptersDoNotFit", "--max-cpu-loras 1 is less than --max-loras 2")
+    for none in ("0", "-1"):
+        says(verdict(adapters, given(ONE, "--max-loras", none)), REJECT, "AdaptersDoNotFit", "less than 1")
+        none_kept = verdict(adapters, given(ONE, "--max-cpu-loras", none))
+        says(none_kept, REJECT, "AdaptersDoNotFit", f"{none} is less than --max-loras 1")
+    unknown = given(ONE, model="own/model", geometry={"kvBytesPerToken": 1000})
+    says(verdict(adapters, unknown), WARN, "AdaptersNotPlanned", "spec.model.weights")
+
+
+def test_adapters_of_fields_share_keys_as_those_of_arguments_do() -> None:
+    says(verdict(adapter_keys, given(ONE, backend="LMCache")), WARN, "AdaptersShareKeys")
+    says(verdict(adapter_keys, given(ONE)), PASS, "Passed")
+
+
+@pytest.mark.parametrize("word", ["--lora-modules", "--no-enable-lora"])
+def test_what_the_field_makes_is_no_argument(word: str) -> None:
+    says(verdict(reserved_arguments, given(ONE, word)), REJECT, "ReservedArgument", "spec.model.loraModules")
+    says(verdict(reserved_arguments, given([], word)), PASS, "Passed")
+
+
+def test_names() -> None:
+    says(verdict(served_names, resource()), PASS, "Passed", "Qwen/Qwen3-32B")
+    says(
+        verdict(served_names, resource(model_fields={"servedNames": ["chat"]})),
+        PASS,
+        "Passed",
+        "ask for chat",
+    )
+    two = {"servedNames": ["chat", "gpt"]}
+    says(verdict(served_names, resource(model_fields=two)), WARN, "NamesCountedApart", "a model of its own")
+    router = {"flavor": "builtin", "kvEvents": True}
+    told = verdict(served_names, resource(model_fields=two, router=router))
+    says(told, WARN, "NamesCountedApart", "by chat alone")
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "words"),
+    [
+        ({"servedNames": ["-x"]}, "servedNames[0]", "is no name of a model"),
+        ({"servedNames": ["a", "a"]}, "servedNames[1]", "there twice"),
+        ({"loraModules": [{"name": "a=b", "source": "x/y"}]}, "loraModules[0].name", "is no name of a model"),
+        ({"loraModules": [{"name": "a", "source": "x y"}]}, "loraModules[0].source", "is no adapter"),
+        ({"loraModules": [{"name": "a"}]}, "loraModules[0].source", "is required"),
+        (
+            {"loraModules": [{"name": "Qwen/Qwen3-32B", "source": "x/y"}]},
+            "loraModules",
+            "the name of the model",
+        ),
+        (
+            {"servedNames": ["chat"], "loraModules": [{"name": "chat", "source": "x"}]},
+            "loraModules",
+            "name of the",
+        ),
+    ],
+)
+def test_what_is_no_name(fields: dict[str, Any], where: str, words: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        resource(model_fields=fields)
+    [problem] = refused.value.problems
+    assert problem.field == f"spec.model.{where}"
+    assert words in problem.message
