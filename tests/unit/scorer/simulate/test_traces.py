@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.simulate.errors import TraceError
-from kvtier_scorer.simulate.traces import load_trace, parse_trace
-from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, LOW_CACHE, Workload, generate
-from kvtier_scorer.simulate.traces.trace import Trace
+from kvtier_scorer.simulate.trace import Trace, TraceError
+from kvtier_scorer.simulate.trace_files import load_trace, parse_trace
+from kvtier_scorer.simulate.workloads import HIGH_CACHE, LOW_CACHE, Workload, generate
 
 MOONCAKE = {"timestamp": 1500, "input_length": 1100, "output_length": 50, "hash_ids": [7, 8, 9]}
 HEAD = {"kvtier_trace": 1}

@@ -1,21 +1,67 @@
 """The event loop: sends a trace's requests to the pods that a policy picks."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_scorer.simulate.engine.caches import Caches
-from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.engine.pod import Pod, Prefill
-from kvtier_scorer.simulate.engine.policy import Policy
-from kvtier_scorer.simulate.engine.result import SimulationResult
-from kvtier_scorer.simulate.engine.settings import PoolSettings
-from kvtier_scorer.simulate.engine.timing import load_s
-from kvtier_scorer.simulate.traces.blocks import Blocks
+from kvtier_scorer.simulate.blocks import Blocks
+from kvtier_scorer.simulate.caches import Caches
+from kvtier_scorer.simulate.pod import Pod, Prefill
+from kvtier_scorer.simulate.policy import Loads, Policy
+from kvtier_scorer.simulate.settings import PoolSettings, load_s
+from kvtier_scorer.simulate.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Arrays with one element a request.
+
+    Attributes:
+        trace: The requests.
+        pods: How many pods there were.
+        block_tokens: Tokens in a block.
+        pod: Where each went (int64).
+        sent_s: When each was sent (float64).
+        first_token_s: When its first token came (float64).
+        end_s: When its last one did (float64).
+        hit_tokens: Found in each tier, shape (tiers, requests) (int64).
+        started: Requests in the order in which their pods started them.
+    """
+
+    trace: Trace
+    pods: int
+    block_tokens: int
+    pod: NDArray[np.int64]
+    sent_s: NDArray[np.float64]
+    first_token_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+    hit_tokens: NDArray[np.int64]
+    started: list[int] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, trace: Trace, pods: int, block_tokens: int) -> Self:
+        """Before anything happened: pods are -1 and times NaN."""
+        requests = len(trace)
+        sent_s, first_token_s, end_s = (np.full(requests, np.nan) for _ in range(3))
+        hit_tokens = np.zeros((len(Tier), requests), np.int64)
+        pod = np.full(requests, -1, np.int64)
+        return cls(trace, pods, block_tokens, pod, sent_s, first_token_s, end_s, hit_tokens)
+
+    def start(self, request: int, hits: Mapping[Tier, int]) -> None:
+        """A request's pod starts it."""
+        self.started.append(request)
+        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in Tier]
+
+    @property
+    def ttft_s(self) -> NDArray[np.float64]:
+        """Seconds until each first token, waiting included (float64)."""
+        return self.first_token_s - self.sent_s
 
 
 class _Kind(IntEnum):
@@ -34,14 +80,14 @@ class Simulation:
         pool: The pods.
         blocks: The trace in blocks of the engine.
         policy: Picks the pods.
-        report: Is called with 1 for every request that has ended.
+        report: Is called for every request that has ended.
 
     Raises:
         PoolError: A request needs more blocks than a device has.
     """
 
     def __init__(
-        self, pool: PoolSettings, blocks: Blocks, policy: Policy, report: Callable[[int], None] | None = None
+        self, pool: PoolSettings, blocks: Blocks, policy: Policy, report: Callable[[], None] | None = None
     ) -> None:
         self._settings = pool.pod
         self._trace = blocks.trace
@@ -163,7 +209,7 @@ class Simulation:
             self._in_use[pod.number] = self._caches.end(pod.number, request)
             pod.running -= 1
             if self._report is not None:
-                self._report(1)
+                self._report()
         self._start(pod, now_s)
         self._schedule_end(pod)
         if self._trace.time_s is None:

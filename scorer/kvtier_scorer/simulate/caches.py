@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_scorer.simulate.engine.lru import FULL, Lru, find_in_tiers, hold, let_go, new_lru, store
-from kvtier_scorer.simulate.engine.settings import PoolSettings
-from kvtier_scorer.simulate.errors import PoolError
-from kvtier_scorer.simulate.traces.blocks import Blocks
+from kvtier_scorer.simulate.blocks import Blocks
+from kvtier_scorer.simulate.lru import FULL, Lru, find_in_tiers, hold, let_go, new_lru, store
+from kvtier_scorer.simulate.settings import PoolSettings
+from kvtier_scorer.simulate.trace import PoolError
 
 
 class CacheListener(Protocol):

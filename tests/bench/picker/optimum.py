@@ -20,9 +20,9 @@ from math import inf
 
 import numpy as np
 
-from kvtier_scorer.simulate.engine.result import SimulationResult
-from kvtier_scorer.simulate.engine.settings import PoolSettings
-from kvtier_scorer.simulate.traces.blocks import Blocks
+from kvtier_scorer.simulate.blocks import Blocks
+from kvtier_scorer.simulate.loop import SimulationResult
+from kvtier_scorer.simulate.settings import PoolSettings
 
 
 def reuse_tokens(blocks: Blocks) -> int:

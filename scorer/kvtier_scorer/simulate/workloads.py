@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_scorer.simulate.errors import TraceError
-from kvtier_scorer.simulate.traces.request import Segment, TraceRequest
-from kvtier_scorer.simulate.traces.trace import Trace, build_trace
+from kvtier_scorer.simulate.trace import Segment, Trace, TraceError, TraceRequest, build_trace
 
 _MODEL: Final = "Qwen/Qwen3-32B"
 _MOST_REQUESTS: Final = 1_000_000

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_scorer.index.compiled import compiled
-from kvtier_scorer.simulate.traces.trace import Trace
+from kvtier_scorer.simulate.trace import Trace
 
 ONCE = -1
 """The number of a block that no second request has."""

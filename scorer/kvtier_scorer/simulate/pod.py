@@ -9,8 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from math import inf
 
-from kvtier_scorer.simulate.engine.settings import PodSettings
-from kvtier_scorer.simulate.engine.timing import compute_s, step_s
+from kvtier_scorer.simulate.settings import PodSettings, compute_s, step_s
 
 _ROUNDING: float = 1e-6
 

@@ -1,11 +1,11 @@
-"""Sizes and speeds of the simulated pods."""
+"""Sizes and speeds of the simulated pods, and how long things take on them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_scorer.simulate.errors import PoolError
+from kvtier_scorer.simulate.trace import PoolError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +121,28 @@ QWEN3_32B_2X_H100: Final = PodSettings(
 """
 
 PRESETS: Final[Mapping[str, PodSettings]] = {"qwen3-32b-2xh100": QWEN3_32B_2X_H100}
+
+
+def load_s(pod: PodSettings, blocks: Mapping[Tier, int]) -> float:
+    """Seconds to bring blocks of other tiers to the device; bytes over bandwidth, tier by tier."""
+    return pod.block_bytes * sum(number / pod.load_bytes_per_s[tier] for tier, number in blocks.items())
+
+
+def compute_s(pod: PodSettings, new_tokens: int, found_tokens: int) -> float:
+    """Seconds that a prompt's computed tokens take by themselves.
+
+    The linear layers take `new / prefill rate`; each new token attends to all before it, so there are
+    `new x found + new (new + 1) / 2` pairs.
+    """
+    pairs = new_tokens * found_tokens + new_tokens * (new_tokens + 1) / 2
+    return new_tokens / pod.prefill_tokens_per_s + pairs / pod.attention_pairs_per_s
+
+
+def step_s(pod: PodSettings, context_tokens: float) -> float:
+    """Seconds of a step that computes one token of each running request.
+
+    Args:
+        pod: Speeds.
+        context_tokens: Tokens whose KV is read, of all those requests together.
+    """
+    return pod.step_s + context_tokens * pod.kv_bytes_per_token / pod.kv_read_bytes_per_s

@@ -3,13 +3,13 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.bench.picker.optimum import most_hit_tokens, optimum_hit_rate, reuse_tokens
 from tests.unit.scorer.simulate.pools import asked, pool, prompts, timed, trace
 
+from kvtier_scorer.simulate.blocks import blocks_of
+from kvtier_scorer.simulate.compare import Figures, run_policy
 from kvtier_scorer.simulate.policies import KVTIER, POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.runs.compare import compare, run_policy
-from kvtier_scorer.simulate.runs.optimum import most_hit_tokens, optimum_hit_rate, reuse_tokens
-from kvtier_scorer.simulate.traces.blocks import blocks_of
-from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, LOW_CACHE, generate
+from kvtier_scorer.simulate.workloads import HIGH_CACHE, LOW_CACHE, generate
 
 SMALL_SIZES = st.integers(22, 60)
 """Blocks; the longest prompt and its answer need 18."""
@@ -100,6 +100,7 @@ def test_of_the_guides_workloads_it_is_every_prompt_but_the_first_of_its_group(
 
 def test_one_pod_with_room_for_everything_reaches_it() -> None:
     found = timed([[("a", 40), (f"q{number}", 10)] for number in range(6)], gap_s=1.0)
-    comparison = compare([ROUND_ROBIN, KVTIER], found, pool(1, gpu=100))
-    rates = {figures.hit_rate for figures in comparison.figures.values()}
-    assert rates == {comparison.optimum_hit_rate} == {5 * 32 / 300}
+    where = pool(1, gpu=100)
+    results = [run_policy(name, found, where) for name in (ROUND_ROBIN, KVTIER)]
+    rates = {Figures.of(result).hit_rate for result in results}
+    assert rates == {optimum_hit_rate(blocks_of(found, 16), where, results)} == {5 * 32 / 300}

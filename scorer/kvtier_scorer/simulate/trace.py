@@ -1,14 +1,55 @@
 """A trace as arrays: prompts are paths in a tree of segments, so that equal prefixes are equal nodes."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.simulate.errors import TraceError
-from kvtier_scorer.simulate.traces.request import TraceRequest
+
+class SimulationError(ValueError):
+    """What was asked cannot be simulated; the message says where and what to change."""
+
+
+class TraceError(SimulationError):
+    """A trace cannot be read; the message names file, line and field."""
+
+
+class PoolError(SimulationError):
+    """Pods of these sizes cannot serve this trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a prompt.
+
+    Attributes:
+        key: Equal for two segments of the same content. Prompts share a prefix as far as their first segments
+            have equal keys, so a key may also stand for its content and everything before it.
+        tokens: Its length, 1 at least; the same wherever the key is the same.
+    """
+
+    key: Hashable
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """One request.
+
+    Attributes:
+        model: Its model; models share no prefix.
+        segments: The prompt, one segment at least.
+        output_tokens: Tokens of the answer, 1 at least.
+        time_s: When it is sent, from the start of the trace; None where the trace has a constant concurrency.
+    """
+
+    model: str
+    segments: tuple[Segment, ...]
+    output_tokens: int
+    time_s: float | None = None
+
 
 _NO_PARENT = -1
 
@@ -103,42 +144,6 @@ def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | 
         output_tokens=np.array([request.output_tokens for request in given], np.int64),
         time_s=times,
         concurrency=concurrency,
-    )
-
-
-def part_of(trace: Trace, number: int, parts: int) -> Trace:
-    """One of several consecutive parts of a trace; times begin at 0 again.
-
-    Args:
-        trace: The whole.
-        number: Which part, from 0.
-        parts: How many there are.
-
-    Raises:
-        TraceError: There are more parts than requests.
-    """
-    if parts > len(trace):
-        raise TraceError(
-            f"{trace.name}: {len(trace)} requests are too few for {parts} parts; ask for fewer replicates"
-        )
-    first, last = (len(trace) * place // parts for place in (number, number + 1))
-    starts = trace.path_start[first : last + 1]
-    paths = trace.paths[starts[0] : starts[-1]]
-    known = len(trace.nodes.parent)
-    nodes = replace(
-        trace.nodes,
-        uses=np.bincount(paths, minlength=known),
-        ends=np.bincount(trace.paths[starts[1:] - 1], minlength=known),
-    )
-    return Trace(
-        name=f"{trace.name}, part {number + 1} of {parts}",
-        nodes=nodes,
-        paths=paths,
-        path_start=starts - starts[0],
-        models=trace.models[first:last],
-        output_tokens=trace.output_tokens[first:last],
-        time_s=None if trace.time_s is None else trace.time_s[first:last] - trace.time_s[first],
-        concurrency=trace.concurrency,
     )
 
 

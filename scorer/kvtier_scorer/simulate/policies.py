@@ -1,16 +1,66 @@
-"""Policies: one a file, registered here by the name under which they are asked for and shown."""
+"""Policies by the name under which they are asked for and shown, and those that know nothing of prefixes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_scorer.simulate.engine.policy import Policy, Situation
-from kvtier_scorer.simulate.policies import gaie_1_4, gaie_1_5, llm_d
-from kvtier_scorer.simulate.policies.kvtier import Kvtier
-from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
-from kvtier_scorer.simulate.policies.least_queue import LeastQueue
-from kvtier_scorer.simulate.policies.random_pod import RandomPod
-from kvtier_scorer.simulate.policies.round_robin import RoundRobin
+import numpy as np
+
+from kvtier_scorer.simulate.kvtier_picker import Kvtier, KvtierPrecise
+from kvtier_scorer.simulate.policy import Loads, Policy, Situation
+from kvtier_scorer.simulate.upstream_pickers import (
+    gaie_1_4_in_guide,
+    gaie_1_4_sized,
+    gaie_1_5_in_guide,
+    gaie_1_5_sized,
+    llm_d_in_guide,
+    llm_d_sized,
+)
+
+
+class LeastQueue:
+    """Picks the shortest queue; of equal ones the fewest running requests, then any."""
+
+    listener = None
+
+    def __init__(self, situation: Situation) -> None:
+        self._random = situation.random
+
+    def pick(self, request: int, loads: Loads, now_s: float) -> int:  # noqa: ARG002 - a policy's signature
+        """The least busy pod."""
+        shortest = np.flatnonzero(loads.queue_depth == loads.queue_depth.min())
+        running = loads.running[shortest]
+        return int(self._random.choice(shortest[running == running.min()]))
+
+
+class RandomPod:
+    """Picks a pod at random, whatever they do."""
+
+    listener = None
+
+    def __init__(self, situation: Situation) -> None:
+        self._pods = situation.pool.pods
+        self._random = situation.random
+
+    def pick(self, request: int, loads: Loads, now_s: float) -> int:  # noqa: ARG002 - a policy's signature
+        """A pod at random."""
+        return self._random.randrange(self._pods)
+
+
+class RoundRobin:
+    """Picks the pods in turn, whatever they do."""
+
+    listener = None
+
+    def __init__(self, situation: Situation) -> None:
+        self._pods = situation.pool.pods
+        self._next = 0
+
+    def pick(self, request: int, loads: Loads, now_s: float) -> int:  # noqa: ARG002 - a policy's signature
+        """The next pod."""
+        number = self._next
+        self._next = (number + 1) % self._pods
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +102,28 @@ POLICIES: Final[Mapping[str, PolicyKind]] = {
     ),
     "gaie-1.4": PolicyKind(
         "the guide's 41,000 entries for 100 GiB, 256 blocks of a prompt seen; roots evicted before tails",
-        gaie_1_4.as_in_guide,
+        gaie_1_4_in_guide,
         f"{_GAIE_1_4}; {_GUIDE} (0.4.0)",
     ),
     "gaie-1.4-sized": PolicyKind(
-        "true capacities, whole prompts seen; roots evicted before tails", gaie_1_4.as_sized, _GAIE_1_4
+        "true capacities, whole prompts seen; roots evicted before tails", gaie_1_4_sized, _GAIE_1_4
     ),
     "gaie-1.5": PolicyKind(
         "ignores lruCapacityPerServer: one index of 31,250 entries, 256 blocks of a prompt seen",
-        gaie_1_5.as_in_guide,
+        gaie_1_5_in_guide,
         f"{_GAIE_1_5}; {_GUIDE} (0.4.0)",
     ),
     "gaie-1.5-sized": PolicyKind(
         "one index of 31,250 entries, so large that they are the CPU tier; whole prompts seen",
-        gaie_1_5.as_sized,
+        gaie_1_5_sized,
         _GAIE_1_5,
     ),
     "llm-d-0.10": PolicyKind(
         "the guide's 82,000 entries of 64 tokens for 100 GiB, where 6,400 are true",
-        llm_d.as_in_guide,
+        llm_d_in_guide,
         f"{_LLM_D}; {_GUIDE} (0.5 and later)",
     ),
-    "llm-d-0.10-sized": PolicyKind("true capacities in entries of 64 tokens", llm_d.as_sized, _LLM_D),
+    "llm-d-0.10-sized": PolicyKind("true capacities in entries of 64 tokens", llm_d_sized, _LLM_D),
     KVTIER: PolicyKind("index guessed from what was sent", Kvtier, weighted=True),
     KVTIER_PRECISE: PolicyKind("index from the engines' KV events", KvtierPrecise, weighted=True),
 }
