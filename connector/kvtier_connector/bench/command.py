@@ -5,15 +5,22 @@ from typing import Final
 
 import click
 
-from kvtier_connector.bench.names import names_of, names_shown
-from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, load, require
-from kvtier_connector.bench.shapes import DEMO, SHAPES
-from kvtier_connector.bench.sides.names import SIDES, TURNS
+from kvtier_connector.bench.choices import DEMO, SHAPES, SIDES, TURNS, names_of, names_shown
+from kvtier_connector.bench.part import ONLY_WHEN_ASKED, PARTS, load, require
 from kvtier_connector.complete import NEEDED
 
 ELSEWHERE: Final = {
-    name: f"compares kvtier with others; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
-    for name in ("hit_rate", "disk", "disk_memory", "ttft_disk", "overhead")
+    name: f"measures kvtier itself; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
+    for name in (
+        "index",
+        "hit_rate",
+        "disk",
+        "disk_memory",
+        "ttft_disk",
+        "overhead",
+        "never_slower",
+        "growth",
+    )
 }
 
 
@@ -62,7 +69,7 @@ ELSEWHERE: Final = {
 )
 @click.argument("vllm_args", nargs=-1, type=click.UNPROCESSED)
 def connector(**options: object) -> None:
-    """Measure the connector: index, memory, time to first token, workloads, and that no disk makes it slower.
+    """Measure whether the tier pays on this machine: memory, time to first token, workloads, copies of a GPU.
 
     VLLM_ARGS, after --, are arguments of `vllm serve` for the engines of ttft and workloads.
     """

@@ -1,4 +1,4 @@
-"""Measures what `kvtier bench connector` is asked for, prints it and adds it to a JSON file."""
+"""Measures what kvtier bench connector is asked for, prints it and adds it to a JSON file."""
 
 import json
 import tempfile
@@ -7,21 +7,111 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from rich.table import Table
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import json_file
 from kvtier_common.terminal.console import PlainConsole
-from kvtier_connector.bench.engines.given import Given
-from kvtier_connector.bench.parts import Part
-from kvtier_connector.bench.run import Run
-from kvtier_connector.bench.shapes import DEMO
-from kvtier_connector.bench.sides.names import COMPARED_PARTS, SIDES
-from kvtier_connector.bench.summary import termination_message
-from kvtier_connector.bench.table import table
+from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, SIDES
+from kvtier_connector.bench.part import Part, Run
+from kvtier_connector.bench.vllm_arguments import Given
 from kvtier_connector.errors import ConnectorError
+
+LIMIT_BYTES: Final = 4096
+"""Of one container's termination message; Kubernetes cuts a longer one (pods, Termination message)."""
+_FOR_AN_ERROR_BYTES: Final = 1024
+_DIGITS: Final = 4
+"""That count: a benchmark repeats no closer."""
+_OF_A_ROUND: Final = ("mean_ttft_s", "p90_ttft_s", "mean_e2e_s", "total_tokens_per_s", "hit_rate")
+_OF_A_SIDE: Final = ("ready_s", "cold_s", "device_hit_s", "cpu_tier_s")
+
+
+def termination_message(report: Mapping[str, Any], about: Mapping[str, str], error: str = "") -> str:
+    """Return one line of JSON of at most `LIMIT_BYTES` bytes.
+
+    Args:
+        report: parts by name, as they are in the report's file; those without a short form are named.
+        about: what was measured and where.
+        error: why there is no more; it is cut where it does not fit.
+    """
+    message: dict[str, Any] = {**about, **({"error": ""} if error else {})}
+    left_out: list[str] = []
+    room_bytes = LIMIT_BYTES - (_FOR_AN_ERROR_BYTES if error else 0)
+    for name, part in report.items():
+        short = _SHORT[name](part) if name in _SHORT else None
+        if short is None or _bytes(message | {name: short, "left_out": list(report)}) > room_bytes:
+            left_out.append(name)
+        else:
+            message[name] = short
+    if left_out:
+        message["left_out"] = left_out
+    if error:
+        message["error"] = _cut(error, message)
+    return _text(message)
+
+
+def _cut(error: str, message: Mapping[str, Any]) -> str:
+    """Keep an error's end, where an engine says why it died."""
+    while error and _bytes({**message, "error": error}) > LIMIT_BYTES:
+        error = error[len(error) // 16 + 1 :]
+    return error
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    return json.dumps(_rounded(message), separators=(",", ":"))
+
+
+def _bytes(message: Mapping[str, Any]) -> int:
+    return len(_text(message).encode())
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - what JSON has
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return value
+
+
+def _ttft(part: Mapping[str, Any]) -> dict[str, Any]:
+    figures = {"prompt_tokens": part["prompt_tokens"], "outputs_equal": part["outputs_equal"]}
+    return figures | {side: _only(found, _OF_A_SIDE) for side, found in part["sides"].items()}
+
+
+def _workloads(part: Mapping[str, Any]) -> dict[str, Any]:
+    sections = {name: section for name, section in part.items() if isinstance(section, Mapping)}
+    return {name: _section(section) for name, section in sections.items()}
+
+
+def _section(section: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "requests_differing": section["requests_differing"],
+        **{
+            side: {name: figures[name]["median"] for name in _OF_A_ROUND if name in figures}
+            for side, figures in section["sides"].items()
+        },
+    }
+
+
+def _only(figures: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: figures[name] for name in names if name in figures}
+
+
+_SHORT: Final = {"ttft": _ttft, "workloads": _workloads}
+
+
+def table(report: Mapping[str, Any], parts: Mapping[str, Part]) -> Table:
+    """Return the table of figures by part: what they are compared with and what they should reach."""
+    made = Table("what", "measured", "beside", "limit", title="kvtier connector")
+    for name, figures in report.items():
+        for row in parts[name].rows(figures):
+            made.add_row(*row)
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +151,7 @@ def measure(options: BenchOptions, parts: Mapping[str, Part]) -> None:
     with _left_behind(options.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
         gpu = _gpu() if {*COMPARED_PARTS} & {*parts} else ""
         if options.sides and not gpu:
-            raise click.UsageError(
-                "--sides needs a GPU: on a CPU one engine has its connector in and out, in turns"
-            )
+            raise click.UsageError("--sides needs a GPU: on a CPU kvtier is measured beside no tier")
         about["device"] = gpu or "cpu"
         run = _run(options, Path(scratch), gpu, console.print)
         report: dict[str, Any] = json_file(options.out) if options.out.exists() else {}

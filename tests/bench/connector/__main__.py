@@ -12,19 +12,24 @@ from types import FrameType
 from typing import Final
 
 import click
-from tests.bench.connector import overhead, ttft_disk
+from tests.bench.connector import overhead
 from tests.bench.connector.disk import compare as disk
 from tests.bench.connector.hit_rate import compare as hit_rate
 
+from kvtier_connector.bench.choices import names_of, names_shown
 from kvtier_connector.bench.command import connector
 from kvtier_connector.bench.measure import BenchOptions, measure
-from kvtier_connector.bench.names import names_of, names_shown
-from kvtier_connector.bench.parts import ONLY_WHEN_ASKED, PARTS, Part, load
+from kvtier_connector.bench.part import ONLY_WHEN_ASKED, PARTS, Part, load
 
 NAMES: Final = (
     *("index", "hit_rate", "region", "disk", "disk_memory", "ttft", "ttft_disk", "workloads", "overhead"),
     *("never_slower", "growth", "gpu"),
 )
+_MODULES: Final = {
+    name: f"tests.bench.connector.{name}"
+    for name in ("index", "ttft_disk", "workloads", "never_slower", "growth")
+}
+"""Parts that are loaded when they are asked for: most need vLLM."""
 _OPTIONS: Final = [
     click.Option(
         ["--only"],
@@ -50,10 +55,9 @@ def parts(names: tuple[str, ...], *, pairs: int, rounds: int) -> dict[str, Part]
         "hit_rate": Part(hit_rate.measure, hit_rate.rows),
         "disk": Part(partial(disk.measure, rounds=rounds), disk.rows),
         "disk_memory": Part(partial(disk.measure_memory, rounds=rounds), disk.rows),
-        "ttft_disk": Part(ttft_disk.measure, ttft_disk.rows),
         "overhead": Part(partial(overhead.measure, pairs=pairs), overhead.rows),
     }
-    return {name: here.get(name) or load(PARTS[name]) for name in names}
+    return {name: here.get(name) or load(_MODULES.get(name) or PARTS[name]) for name in names}
 
 
 def run(*, pairs: int, rounds: int, **options: object) -> None:

@@ -10,10 +10,9 @@ from typing import Any, Final
 from tests.bench.connector.disk.fio import HUGEPAGES_BYTES, Fio, FioMissingError
 from tests.bench.connector.disk.work import Work
 
-from kvtier_connector.bench.engines.engine import Answer, Ask, bench_engine
-from kvtier_connector.bench.parts import Row
-from kvtier_connector.bench.parts.memory.hugepages import reserved
-from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.engine import Answer, Ask, bench_engine
+from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.region import reserved
 from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 
 _RESTARTS: Final = 3

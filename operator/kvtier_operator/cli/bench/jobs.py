@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
-from kvtier_connector.bench.sides.names import COMPARED_PARTS, KVTIER, SIDES, VLLM
+from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, KVTIER, SHAPES, SIDES, VLLM, shape_of
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load
@@ -136,7 +135,7 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
 
 
 def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """What is compared; nothing on a CPU, where one engine has its connector in and out.
+    """What is compared; nothing on a CPU, where kvtier is measured beside no tier.
 
     Raises:
         InvalidInputError: Something was asked for there.
@@ -147,7 +146,7 @@ def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
         raise _problem(
             source,
             "spec.engine.device",
-            "cpu: --sides compares engines on a GPU; without it one engine has its connector in and out",
+            "cpu: --sides compares engines on a GPU; on a CPU kvtier is measured beside no tier",
         )
     return ()
 

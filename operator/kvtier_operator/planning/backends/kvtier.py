@@ -3,7 +3,6 @@
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_connector.bench.sides.names import KVTIER
 from kvtier_connector.config import (
     DISK_ALIGNMENT_BYTES,
     DISK_WRITE_SHARE,
@@ -49,7 +48,7 @@ TRAITS: Final = BackendTraits(
     refuses_other_minors=True,
     offloading=True,
     blocks_outermost=True,
-    bench_side=KVTIER,
+    bench_side="kvtier",
 )
 
 

@@ -15,9 +15,8 @@ from tests.bench.connector.disk.lmcache_install import LMCacheMissingError, lmca
 from tests.bench.connector.disk.process import side_process
 from tests.bench.connector.disk.work import OPS, Op, Sample, Work
 
-from kvtier_connector.bench.parts import Row
-from kvtier_connector.bench.parts.memory.hugepages import reserved
-from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.region import reserved
 
 BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20)
 SIDES: Final = ("kvtier", "fio", "vllm_fs", "lmcache")

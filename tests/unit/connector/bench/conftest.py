@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.engines.given import NOTHING_GIVEN
-from kvtier_connector.bench.engines.model import write_bench_config
-from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.model import write_bench_config
+from kvtier_connector.bench.part import Run
+from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN
 
 
 @pytest.fixture

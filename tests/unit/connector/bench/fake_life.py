@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kvtier_connector.bench.sides.life import Life
+from kvtier_connector.bench.comparison import Life
 
 
 def fake_life(engines: list[Any], make: Callable[[dict[str, Any] | None], Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import DISK, document
 
-from kvtier_connector.bench.engines.given import Given
+from kvtier_connector.bench.vllm_arguments import Given
 from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.cli.bench.job import job
 from kvtier_operator.cli.inputs.load import load_resources

@@ -1,0 +1,87 @@
+"""What can be asked of the connector's benchmarks, by name: parts, sides, shapes; imports nothing heavy."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+
+NONE: Final = "none"
+VLLM: Final = "vllm"
+KVTIER: Final = "kvtier"
+SIDES: Final = (NONE, VLLM, KVTIER)
+TITLES: Final = {NONE: "no tier", VLLM: "vLLM's OffloadingConnector", KVTIER: "kvtier"}
+COMPARED_PARTS: Final = ("ttft", "workloads")
+"""The parts of `kvtier bench connector` that compare them."""
+TURNS: Final = 2
+"""Engines of each side, where nobody says how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One model's sizes.
+
+    Args:
+        models: names on Hugging Face of those that have them.
+        config: what decides them of config.json; all layers have full attention.
+    """
+
+    models: tuple[str, ...]
+    config: Mapping[str, Any]
+
+
+def _read(path: Path) -> dict[str, Shape]:
+    rows = json.loads(path.read_text(encoding="utf-8")).items()
+    return {name: Shape(tuple(row["models"]), row["config"]) for name, row in rows}
+
+
+SHAPES: Final[Mapping[str, Shape]] = _read(Path(__file__).with_name("shapes.json"))
+DEMO: Final = "demo"
+"""The smallest, which a CPU computes: 73 million parameters, 4,096 bytes of KV cache a token in bfloat16."""
+
+
+def shape_of(model: str) -> str | None:
+    """Return the name of a model's shape, or None if no line of the table is for that model.
+
+    Args:
+        model: name on Hugging Face, in any case.
+    """
+    for name, shape in SHAPES.items():
+        if model.lower() in (each.lower() for each in shape.models):
+            return name
+    return None
+
+
+Check = Callable[[click.Context, click.Parameter, Sequence[str]], tuple[str, ...]]
+
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def names_of(choices: Sequence[str], elsewhere: Mapping[str, str] = _NOTHING) -> Check:
+    """Return a callback for an option with `multiple=True`: the names in the order given, each once.
+
+    Args:
+        choices: what they may be; anything else ends the command with a line that lists them.
+        elsewhere: names that are none of them, and where each is to be had.
+    """
+
+    def check(_context: click.Context, _option: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+        names = [name.strip() for value in values for name in value.split(",")]
+        for name in names:
+            if name in elsewhere:
+                raise click.BadParameter(f"{name!r}: {elsewhere[name]}.")
+            if name not in choices:
+                known = ", ".join(map(repr, choices))
+                raise click.BadParameter(f"{name!r} is not one of {known}.")
+        return tuple(dict.fromkeys(names))
+
+    return check
+
+
+def names_shown(choices: Sequence[str]) -> str:
+    """Return what stands for such an option's value in its help."""
+    return f"[{'|'.join(choices)}],..."

@@ -1,0 +1,187 @@
+"""Sides that are compared: no tier, vLLM's own connector and kvtier's, one engine at a time, in turns."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from kvtier_common.formats.json_text import json_file
+from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS, VLLM
+from kvtier_connector.bench.engine import BenchEngine, bench_engine
+from kvtier_connector.bench.model import EXTENSION, write_bench_config
+from kvtier_connector.bench.part import Run
+from kvtier_connector.bench.scaling import kv_bytes_per_token
+from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
+
+_BLOCK_TOKENS: Final = 16
+"""vLLM's block on CUDA (config/cache.py)."""
+_CPU_BLOCK_TOKENS: Final = 32
+"""The smallest block that vLLM's CPU attention likes (platforms/cpu.py)."""
+_CHUNK_TOKENS: Final = 64
+"""kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs."""
+_DRAWN: Final[dict[str, Any]] = {
+    "load_format": "dummy",
+    "worker_extension_cls": EXTENSION,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Sides, and what all of them get.
+
+    Args:
+        model: folder of the model; all its layers have full attention.
+        drawn: whether the folder has no weights, so that each engine draws them on its GPU.
+        sides: what is compared, by name.
+        turns: lives of each side.
+        given: arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes.
+        block_tokens: tokens of a KV block where no arguments are given.
+        device: what computes, for people.
+    """
+
+    model: Path
+    drawn: bool = True
+    sides: tuple[str, ...] = SIDES
+    turns: int = TURNS
+    given: Given = NOTHING_GIVEN
+    block_tokens: int = _BLOCK_TOKENS
+    device: str = ""
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return what a run compares; without a model of its own each engine draws one on its GPU."""
+        if not run.gpu:
+            return cls(
+                model=run.weights(),
+                drawn=False,
+                sides=(NONE, KVTIER),  # vLLM's own needs a GPU
+                turns=run.turns,
+                given=run.given,
+                block_tokens=_CPU_BLOCK_TOKENS,
+                device="cpu",
+            )
+        return cls(
+            model=run.model or write_bench_config(run.scratch / "config", run.shape),
+            drawn=run.model is None,
+            sides=run.sides,
+            turns=run.turns,
+            given=run.given,
+            device=run.gpu,
+        )
+
+    def order(self) -> Iterator[tuple[int, str]]:
+        """Give turns and sides in the order of their lives.
+
+        Every other turn goes backwards, so that what drifts, such as a GPU's clock, is the same for all.
+        """
+        for turn in range(self.turns):
+            for side in self.sides if turn % 2 == 0 else reversed(self.sides):
+                yield turn, side
+
+    def token_bytes(self) -> int:
+        """Return what a token's KV cache takes on all ranks together; heads too few to share are repeated."""
+        config = json_file(self.model / "config.json")
+        element_bytes = 1 if self.given.cache_dtype.startswith("fp8") else 2
+        heads: int = config.get("num_key_value_heads") or config["num_attention_heads"]
+        repeated = max(self.given.ranks // heads, 1)
+        return kv_bytes_per_token(config, element_bytes) * repeated
+
+    def settings(self, *, device_tokens: int, longest_tokens: int) -> dict[str, Any]:
+        """Return the arguments of vLLM's `LLM` that all sides have.
+
+        Args:
+            device_tokens: size of the device cache.
+            longest_tokens: longest prompt with its answer.
+        """
+        block_tokens = self.given.block_tokens or self.block_tokens
+        # Compiling and graphs speed up an answer's tokens, not a prompt, and cost a minute a start.
+        defaults = {"dtype": "bfloat16", "block_size": self.block_tokens, "enforce_eager": True}
+        blocks = math.ceil(device_tokens / block_tokens) + 1  # vLLM keeps one to itself
+        return {
+            **({} if self.given.arguments else defaults),
+            **(_DRAWN if self.drawn else {}),
+            "model": str(self.model),
+            "max_model_len": longest_tokens,
+            "kv_cache_memory_bytes": blocks * block_tokens * self.token_bytes() // self.given.ranks,
+        }
+
+    def tier_bytes(self, tokens: int) -> int:
+        """Return the size of the tiers: that of a given one, or what so many tokens take."""
+        if self.given.transfer is not None:
+            return int(self.given.transfer["kv_connector_extra_config"]["cpu_capacity_bytes"])
+        return math.ceil(tokens * self.token_bytes() / MIB) * MIB
+
+    def transfers(self, tier_tokens: int) -> dict[str, dict[str, Any] | None]:
+        """Return each side's `kv_transfer_config`, by name.
+
+        Args:
+            tier_tokens: what the tiers hold where none is given.
+        """
+        capacity_bytes = self.tier_bytes(tier_tokens)
+        tier = self.given.transfer or kv_transfer_config(
+            ConnectorConfig(
+                cpu_capacity_bytes=capacity_bytes,
+                blocks_per_chunk=max(_CHUNK_TOKENS // (self.given.block_tokens or self.block_tokens), 1),
+            )
+        )
+        own = {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_connector_extra_config": {"cpu_bytes_to_use": capacity_bytes},
+        }
+        every: dict[str, dict[str, Any] | None] = {NONE: None, VLLM: own, KVTIER: dict(tier)}
+        return {side: every[side] for side in self.sides}
+
+
+def tokens_differ(answers: Sequence[Sequence[int]]) -> bool:
+    """Tell whether some of the answers to one prompt are not the same tokens."""
+    return any(list(each) != list(answers[0]) for each in answers[1:])
+
+
+PINNING_TIMEOUT_S: Final = 120.0
+"""Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A running engine, and the seconds that it took to be ready."""
+
+    engine: BenchEngine
+    ready_s: float
+
+
+@contextmanager
+def life(
+    settings: dict[str, Any],
+    transfer: dict[str, Any] | None,
+    *,
+    given: Given,
+    log: Path,
+    module: str | None = None,
+) -> Iterator[Life]:
+    """Start an engine and end it: nothing of one side is in memory while another is measured.
+
+    Args:
+        settings: as of `Comparison.settings`.
+        transfer: the side's connector; None for none.
+        given: arguments from outside.
+        log: file for the engine's output.
+        module: as of `bench_engine`.
+
+    Raises:
+        ConnectorError: the engine died.
+    """
+    begun = time.monotonic()
+    wanted = settings | {"kv_transfer_config": transfer}
+    what = {} if module is None else {"module": module}
+    with bench_engine(wanted, log=log, given=given, **what) as engine:
+        yield Life(engine, time.monotonic() - begun)
+
+
+def log_of(log: Path, side: str, turn: int) -> Path:
+    """Return the file for one life's output, beside the part's."""
+    return log.with_suffix(f".{side}.{turn + 1}.log")
