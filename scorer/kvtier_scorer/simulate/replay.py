@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from kvtier_common.benchmarks.shared_prefixes import WORKLOADS
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
 from kvtier_common.tier import Tier
@@ -20,7 +21,7 @@ from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED, weights_in_o
 from kvtier_scorer.simulate.settings import PRESETS, PoolSettings
 from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace
 from kvtier_scorer.simulate.trace_files import load_trace
-from kvtier_scorer.simulate.workloads import WORKLOADS, generate
+from kvtier_scorer.simulate.workloads import generate
 
 _UNITS: Final = {
     "": 1,
@@ -51,7 +52,6 @@ _SHAPE: Final = {
     "question_len": "question_tokens",
     "output_len": "output_tokens",
     "concurrency": "concurrency",
-    "rate": "rate_per_s",
 }
 
 
@@ -126,9 +126,9 @@ def _trace(asked: SimulateOptions) -> Trace:
         field: getattr(asked, name) for name, field in _SHAPE.items() if getattr(asked, name) is not None
     }
     if asked.trace in WORKLOADS:
-        return generate(asked.trace, replace(WORKLOADS[asked.trace], **shape), asked.seed)
-    if shape:
-        option = next(name for name, field in _SHAPE.items() if field in shape).replace("_", "-")
+        return generate(asked.trace, replace(WORKLOADS[asked.trace], **shape), asked.seed, asked.rate)
+    if shape or asked.rate is not None:
+        option = next((name for name, field in _SHAPE.items() if field in shape), "rate").replace("_", "-")
         raise SimulationError(
             f"--{option}: shapes a generated trace; leave it out with a file, or use "
             f"--trace {' or '.join(WORKLOADS)}"

@@ -18,6 +18,7 @@ import numpy as np
 from tests.bench.picker.optimum import optimum_hit_rate
 from tests.bench.picker.results import merge
 
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures, run_policy
@@ -26,7 +27,7 @@ from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.replay import weights_of
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.trace import SimulationError
-from kvtier_scorer.simulate.workloads import HIGH_CACHE, LOW_CACHE, Workload, generate
+from kvtier_scorer.simulate.workloads import generate
 
 KEY: Final = "hit_rate"
 _HIGH: Final = "high-cache"

@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, situation, trace
 
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, Workload
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
@@ -14,7 +15,7 @@ from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, Loads
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
 from kvtier_scorer.simulate.upstream_pickers import ApproximateIndex, queue_scores
-from kvtier_scorer.simulate.workloads import HIGH_CACHE, Workload, generate
+from kvtier_scorer.simulate.workloads import generate
 
 OTHERS = [name for name in POLICIES if name.startswith(("gaie", "llm-d"))]
 GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)

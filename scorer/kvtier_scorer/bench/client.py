@@ -1,21 +1,78 @@
-"""Asks an OpenAI-compatible server, streaming, and times the first token."""
+"""Questions about shared prefixes for an OpenAI-compatible server, so many at a time, and what its engines found."""
 
 import asyncio
 import json
+import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
+import click
 
 from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of, usage_of
+from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_common.errors import TooLargeError
 from kvtier_common.formats.json_text import MOST_BYTES, parse_json_object
 from kvtier_common.http.answer import read_body
-from kvtier_scorer.bench.shared_prefix.errors import ServerError
-from kvtier_scorer.bench.shared_prefix.workload import Question
+from kvtier_common.metrics.text import read_families
+
+_CONSONANTS: Final = "bcdfghklmnprstvz"
+_VOWELS: Final = "aeiou"
+_SYLLABLES: Final = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request of a workload.
+
+    Attributes:
+        group: Number of its system prompt.
+        system: The system prompt.
+        text: The question.
+    """
+
+    group: int
+    system: str
+    text: str
+
+
+def questions(workload: Workload, words_per_token: float, seed: int) -> list[Question]:
+    """The requests of a workload in the order in which they are sent; groups are mixed at random.
+
+    Args:
+        workload: What is asked.
+        words_per_token: Words of `text` that the model's tokenizer makes one token of.
+        seed: Which prompts; two seeds share no prefix.
+    """
+    numbers = random.Random(seed)  # noqa: S311 - not for secrets
+
+    def words(tokens: int) -> str:
+        return text(numbers, max(1, round(tokens * words_per_token)))
+
+    found = []
+    for group in range(workload.groups):
+        system = words(workload.system_tokens)
+        found += [
+            Question(group, system, words(workload.question_tokens))
+            for _ in range(workload.prompts_per_group)
+        ]
+    numbers.shuffle(found)
+    return found
+
+
+def text(numbers: random.Random, words: int) -> str:
+    """Pronounceable words of two syllables: every tokenizer splits them in much the same way everywhere."""
+    return " ".join("".join(numbers.choices(_SYLLABLES, k=2)) for _ in range(words))
+
+
+class ServerError(click.ClickException):
+    """The server does not answer, or refuses; one line for the person who started the benchmark."""
+
+    exit_code = 3
+
 
 _HTTP_OK: Final = 200
 
@@ -160,3 +217,107 @@ class Server:
             ) from error
         except ValueError as error:
             raise ServerError(f"{url}: not an OpenAI-compatible server: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """A workload's answers in the order sent, and the seconds from the first request to the last answer."""
+
+    seconds: float
+    answers: tuple[Answer, ...]
+
+
+async def constant_concurrency(
+    ask: Callable[[Question], Awaitable[Answer]],
+    asked: Sequence[Question],
+    concurrency: int,
+    ended: Callable[[Answer], None] = lambda _: None,
+) -> LoadResult:
+    """Ask every question, `concurrency` at a time.
+
+    Args:
+        ask: Sends one question and returns its answer; does not raise.
+        asked: In the order in which they are sent.
+        concurrency: Requests under way at any time.
+        ended: Told of each answer.
+    """
+    answers: dict[int, Answer] = {}
+    waiting = iter(enumerate(asked))
+
+    async def worker() -> None:
+        for number, question in waiting:
+            answers[number] = await ask(question)
+            ended(answers[number])
+
+    start = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(concurrency, len(asked))):
+            group.create_task(worker())
+    return LoadResult(time.perf_counter() - start, tuple(answers[number] for number in range(len(asked))))
+
+
+_DEVICE_QUERIES: Final = b"vllm:prefix_cache_queries_total"
+_DEVICE_HITS: Final = b"vllm:prefix_cache_hits_total"
+_TIER_HITS: Final = b"vllm:external_prefix_cache_hits_total"
+"""vLLM v1/metrics/loggers.py: tokens asked for and found in the device's cache, and by a connector."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTokens:
+    """Prompt tokens of one engine, or of several added up.
+
+    Attributes:
+        queried: Looked up.
+        device: Found in the device's cache.
+        tier: Found by the connector, in memory or on disk.
+    """
+
+    queried: float = 0.0
+    device: float = 0.0
+    tier: float = 0.0
+
+    def __add__(self, other: "FoundTokens") -> "FoundTokens":
+        return FoundTokens(self.queried + other.queried, self.device + other.device, self.tier + other.tier)
+
+    def __sub__(self, other: "FoundTokens") -> "FoundTokens":
+        return FoundTokens(self.queried - other.queried, self.device - other.device, self.tier - other.tier)
+
+
+def found_tokens(text: str) -> FoundTokens:
+    """Read an engine's metrics; data-parallel engines behind one address are added up.
+
+    Raises:
+        ValueError: There is nothing of vLLM's in them.
+    """
+    found = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
+    if not found.samples:
+        raise ValueError(f"these are not vLLM's metrics: {found.start!r}")
+    return FoundTokens(found.total(_DEVICE_QUERIES), found.total(_DEVICE_HITS), found.total(_TIER_HITS))
+
+
+async def read_engines(urls: Sequence[str]) -> Mapping[str, FoundTokens]:
+    """What each engine has counted since its start.
+
+    Args:
+        urls: Base URLs of the engines.
+
+    Raises:
+        ServerError: One does not answer, or not with metrics.
+    """
+    timeout = aiohttp.ClientTimeout(total=30.0)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+
+        async def read(url: str) -> FoundTokens:
+            address = f"{url.rstrip('/')}/metrics"
+            try:
+                async with session.get(address) as response:
+                    if response.status != _HTTP_OK:
+                        raise ServerError(f"--engine {url}: {address} answered {response.status}")
+                    return found_tokens(await response.text())
+            except (aiohttp.ClientError, OSError) as error:
+                raise ServerError(f"--engine {url}: {error or type(error).__name__}") from error
+            except ValueError as error:
+                raise ServerError(f"--engine {url}: {address}: {error}") from error
+
+        counted = await asyncio.gather(*(read(url) for url in urls))
+    return dict(zip(urls, counted, strict=True))

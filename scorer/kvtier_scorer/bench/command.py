@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from kvtier_common import options as common
-from kvtier_scorer.bench.shared_prefix.workload import WORKLOADS
+from kvtier_common.benchmarks.shared_prefixes import WORKLOADS
 
 _COUNT = click.IntRange(min=1)
 
@@ -26,7 +26,7 @@ _COUNT = click.IntRange(min=1)
 @click.option("--concurrency", type=_COUNT, help="Requests under way at any time.")
 @click.option("--engine", "engines", multiple=True, metavar="URL", help="An engine's own URL, for hit rates.")
 @click.option("--model", help="Model to ask; the first the server lists by default.")
-@click.option("--name", default="measured", show_default=True, help="Of this run, in table and picture.")
+@click.option("--name", default="measured", show_default=True, help="Of this run, in the table.")
 @click.option(
     "--beside", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSON of an earlier run, to show beside this one.",
@@ -38,12 +38,11 @@ _COUNT = click.IntRange(min=1)
 @click.option("--api-key", envvar="OPENAI_API_KEY", help="Bearer token; $OPENAI_API_KEY by default.")
 @common.output
 @common.write
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Also write a picture (SVG).")
 def shared_prefix(**options: object) -> None:
     """Ask questions about shared system prompts, a constant number at a time.
 
     Exit status: 0 measured, 2 bad input, 3 the server did not answer, or refused a request.
     """
-    from kvtier_scorer.bench.shared_prefix.measure import SharedPrefixOptions, measure  # noqa: PLC0415 - loads aiohttp
+    from kvtier_scorer.bench.measure import SharedPrefixOptions, measure  # noqa: PLC0415 - loads aiohttp
 
     measure(SharedPrefixOptions(**options))  # type: ignore[arg-type]

@@ -1,0 +1,282 @@
+"""Asks what kvtier bench shared-prefix is told to, and shows it beside earlier runs."""
+
+import asyncio
+import random
+import statistics
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kvtier_common.benchmarks.percentile import p90
+from kvtier_common.benchmarks.shared_prefixes import WORKLOADS, Workload
+from kvtier_common.formats.json_text import json_file
+from kvtier_common.terminal.console import PlainConsole
+from kvtier_common.terminal.say import json_document, say_whole
+from kvtier_scorer.bench.client import (
+    Answer,
+    FoundTokens,
+    LoadResult,
+    Question,
+    Server,
+    ServerError,
+    constant_concurrency,
+    questions,
+    read_engines,
+    text,
+)
+
+_SAMPLE_WORDS: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPrefixOptions:
+    """The options; None where one was left out.
+
+    Attributes are named as the options are.
+    """
+
+    url: str
+    workload: str
+    num_groups: int | None
+    prompts_per_group: int | None
+    system_prompt_len: int | None
+    question_len: int | None
+    output_len: int | None
+    concurrency: int | None
+    engines: tuple[str, ...]
+    model: str | None
+    name: str
+    beside: tuple[Path, ...]
+    seed: int
+    timeout_s: float
+    api_key: str | None
+    output: str
+    write: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class HitRate:
+    """Prompt tokens found over prompt tokens asked for, by where they were found."""
+
+    device: float
+    tier: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one run says.
+
+    Attributes:
+        name: What was measured.
+        workload: What was asked.
+        requests: Answered.
+        failed: Not answered, with the first reason; these count in no other figure.
+        seconds: From the first request to the last answer.
+        ttft_s: Of every answer, waiting included, in the order sent.
+        e2e_s: Likewise, until the last token.
+        output_tokens_per_s: Generated tokens over `seconds`.
+        tokens_per_s: Tokens of prompts and answers over `seconds`, the guide's "overall throughput".
+        hit_rate: By the engines' own counters; None where they were not asked.
+        engine_share: Part of all prompt tokens that each engine got; empty where they were not asked.
+    """
+
+    name: str
+    workload: Workload
+    requests: int
+    failed: int
+    failure: str
+    seconds: float
+    ttft_s: tuple[float, ...]
+    e2e_s: tuple[float, ...]
+    output_tokens_per_s: float
+    tokens_per_s: float
+    hit_rate: HitRate | None
+    engine_share: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        workload: Workload,
+        result: LoadResult,
+        before: Mapping[str, FoundTokens],
+        after: Mapping[str, FoundTokens],
+    ) -> Self:
+        """Figures of a run and of what its engines counted before and after it."""
+        answers = [answer for answer in result.answers if not answer.error]
+        failed = [answer for answer in result.answers if answer.error]
+        output = sum(answer.output_tokens for answer in answers)
+        prompt = sum(answer.prompt_tokens for answer in answers)
+        counted = {url: after[url] - before[url] for url in after}
+        total = sum(counted.values(), FoundTokens())
+        known = total.queried > 0
+        return cls(
+            name=name,
+            workload=workload,
+            requests=len(answers),
+            failed=len(failed),
+            failure=failed[0].error if failed else "",
+            seconds=result.seconds,
+            ttft_s=tuple(answer.ttft_s for answer in answers),
+            e2e_s=tuple(answer.e2e_s for answer in answers),
+            output_tokens_per_s=output / result.seconds,
+            tokens_per_s=(output + prompt) / result.seconds,
+            hit_rate=HitRate(total.device / total.queried, total.tier / total.queried) if known else None,
+            engine_share=tuple(each.queried / total.queried for each in counted.values()) if known else (),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Every figure with its mean and P90, and every sample."""
+        summary = {}
+        if self.requests:
+            summary = {
+                "ttft_mean_s": statistics.fmean(self.ttft_s),
+                "ttft_p90_s": p90(self.ttft_s),
+                "e2e_mean_s": statistics.fmean(self.e2e_s),
+                "e2e_p90_s": p90(self.e2e_s),
+            }
+        return {**asdict(self), **summary}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Figures of an earlier run.
+
+        Raises:
+            KeyError: A figure is missing.
+            TypeError: One is of another kind.
+        """
+        hit_rate = document["hit_rate"]
+        return cls(
+            name=str(document["name"]),
+            workload=Workload(**document["workload"]),
+            requests=int(document["requests"]),
+            failed=int(document["failed"]),
+            failure=str(document["failure"]),
+            seconds=float(document["seconds"]),
+            ttft_s=tuple(map(float, document["ttft_s"])),
+            e2e_s=tuple(map(float, document["e2e_s"])),
+            output_tokens_per_s=float(document["output_tokens_per_s"]),
+            tokens_per_s=float(document["tokens_per_s"]),
+            hit_rate=None if hit_rate is None else HitRate(**hit_rate),
+            engine_share=tuple(map(float, document["engine_share"])),
+        )
+
+
+def measure(asked: SharedPrefixOptions) -> None:
+    """Ask, print, and write what was asked for.
+
+    Raises:
+        ServerError: The server does not answer, or refused a request.
+        click.BadParameter: An earlier run's file is none.
+    """
+    shape = _shape(asked)
+    earlier = [_read(path) for path in asked.beside]
+    figures = asyncio.run(_measure(asked, shape))
+    runs = [*earlier, figures]
+    document = json_document({"shared_prefix": figures.to_json()})
+    if asked.write is not None:
+        asked.write.parent.mkdir(parents=True, exist_ok=True)
+        asked.write.write_text(document + "\n", encoding="utf-8")
+    if asked.output == "json":
+        say_whole(document)
+    else:
+        PlainConsole().print(table(runs))
+    if figures.failed:
+        raise ServerError(
+            f"{figures.failed} of {shape.requests} requests failed; the first: {figures.failure}"
+        )
+
+
+def _shape(asked: SharedPrefixOptions) -> Workload:
+    changed = {
+        "groups": asked.num_groups,
+        "prompts_per_group": asked.prompts_per_group,
+        "system_tokens": asked.system_prompt_len,
+        "question_tokens": asked.question_len,
+        "output_tokens": asked.output_len,
+        "concurrency": asked.concurrency,
+    }
+    given = {key: value for key, value in changed.items() if value is not None}
+    return replace(WORKLOADS[asked.workload], **given)
+
+
+async def _measure(asked: SharedPrefixOptions, shape: Workload) -> Figures:
+    connecting = Server(
+        asked.url, api_key=asked.api_key, timeout_s=asked.timeout_s, connections=shape.concurrency
+    )
+    async with connecting as server:
+        model = asked.model or await server.first_model()
+        sample = text(random.Random(asked.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
+        prompts = questions(shape, await server.words_per_token(model, sample), asked.seed)
+        before = await read_engines(asked.engines)
+
+        async def ask(question: Question) -> Answer:
+            return await server.ask(model, question, shape.output_tokens)
+
+        result = await _shown(ask, prompts, shape.concurrency)
+        return Figures.of(asked.name, shape, result, before, await read_engines(asked.engines))
+
+
+async def _shown(
+    ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
+) -> LoadResult:
+    columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as progress:
+        task = progress.add_task("requests", total=len(prompts))
+        return await constant_concurrency(ask, prompts, concurrency, lambda _: progress.advance(task))
+
+
+def _read(path: Path) -> Figures:
+    try:
+        return Figures.from_json(json_file(path)["shared_prefix"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise click.BadParameter(
+            f"{path} is not a result of `kvtier bench shared-prefix --write`: {error!r}",
+            param_hint="--beside",
+        ) from error
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.2f} s"
+
+
+def _hit_rate(figures: Figures, name: str) -> str:
+    return "" if figures.hit_rate is None else f"{getattr(figures.hit_rate, name):.1%}"
+
+
+_ROWS: Final[tuple[tuple[str, Callable[[Figures], str]], ...]] = (
+    ("mean TTFT", lambda run: _seconds(statistics.fmean(run.ttft_s))),
+    ("P90 TTFT", lambda run: _seconds(p90(run.ttft_s))),
+    ("mean E2E latency", lambda run: _seconds(statistics.fmean(run.e2e_s))),
+    ("P90 E2E latency", lambda run: _seconds(p90(run.e2e_s))),
+    ("throughput, all tokens", lambda run: f"{run.tokens_per_s:,.0f} tokens/s"),
+    ("throughput, answers", lambda run: f"{run.output_tokens_per_s:,.1f} tokens/s"),
+    ("found on the device", lambda run: _hit_rate(run, "device")),
+    ("found in a tier", lambda run: _hit_rate(run, "tier")),
+    ("share of each engine", lambda run: " ".join(f"{share:.0%}" for share in run.engine_share)),
+    ("failed", lambda run: str(run.failed) if run.failed else ""),
+)
+
+
+def table(runs: Sequence[Figures]) -> Table:
+    """One column a run, without the rows that no run has anything for."""
+    shape = runs[-1].workload
+    found = Table(
+        title=f"{shape.groups} system prompts of {shape.system_tokens:,} tokens, "
+        f"{shape.prompts_per_group} questions of {shape.question_tokens:,} each, "
+        f"answers of {shape.output_tokens:,}, {shape.concurrency} under way",
+        title_justify="left",
+    )
+    found.add_column("")
+    for run in runs:
+        found.add_column(run.name, justify="right")
+    for label, cell in _ROWS:
+        cells = [cell(run) if run.requests else "-" for run in runs]
+        if any(cells):
+            found.add_row(label, *cells)
+    return found
