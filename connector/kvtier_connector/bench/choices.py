@@ -22,15 +22,10 @@ TURNS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One model's sizes.
+    """One model's sizes."""
 
-    Args:
-        models: names on Hugging Face of those that have them.
-        config: what decides them of config.json; all layers have full attention.
-    """
-
-    models: tuple[str, ...]
-    config: Mapping[str, Any]
+    models: tuple[str, ...]  # names on Hugging Face of those that have them
+    config: Mapping[str, Any]  # what decides them of config.json; all layers have full attention
 
 
 def _read(path: Path) -> dict[str, Shape]:

@@ -31,25 +31,16 @@ _DRAWN: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Sides, and what all of them get.
+    """Sides, and what all of them get."""
 
-    Args:
-        model: folder of the model; all its layers have full attention.
-        drawn: whether the folder has no weights, so that each engine draws them on its GPU.
-        sides: what is compared, by name.
-        turns: lives of each side.
-        given: arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes.
-        block_tokens: tokens of a KV block where no arguments are given.
-        device: what computes, for people.
-    """
-
-    model: Path
-    drawn: bool = True
-    sides: tuple[str, ...] = SIDES
-    turns: int = TURNS
+    model: Path  # folder of the model; all its layers have full attention
+    drawn: bool = True  # whether the folder has no weights, so that each engine draws them on its GPU
+    sides: tuple[str, ...] = SIDES  # what is compared, by name
+    turns: int = TURNS  # lives of each side
+    # arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes
     given: Given = NOTHING_GIVEN
-    block_tokens: int = _BLOCK_TOKENS
-    device: str = ""
+    block_tokens: int = _BLOCK_TOKENS  # tokens of a KV block where no arguments are given
+    device: str = ""  # what computes, for people
 
     @classmethod
     def of(cls, run: Run) -> Self:

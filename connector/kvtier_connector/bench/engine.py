@@ -40,19 +40,12 @@ _DEFAULTS: Final = {"enforce_eager": True, "max_num_seqs": 4}
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request.
+    """One request."""
 
-    Args:
-        seed: which prompt.
-        prompt_tokens: its length.
-        output_tokens: tokens to generate; with one, the time is the time to first token.
-        forget: empty the device's prefix cache first; the tier keeps what it has.
-    """
-
-    seed: int
-    prompt_tokens: int
-    output_tokens: int = 1
-    forget: bool = False
+    seed: int  # which prompt
+    prompt_tokens: int  # its length
+    output_tokens: int = 1  # tokens to generate; with one, the time is the time to first token
+    forget: bool = False  # empty the device's prefix cache first; the tier keeps what it has
 
 
 @dataclass(frozen=True, slots=True)

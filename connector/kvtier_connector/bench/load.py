@@ -26,32 +26,20 @@ _LOADED: Final = "vllm:kv_offload_load_bytes"
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of a workload.
+    """One round of a workload."""
 
-    Args:
-        workload: what is asked.
-        seed: which prompts.
-    """
-
-    workload: Workload
-    seed: str
+    workload: Workload  # what is asked
+    seed: str  # which prompts
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One request's times, counted from when it was sent.
+    """One request's times, counted from when it was sent."""
 
-    Args:
-        ttft_s: until its first token, waiting included.
-        e2e_s: until its last token.
-        cached: tokens of the prompt that were found in some cache.
-        tokens: what was generated.
-    """
-
-    ttft_s: float
-    e2e_s: float
-    cached: int
-    tokens: list[int]
+    ttft_s: float  # until its first token, waiting included
+    e2e_s: float  # until its last token
+    cached: int  # tokens of the prompt that were found in some cache
+    tokens: list[int]  # what was generated
 
 
 @dataclass(frozen=True, slots=True)

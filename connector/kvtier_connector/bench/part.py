@@ -29,15 +29,10 @@ Row = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a part's module has.
+    """What a part's module has."""
 
-    Attributes:
-        measure: Measures it; returns the figures as JSON has them.
-        rows: Rows of the table of these figures.
-    """
-
-    measure: "Callable[[Run], Any]"
-    rows: Callable[[Any], Iterable[Row]]
+    measure: "Callable[[Run], Any]"  # measures it; returns the figures as JSON has them
+    rows: Callable[[Any], Iterable[Row]]  # rows of the table of these figures
 
 
 def require(*modules: str) -> None:
@@ -59,35 +54,20 @@ def load(module: str) -> Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run.
+    """One run."""
 
-    Attributes:
-        model: Folder of a model with weights; None for random ones.
-        shape: Sizes of the model with random weights.
-        scratch: Folder for that model.
-        out: File of the report, beside which logs are.
-        folder: On the disk to be measured.
-        prompt_tokens: Prompt length of the parts that measure time to first token.
-        repeats: Their prompts.
-        gpu: The GPU's name; empty where vLLM computes on the CPU.
-        sides: What is compared on a GPU.
-        turns: Lives of each of them.
-        given: vLLM's arguments for the engines of ttft and workloads.
-        say: Is told how far a part is.
-    """
-
-    model: Path | None
-    shape: str
-    scratch: Path
-    out: Path
-    folder: Path
-    prompt_tokens: int
-    repeats: int
-    gpu: str
-    sides: tuple[str, ...]
-    turns: int
-    given: Given
-    say: Callable[[str], None]
+    model: Path | None  # folder of a model with weights; None for random ones
+    shape: str  # sizes of the model with random weights
+    scratch: Path  # folder for that model
+    out: Path  # file of the report, beside which logs are
+    folder: Path  # on the disk to be measured
+    prompt_tokens: int  # prompt length of the parts that measure time to first token
+    repeats: int  # their prompts
+    gpu: str  # the GPU's name; empty where vLLM computes on the CPU
+    sides: tuple[str, ...]  # what is compared on a GPU
+    turns: int  # lives of each of them
+    given: Given  # vLLM's arguments for the engines of ttft and workloads
+    say: Callable[[str], None]  # is told how far a part is
 
     def log(self, name: str) -> Path:
         """Return a file beside the report for the engines' output."""

@@ -58,19 +58,12 @@ _OTHER_PAGE_BYTES: Final = HUGEPAGE_BYTES[1]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of region.
+    """A kind of region."""
 
-    Args:
-        hugepages: what is asked for.
-        hugepage_bytes: the pages asked for; a size whose pool is empty leads one step down the ladder.
-        shared: for more processes than one.
-        wanted: the report's kind; a sample of another kind is not counted.
-    """
-
-    hugepages: Policy
-    hugepage_bytes: int
-    shared: bool
-    wanted: str
+    hugepages: Policy  # what is asked for
+    hugepage_bytes: int  # the pages asked for; a size whose pool is empty leads one step down the ladder
+    shared: bool  # for more processes than one
+    wanted: str  # the report's kind; a sample of another kind is not counted
 
 
 KINDS: Final = {
@@ -85,15 +78,10 @@ compared with, though theirs are shared."""
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One start, in seconds.
+    """One start, in seconds."""
 
-    Args:
-        taken: until the memory was there.
-        locked: until it was locked, too; None where it was not to be locked.
-    """
-
-    taken: float
-    locked: float | None
+    taken: float  # until the memory was there
+    locked: float | None  # until it was locked, too; None where it was not to be locked
 
 
 def measure(_run: Run) -> dict[str, Any]:

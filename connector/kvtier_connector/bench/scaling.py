@@ -25,35 +25,21 @@ class Scaling:
     are larger by as much as the rounding added. All lengths and caches are then divided by one number. So
     these stay as they are: system prompts over device cache, over device and CPU; tokens of a prompt, of a
     question, of an answer and of a step, over one another; requests under way, over groups.
-
-    Args:
-        engines: model servers, "8 engines * 24.3 GB/engine".
-        groups: `num_groups`.
-        prompts_per_group: `num_prompts_per_group`.
-        concurrency: "constant concurrency of 45 requests".
-        high_system_tokens: `system_prompt_len` of "High Cache".
-        low_system_tokens: `system_prompt_len` of "Low Cache".
-        question_tokens: `question_len`.
-        output_tokens: `output_len`.
-        device_cache_tokens: of each engine; see `IN_BLOCKS`.
-        tier_cache_tokens: of each engine; likewise.
-        step_tokens: `max_num_batched_tokens` of vLLM's server on an H100 (engine/arg_utils.py),
-            which the guide does not set.
-        divisor: of lengths and caches; ours, so that a CPU core ends both workloads within minutes.
     """
 
-    device_cache_tokens: int
-    tier_cache_tokens: int
-    engines: int = 8
-    groups: int = 45
-    prompts_per_group: int = 10
-    concurrency: int = 45
-    high_system_tokens: int = 30_000
-    low_system_tokens: int = 8_000
-    question_tokens: int = 256
-    output_tokens: int = 1_024
+    device_cache_tokens: int  # of each engine; see `IN_BLOCKS`
+    tier_cache_tokens: int  # of each engine; likewise
+    engines: int = 8  # model servers, "8 engines * 24.3 GB/engine"
+    groups: int = 45  # `num_groups`
+    prompts_per_group: int = 10  # `num_prompts_per_group`
+    concurrency: int = 45  # "constant concurrency of 45 requests"
+    high_system_tokens: int = 30_000  # `system_prompt_len` of "High Cache"
+    low_system_tokens: int = 8_000  # `system_prompt_len` of "Low Cache"
+    question_tokens: int = 256  # `question_len`
+    output_tokens: int = 1_024  # `output_len`
+    # `max_num_batched_tokens` of vLLM's server on an H100 (engine/arg_utils.py), which the guide does not set
     step_tokens: int = 8_192
-    divisor: int = 30
+    divisor: int = 30  # of lengths and caches; ours, so that a CPU core ends both workloads within minutes
 
     def high_cache(self) -> Workload:
         """System prompts that the device cache cannot hold, and device and CPU can."""

@@ -24,21 +24,14 @@ _MOST_SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What is given, and of it what a benchmark computes with; the benchmark's own settings win.
+    """What is given, and of it what a benchmark computes with; the benchmark's own settings win."""
 
-    Args:
-        arguments: as on the command line of `vllm serve`, without the model.
-        transfer: value of --kv-transfer-config, which loads kvtier's connector; None if it is not given.
-        block_tokens: tokens of a KV block; None for vLLM's default.
-        ranks: GPUs that share each layer.
-        cache_dtype: element type of the KV cache.
-    """
-
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()  # as on the command line of `vllm serve`, without the model
+    # value of --kv-transfer-config, which loads kvtier's connector; None if it is not given
     transfer: Mapping[str, Any] | None = None
-    block_tokens: int | None = None
-    ranks: int = 1
-    cache_dtype: str = "auto"
+    block_tokens: int | None = None  # tokens of a KV block; None for vLLM's default
+    ranks: int = 1  # GPUs that share each layer
+    cache_dtype: str = "auto"  # element type of the KV cache
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> Self:

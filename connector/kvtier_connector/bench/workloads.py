@@ -36,27 +36,16 @@ _Rounds = dict[str, list[RoundServed]]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One round of one side.
+    """One round of one side."""
 
-    Args:
-        mean_ttft_s: from when a request is sent until its first token, waiting included.
-        p90_ttft_s: as above, exceeded by at most a tenth of the requests.
-        mean_e2e_s: until its last token.
-        p90_e2e_s: as above, exceeded by at most a tenth.
-        output_tokens_per_s: generated tokens over the round's time.
-        total_tokens_per_s: those and the prompts' tokens, which the guide calls overall throughput.
-        hit_rate: share of the prompts' tokens that were found in some cache.
-        tier_hit_rate: share of the prompts' tokens that were loaded from the tier.
-    """
-
-    mean_ttft_s: float
-    p90_ttft_s: float
-    mean_e2e_s: float
-    p90_e2e_s: float
-    output_tokens_per_s: float
-    total_tokens_per_s: float
-    hit_rate: float
-    tier_hit_rate: float
+    mean_ttft_s: float  # from when a request is sent until its first token, waiting included
+    p90_ttft_s: float  # as above, exceeded by at most a tenth of the requests
+    mean_e2e_s: float  # until its last token
+    p90_e2e_s: float  # as above, exceeded by at most a tenth
+    output_tokens_per_s: float  # generated tokens over the round's time
+    total_tokens_per_s: float  # those and the prompts' tokens, which the guide calls overall throughput
+    hit_rate: float  # share of the prompts' tokens that were found in some cache
+    tier_hit_rate: float  # share of the prompts' tokens that were loaded from the tier
 
 
 _COMPARED: Final = tuple(field.name for field in fields(Figures))[:-2]

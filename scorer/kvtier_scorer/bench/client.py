@@ -1,4 +1,4 @@
-"""Questions about shared prefixes for an OpenAI-compatible server, so many at a time, and what its engines found."""
+"""Questions about shared prefixes for an OpenAI-compatible server, and what its engines found of them."""
 
 import asyncio
 import json
@@ -26,17 +26,11 @@ _SYLLABLES: Final = tuple(consonant + vowel for consonant in _CONSONANTS for vow
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request of a workload.
+    """One request of a workload."""
 
-    Attributes:
-        group: Number of its system prompt.
-        system: The system prompt.
-        text: The question.
-    """
-
-    group: int
-    system: str
-    text: str
+    group: int  # number of its system prompt
+    system: str  # the system prompt
+    text: str  # the question
 
 
 def questions(workload: Workload, words_per_token: float, seed: int) -> list[Question]:
@@ -79,25 +73,16 @@ _HTTP_OK: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for one request, with times from when it was sent.
+    """What came back for one request, with times from when it was sent."""
 
-    Attributes:
-        group: Number of its system prompt.
-        ttft_s: Until its first token, waiting included.
-        e2e_s: Until its end.
-        prompt_tokens: As the server counted; 0 where it does not say.
-        cached_tokens: Prompt tokens that the server found in a cache; None where it does not say.
-        output_tokens: Generated tokens, as the server counted.
-        error: What went wrong, in one line; empty for an answer.
-    """
-
-    group: int
-    ttft_s: float
-    e2e_s: float
-    prompt_tokens: int = 0
+    group: int  # number of its system prompt
+    ttft_s: float  # until its first token, waiting included
+    e2e_s: float  # until its end
+    prompt_tokens: int = 0  # as the server counted; 0 where it does not say
+    # prompt tokens that the server found in a cache; None where it does not say
     cached_tokens: int | None = None
-    output_tokens: int = 0
-    error: str = ""
+    output_tokens: int = 0  # generated tokens, as the server counted
+    error: str = ""  # what went wrong, in one line; empty for an answer
 
 
 class Server:
@@ -264,17 +249,11 @@ _TIER_HITS: Final = b"vllm:external_prefix_cache_hits_total"
 
 @dataclass(frozen=True, slots=True)
 class FoundTokens:
-    """Prompt tokens of one engine, or of several added up.
+    """Prompt tokens of one engine, or of several added up."""
 
-    Attributes:
-        queried: Looked up.
-        device: Found in the device's cache.
-        tier: Found by the connector, in memory or on disk.
-    """
-
-    queried: float = 0.0
-    device: float = 0.0
-    tier: float = 0.0
+    queried: float = 0.0  # looked up
+    device: float = 0.0  # found in the device's cache
+    tier: float = 0.0  # found by the connector, in memory or on disk
 
     def __add__(self, other: "FoundTokens") -> "FoundTokens":
         return FoundTokens(self.queried + other.queried, self.device + other.device, self.tier + other.tier)

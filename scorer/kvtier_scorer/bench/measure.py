@@ -69,33 +69,20 @@ class HitRate:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run says.
+    """What one run says."""
 
-    Attributes:
-        name: What was measured.
-        workload: What was asked.
-        requests: Answered.
-        failed: Not answered, with the first reason; these count in no other figure.
-        seconds: From the first request to the last answer.
-        ttft_s: Of every answer, waiting included, in the order sent.
-        e2e_s: Likewise, until the last token.
-        output_tokens_per_s: Generated tokens over `seconds`.
-        tokens_per_s: Tokens of prompts and answers over `seconds`, the guide's "overall throughput".
-        hit_rate: By the engines' own counters; None where they were not asked.
-        engine_share: Part of all prompt tokens that each engine got; empty where they were not asked.
-    """
-
-    name: str
-    workload: Workload
-    requests: int
-    failed: int
+    name: str  # what was measured
+    workload: Workload  # what was asked
+    requests: int  # answered
+    failed: int  # not answered, with the first reason; these count in no other figure
     failure: str
-    seconds: float
-    ttft_s: tuple[float, ...]
-    e2e_s: tuple[float, ...]
-    output_tokens_per_s: float
-    tokens_per_s: float
-    hit_rate: HitRate | None
+    seconds: float  # from the first request to the last answer
+    ttft_s: tuple[float, ...]  # of every answer, waiting included, in the order sent
+    e2e_s: tuple[float, ...]  # likewise, until the last token
+    output_tokens_per_s: float  # generated tokens over `seconds`
+    tokens_per_s: float  # tokens of prompts and answers over `seconds`, the guide's "overall throughput"
+    hit_rate: HitRate | None  # by the engines' own counters; None where they were not asked
+    # part of all prompt tokens that each engine got; empty where they were not asked
     engine_share: tuple[float, ...]
 
     @classmethod

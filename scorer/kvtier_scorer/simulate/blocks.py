@@ -19,22 +19,14 @@ ONCE = -1
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of `block_tokens` tokens.
+    """Blocks of `block_tokens` tokens."""
 
-    Attributes:
-        trace: Whose prompts.
-        block_tokens: Tokens in a block.
-        named: How many numbers there are: 0 to `named` - 1.
-        count: Blocks whose last token lies in each node (int64).
-        first: Number of the first of them (int64); -1 where one request has them alone.
-        rest: Number of what is left at the end of a prompt, by its last node (int64), -1 likewise.
-    """
-
-    trace: Trace
-    block_tokens: int
-    named: int
-    count: NDArray[np.int64]
-    first: NDArray[np.int64]
+    trace: Trace  # whose prompts
+    block_tokens: int  # tokens in a block
+    named: int  # how many numbers there are: 0 to `named` - 1
+    count: NDArray[np.int64]  # blocks whose last token lies in each node (int64)
+    first: NDArray[np.int64]  # number of the first of them (int64); -1 where one request has them alone
+    # number of what is left at the end of a prompt, by its last node (int64), -1 likewise
     rest: NDArray[np.int64]
 
     def of(self, request: int, most: int | None = None, *, with_rest: bool = False) -> NDArray[np.int32]:

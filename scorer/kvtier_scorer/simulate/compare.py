@@ -21,29 +21,19 @@ from kvtier_scorer.simulate.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One policy's run of one trace.
+    """One policy's run of one trace."""
 
-    Attributes:
-        hit_rate: Prompt tokens found over prompt tokens asked for, 0 to 1.
-        tier_hit_rate: The same by the tier in which they were found.
-        ttft_mean_s: Mean time to first token.
-        ttft_p90_s: Time that 90 % of the first tokens did not exceed (nearest rank).
-        e2e_mean_s: Mean time to the last token.
-        tokens_per_s: Tokens of prompts and answers over the time from the first request to the last answer.
-        load_variation: Standard deviation over mean of the pods' tokens of prompts and answers; 0 is even.
-        requests: Served.
-        ttft_s: Of each request, in the order sent (float64).
-    """
-
-    hit_rate: float
-    tier_hit_rate: Mapping[Tier, float]
-    ttft_mean_s: float
-    ttft_p90_s: float
-    e2e_mean_s: float
+    hit_rate: float  # prompt tokens found over prompt tokens asked for, 0 to 1
+    tier_hit_rate: Mapping[Tier, float]  # the same by the tier in which they were found
+    ttft_mean_s: float  # mean time to first token
+    ttft_p90_s: float  # time that 90 % of the first tokens did not exceed (nearest rank)
+    e2e_mean_s: float  # mean time to the last token
+    # tokens of prompts and answers over the time from the first request to the last answer
     tokens_per_s: float
+    # standard deviation over mean of the pods' tokens of prompts and answers; 0 is even
     load_variation: float
-    requests: int
-    ttft_s: NDArray[np.float64]
+    requests: int  # served
+    ttft_s: NDArray[np.float64]  # of each request, in the order sent (float64)
 
     @classmethod
     def of(cls, result: SimulationResult) -> Self:

@@ -20,29 +20,17 @@ from kvtier_scorer.simulate.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """Arrays with one element a request.
+    """Arrays with one element a request."""
 
-    Attributes:
-        trace: The requests.
-        pods: How many pods there were.
-        block_tokens: Tokens in a block.
-        pod: Where each went (int64).
-        sent_s: When each was sent (float64).
-        first_token_s: When its first token came (float64).
-        end_s: When its last one did (float64).
-        hit_tokens: Found in each tier, shape (tiers, requests) (int64).
-        started: Requests in the order in which their pods started them.
-    """
-
-    trace: Trace
-    pods: int
-    block_tokens: int
-    pod: NDArray[np.int64]
-    sent_s: NDArray[np.float64]
-    first_token_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
-    hit_tokens: NDArray[np.int64]
-    started: list[int] = field(default_factory=list)
+    trace: Trace  # the requests
+    pods: int  # how many pods there were
+    block_tokens: int  # tokens in a block
+    pod: NDArray[np.int64]  # where each went (int64)
+    sent_s: NDArray[np.float64]  # when each was sent (float64)
+    first_token_s: NDArray[np.float64]  # when its first token came (float64)
+    end_s: NDArray[np.float64]  # when its last one did (float64)
+    hit_tokens: NDArray[np.int64]  # found in each tier, shape (tiers, requests) (int64)
+    started: list[int] = field(default_factory=list)  # requests in the order in which their pods started them
 
     @classmethod
     def empty(cls, trace: Trace, pods: int, block_tokens: int) -> Self:

@@ -17,25 +17,15 @@ FULL = -1
 
 
 class Lru(NamedTuple):
-    """One cache a pod; the first index of each array is the pod.
+    """One cache a pod; the first index of each array is the pod."""
 
-    Attributes:
-        slot_of: Slot of each numbered block (int32), -1 where it is not there.
-        key: Number of the block in each slot (int32), -1 where it is never looked for.
-        newer: The next in order of use (int32).
-        older: The one before (int32).
-        holders: Requests that use each slot (int32); such a slot is not in the ring.
-        handed_out: Slots that were ever used (int32, one a pod).
-        idle: Slots that nobody uses, whatever is in them (int32, one a pod).
-    """
-
-    slot_of: NDArray[np.int32]
-    key: NDArray[np.int32]
-    newer: NDArray[np.int32]
-    older: NDArray[np.int32]
-    holders: NDArray[np.int32]
-    handed_out: NDArray[np.int32]
-    idle: NDArray[np.int32]
+    slot_of: NDArray[np.int32]  # slot of each numbered block (int32), -1 where it is not there
+    key: NDArray[np.int32]  # number of the block in each slot (int32), -1 where it is never looked for
+    newer: NDArray[np.int32]  # the next in order of use (int32)
+    older: NDArray[np.int32]  # the one before (int32)
+    holders: NDArray[np.int32]  # requests that use each slot (int32); such a slot is not in the ring
+    handed_out: NDArray[np.int32]  # slots that were ever used (int32, one a pod)
+    idle: NDArray[np.int32]  # slots that nobody uses, whatever is in them (int32, one a pod)
 
 
 def new_lru(pods: int, capacity: int, named: int) -> Lru:

@@ -16,42 +16,26 @@ _ROUNDING: float = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """A prompt whose found part is on the device.
+    """A prompt whose found part is on the device."""
 
-    Attributes:
-        request: Whose.
-        new_tokens: To be computed.
-        found_tokens: Before them.
-    """
-
-    request: int
-    new_tokens: int
-    found_tokens: int
+    request: int  # whose
+    new_tokens: int  # to be computed
+    found_tokens: int  # before them
 
 
 @dataclass(slots=True)
 class Pod:
-    """A pod's state; the loop tells it when things happen.
+    """A pod's state; the loop tells it when things happen."""
 
-    Attributes:
-        settings: Sizes and speeds.
-        number: Its number.
-        waiting: Requests that have not started, first come first served.
-        running: Requests that have started: loading, prefilled or answering.
-        loader_free_s: When what is being loaded is on the device.
-        to_prefill: Prompts that wait for their prefill.
-        prefilling: Requests of the prefill under way.
-        version: Changes when `next_end_s` does.
-    """
-
-    settings: PodSettings
-    number: int
+    settings: PodSettings  # sizes and speeds
+    number: int  # its number
+    # requests that have not started, first come first served
     waiting: deque[int] = field(default_factory=deque)
-    running: int = 0
-    loader_free_s: float = 0.0
-    to_prefill: deque[Prefill] = field(default_factory=deque)
-    prefilling: tuple[int, ...] = ()
-    version: int = 0
+    running: int = 0  # requests that have started: loading, prefilled or answering
+    loader_free_s: float = 0.0  # when what is being loaded is on the device
+    to_prefill: deque[Prefill] = field(default_factory=deque)  # prompts that wait for their prefill
+    prefilling: tuple[int, ...] = ()  # requests of the prefill under way
+    version: int = 0  # changes when `next_end_s` does
     _answering: list[tuple[float, int]] = field(default_factory=list)
     _context_tokens: float = 0.0
     _progress_tokens: float = 0.0

@@ -65,19 +65,12 @@ class RoundRobin:
 
 @dataclass(frozen=True, slots=True)
 class PolicyKind:
-    """A policy that can be asked for.
+    """A policy that can be asked for."""
 
-    Attributes:
-        about: What it does, in a few words.
-        source: Where that is from: a release of the project whose picker it is, or nothing.
-        build: Makes one for a situation.
-        weighted: Whether it takes the weights that were asked for; others keep 2:2:1:1.
-    """
-
-    about: str
-    build: Callable[[Situation], Policy]
-    source: str = ""
-    weighted: bool = False
+    about: str  # what it does, in a few words
+    build: Callable[[Situation], Policy]  # makes one for a situation
+    source: str = ""  # where that is from: a release of the project whose picker it is, or nothing
+    weighted: bool = False  # whether it takes the weights that were asked for; others keep 2:2:1:1
 
 
 _PLUGINS: Final = "pkg/epp/framework/plugins"

@@ -89,16 +89,9 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a policy is built from.
+    """What a policy is built from."""
 
-    Attributes:
-        trace: The requests.
-        pool: The pods.
-        weights: Of the scorers; only kvtier's own policies take others than the default.
-        random: For ties.
-    """
-
-    trace: Trace
-    pool: PoolSettings
-    weights: ScorerWeights
-    random: Random
+    trace: Trace  # the requests
+    pool: PoolSettings  # the pods
+    weights: ScorerWeights  # of the scorers; only kvtier's own policies take others than the default
+    random: Random  # for ties

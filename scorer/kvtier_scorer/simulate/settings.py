@@ -12,32 +12,22 @@ from kvtier_scorer.simulate.trace import PoolError
 class PodSettings:
     """One pod: an engine with its tiers.
 
-    Attributes:
-        block_tokens: Tokens in a KV block.
-        kv_bytes_per_token: Of all layers and ranks.
-        blocks: Blocks of each tier, the device's cache among them; 0 of a tier that is not there.
-        max_running: Requests that run at once (`max_num_seqs`).
-        step_tokens: Tokens computed in one step at most (`max_num_batched_tokens`).
-        prefill_tokens_per_s: Prefill without attention.
-        attention_pairs_per_s: Pairs of a computed token and a token before it that attention gets through.
-        step_s: A step's least time: weights read once, launches.
-        kv_read_bytes_per_s: KV cache read while decoding.
-        load_bytes_per_s: From each other tier to the device.
-
     Raises:
         PoolError: A size or speed makes no sense.
     """
 
-    block_tokens: int
-    kv_bytes_per_token: int
+    block_tokens: int  # tokens in a KV block
+    kv_bytes_per_token: int  # of all layers and ranks
+    # blocks of each tier, the device's cache among them; 0 of a tier that is not there
     blocks: Mapping[Tier, int]
-    max_running: int
-    step_tokens: int
-    prefill_tokens_per_s: float
+    max_running: int  # requests that run at once (`max_num_seqs`)
+    step_tokens: int  # tokens computed in one step at most (`max_num_batched_tokens`)
+    prefill_tokens_per_s: float  # prefill without attention
+    # pairs of a computed token and a token before it that attention gets through
     attention_pairs_per_s: float
-    step_s: float
-    kv_read_bytes_per_s: float
-    load_bytes_per_s: Mapping[Tier, float]
+    step_s: float  # a step's least time: weights read once, launches
+    kv_read_bytes_per_s: float  # KV cache read while decoding
+    load_bytes_per_s: Mapping[Tier, float]  # from each other tier to the device
 
     def __post_init__(self) -> None:
         numbers = {name: getattr(self, name) for name in self.__slots__}
@@ -61,18 +51,13 @@ class PodSettings:
 class PoolSettings:
     """The pods.
 
-    Attributes:
-        pods: How many, all alike.
-        pod: Each of them.
-        scrape_interval_s: Between two readings of a pod's metrics; policies see the last one.
-
     Raises:
         PoolError: There are no pods, or the interval makes no sense.
     """
 
-    pods: int
-    pod: PodSettings
-    scrape_interval_s: float = 0.05
+    pods: int  # how many, all alike
+    pod: PodSettings  # each of them
+    scrape_interval_s: float = 0.05  # between two readings of a pod's metrics; policies see the last one
     """llm-d-router's default, 50 ms (pkg/epp/server/options.go, MinRefreshMetricsInterval)."""
 
     def __post_init__(self) -> None:

@@ -22,32 +22,22 @@ class PoolError(SimulationError):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a prompt.
+    """A part of a prompt."""
 
-    Attributes:
-        key: Equal for two segments of the same content. Prompts share a prefix as far as their first segments
-            have equal keys, so a key may also stand for its content and everything before it.
-        tokens: Its length, 1 at least; the same wherever the key is the same.
-    """
-
+    # equal for two segments of the same content. Prompts share a prefix as far as their first segments have
+    # equal keys, so a key may also stand for its content and everything before it.
     key: Hashable
-    tokens: int
+    tokens: int  # its length, 1 at least; the same wherever the key is the same
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """One request.
+    """One request."""
 
-    Attributes:
-        model: Its model; models share no prefix.
-        segments: The prompt, one segment at least.
-        output_tokens: Tokens of the answer, 1 at least.
-        time_s: When it is sent, from the start of the trace; None where the trace has a constant concurrency.
-    """
-
-    model: str
-    segments: tuple[Segment, ...]
-    output_tokens: int
+    model: str  # its model; models share no prefix
+    segments: tuple[Segment, ...]  # the prompt, one segment at least
+    output_tokens: int  # tokens of the answer, 1 at least
+    # when it is sent, from the start of the trace; None where the trace has a constant concurrency
     time_s: float | None = None
 
 
@@ -56,46 +46,29 @@ _NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The tree's nodes; a parent has a smaller number than its children.
+    """The tree's nodes; a parent has a smaller number than its children."""
 
-    Attributes:
-        parent: Number of the node before it (int64), -1 for the first of a model.
-        start: Tokens before it (int64).
-        tokens: Its own (int64).
-        uses: Requests whose prompt goes through it (int64).
-        ends: Requests whose prompt ends with it (int64).
-    """
-
-    parent: NDArray[np.int64]
-    start: NDArray[np.int64]
-    tokens: NDArray[np.int64]
-    uses: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    parent: NDArray[np.int64]  # number of the node before it (int64), -1 for the first of a model
+    start: NDArray[np.int64]  # tokens before it (int64)
+    tokens: NDArray[np.int64]  # its own (int64)
+    uses: NDArray[np.int64]  # requests whose prompt goes through it (int64)
+    ends: NDArray[np.int64]  # requests whose prompt ends with it (int64)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Requests in the order in which they are sent.
+    """Requests in the order in which they are sent."""
 
-    Attributes:
-        name: Of a file or a workload.
-        nodes: The tree.
-        paths: Nodes of all prompts one after another (int64).
-        path_start: Where each request's nodes begin in `paths`, and the end of the last (int64).
-        models: Name of each request's model.
-        output_tokens: Of each request (int64).
-        time_s: When each is sent (float64, not falling); None with a constant concurrency.
-        concurrency: Requests under way at any time; None where times are given.
-    """
-
-    name: str
-    nodes: Nodes
-    paths: NDArray[np.int64]
+    name: str  # of a file or a workload
+    nodes: Nodes  # the tree
+    paths: NDArray[np.int64]  # nodes of all prompts one after another (int64)
+    # where each request's nodes begin in `paths`, and the end of the last (int64)
     path_start: NDArray[np.int64]
-    models: tuple[str, ...]
-    output_tokens: NDArray[np.int64]
+    models: tuple[str, ...]  # name of each request's model
+    output_tokens: NDArray[np.int64]  # of each request (int64)
+    # when each is sent (float64, not falling); None with a constant concurrency
     time_s: NDArray[np.float64] | None
-    concurrency: int | None
+    concurrency: int | None  # requests under way at any time; None where times are given
 
     def __len__(self) -> int:
         return len(self.models)

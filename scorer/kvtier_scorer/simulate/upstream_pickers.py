@@ -88,21 +88,13 @@ def _match(listed: NDArray[np.uint8], blocks: NDArray[np.int32], counts: NDArray
 
 @dataclass(frozen=True, slots=True)
 class PrefixScorer:
-    """A prefix scorer with an index of its own.
+    """A prefix scorer with an index of its own."""
 
-    Attributes:
-        weight: Its weight.
-        block_tokens: Tokens in an entry.
-        entries: LRU entries a pod.
-        most_blocks: Entries of a prompt after which it is cut off.
-        with_rest: Whether what is left after the last full block is an entry too.
-    """
-
-    weight: int
-    block_tokens: int
-    entries: int
-    most_blocks: int
-    with_rest: bool
+    weight: int  # its weight
+    block_tokens: int  # tokens in an entry
+    entries: int  # LRU entries a pod
+    most_blocks: int  # entries of a prompt after which it is cut off
+    with_rest: bool  # whether what is left after the last full block is an entry too
 
 
 class ApproximatePicker:
