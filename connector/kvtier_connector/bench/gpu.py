@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from kvtier_connector.bench.part import Row, Run
-from kvtier_connector.bench.region import reserved
+from kvtier_connector.bench.region import reserve_hugepages
 from kvtier_connector.config import GIB, Policy
 from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies
 from kvtier_connector.core.region import pin, region
@@ -32,7 +32,7 @@ class Device(Protocol):
 
     copier: Copier
 
-    def pinned(self, memory: region.Slice) -> str:
+    def pin(self, memory: region.Slice) -> str:
         """Page-lock the tier's memory; returns how that went, for people."""
 
     def staging(self, size_bytes: int) -> torch.Tensor:
@@ -62,7 +62,7 @@ class Gpu:
         self._copier = CudaCopier()
         self.copier: Copier = self._copier
 
-    def pinned(self, memory: region.Slice) -> str:
+    def pin(self, memory: region.Slice) -> str:
         """Page-lock the tier's memory; returns how that went, for people."""
         pinning = pin.by_driver(Policy.PREFER, self._copier.register)
         return str(pin.lock(memory, pieces_of(1, memory.size_bytes), pinning))
@@ -138,13 +138,13 @@ def bench_gpu(
         RegionError: the memory cannot be had.
     """
     device = device or Gpu()
-    with reserved(kept_bytes):
+    with reserve_hugepages(kept_bytes):
         request = region.RegionRequest(1, kept_bytes, False, Policy.PREFER, 2 << 20)  # noqa: FBT003
         memories = _Memories(device.kv_cache(kept_bytes), region.alone(request), device.staging(sample_bytes))
         try:
-            pinned = device.pinned(memories.memory)
+            pinned = device.pin(memories.memory)
             rows = [
-                _measured(device, memories, size, direction, sample_bytes // size, rounds)
+                _compare(device, memories, size, direction, sample_bytes // size, rounds)
                 for size in block_bytes
                 for direction in DIRECTIONS
             ]
@@ -153,7 +153,7 @@ def bench_gpu(
     return [row | {"region": str(memories.memory.report), "pinned": pinned} for row in rows]
 
 
-def _measured(  # noqa: PLR0913, PLR0917 - what a sample is made of
+def _compare(  # noqa: PLR0913, PLR0917 - what a sample is made of
     device: Device, memories: _Memories, size: int, direction: Direction, blocks: int, rounds: int
 ) -> dict[str, Any]:
     layout = Layout(((Page(memories.device.data_ptr(), size, 0, size),),), 1, size, memories.memory.address)
@@ -164,7 +164,7 @@ def _measured(  # noqa: PLR0913, PLR0917 - what a sample is made of
     def ours() -> float:
         device_blocks = np.array(numbers.sample(range(count), blocks), np.int32)
         slots = np.array(numbers.sample(range(count), blocks), np.int32)
-        return _copied(device.copier, plan_copies(layout, device_blocks, slots, [blocks], [0]), direction)
+        return _copy_s(device.copier, plan_copies(layout, device_blocks, slots, [blocks], [0]), direction)
 
     sides: dict[str, Callable[[], float]] = {
         "kvtier": ours,
@@ -185,7 +185,7 @@ def _measured(  # noqa: PLR0913, PLR0917 - what a sample is made of
     return figures | {"over_peak": median(mine / peak for mine, peak in pairs)}
 
 
-def _copied(copier: Copier, plan: CopyPlan, direction: Direction) -> float:
+def _copy_s(copier: Copier, plan: CopyPlan, direction: Direction) -> float:
     copier.start(0, plan, to_device=direction == "to_device")
     copier.wait([0])
     (outcome,) = copier.take_finished()

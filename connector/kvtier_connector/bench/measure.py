@@ -61,20 +61,20 @@ def _cut(error: str, message: Mapping[str, Any]) -> str:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    return json.dumps(_rounded(message), separators=(",", ":"))
+    return json.dumps(_round(message), separators=(",", ":"))
 
 
 def _bytes(message: Mapping[str, Any]) -> int:
     return len(_text(message).encode())
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - what JSON has
+def _round(value: Any) -> Any:  # noqa: ANN401 - what JSON has
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {key: _round(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_round(each) for each in value]
     return value
 
 

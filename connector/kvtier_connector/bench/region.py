@@ -24,7 +24,7 @@ _ALL: Final = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 
 
 @contextmanager
-def reserved(size_bytes: int) -> Iterator[str]:
+def reserve_hugepages(size_bytes: int) -> Iterator[str]:
     """Have huge pages of 2 MiB free for so much memory, and put the pool back.
 
     Gives what is missing, for people, or nothing.
@@ -93,7 +93,7 @@ def measure(_run: Run) -> dict[str, Any]:
         samples. `ratio` is 4 KiB pages over huge pages.
     """
     found: dict[str, list[Sample]] = {name: [] for name in KINDS}
-    with reserved(SAMPLE_BYTES) as missing:
+    with reserve_hugepages(SAMPLE_BYTES) as missing:
         for number in range(ROUNDS + 1):
             for name in list(KINDS)[:: -1 if number % 2 else 1]:
                 sample = _start(KINDS[name])

@@ -62,7 +62,7 @@ def compare_ttft(
             _warm_up(running, prompt_tokens)
             found[side].ready_s.append(running.ready_s)
             for seed in range(turn * repeats, (turn + 1) * repeats):
-                answers = _asked(running.engine, seed, prompt_tokens, tier=side != NONE)
+                answers = _ask(running.engine, seed, prompt_tokens, tier=side != NONE)
                 for kind, each in answers.items():
                     found[side].answers[kind] += each
                     # Not the cold answer: in bfloat16 what is computed in other pieces rounds differently.
@@ -85,7 +85,7 @@ def _warm_up(running: Life, prompt_tokens: int) -> None:
     running.engine.rest(PINNING_TIMEOUT_S)
 
 
-def _asked(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> dict[str, list[Answer]]:
+def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> dict[str, list[Answer]]:
     hit, again = Ask(seed, prompt_tokens), Ask(seed, prompt_tokens, forget=True)
     answers: dict[str, list[Answer]] = {"cold": [engine.run(again)], "device_hit": []}
     engine.run(_FLUSH)

@@ -205,11 +205,11 @@ async def _measure(asked: SharedPrefixOptions, shape: Workload) -> Figures:
         async def ask(question: Question) -> Answer:
             return await server.ask(model, question, shape.output_tokens)
 
-        result = await _shown(ask, prompts, shape.concurrency)
+        result = await _ask_all(ask, prompts, shape.concurrency)
         return Figures.of(asked.name, shape, result, before, await read_engines(asked.engines))
 
 
-async def _shown(
+async def _ask_all(
     ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
 ) -> LoadResult:
     columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

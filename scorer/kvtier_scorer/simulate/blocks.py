@@ -62,13 +62,7 @@ def blocks_of(trace: Trace, block_tokens: int) -> Blocks:
 
 
 def prompt_token_ids(trace: Trace, request: int, first_token: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Token ids of a prompt (uint32): equal prefixes have equal ids, and only they.
-
-    Args:
-        trace: Whose prompts.
-        request: Number of the request.
-        first_token: From `first_tokens`.
-    """
+    """Token ids of a prompt (uint32), from `first_tokens`: equal prefixes have equal ids, and only they."""
     ids = np.empty(int(trace.prompt_tokens[request]), np.uint32)
     _expand(trace.path(request), first_token, trace.nodes.tokens, ids)
     return ids

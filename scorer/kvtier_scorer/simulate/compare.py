@@ -102,20 +102,12 @@ def run_policy(  # noqa: PLR0913 - what decides a run
     seed: int = 0,
     report: Callable[[], None] | None = None,
 ) -> SimulationResult:
-    """One policy's run of a trace.
+    """One policy's run of a trace; `report` is called for every request that has ended.
 
-    Args:
-        name: Of the policy.
-        trace: The requests.
-        pool: The pods.
-        weights: For policies that take them; the others keep 2:2:1:1.
-        for_all: Whether they are for every policy.
-        seed: For ties.
-        report: Is called for every request that has ended.
+    `weights` are for policies that take them, or `for_all`; the others keep 2:2:1:1. `seed` is for ties.
 
     Raises:
         PoolError: A request needs more blocks than a device has.
-        KeyError: There is no such policy.
     """
     kind = POLICIES[name]
     own = weights if kind.weighted or for_all else DEFAULT_WEIGHTS
@@ -133,7 +125,7 @@ def compare(  # noqa: PLR0913 - what decides the runs
     seed: int = 0,
     report: Callable[[str], None] = lambda _: None,
 ) -> Comparison:
-    """Run policies on one trace; arguments as those of `run_policy`, `report` with the policy's name."""
+    """Run policies on one trace; `report` is called with the policy's name."""
     figures = {}
     for name in names:
         result = run_policy(

@@ -26,11 +26,7 @@ _MS_PER_S: Final = 1000
 
 
 class Kvtier:
-    """Picks with kvtier's scheduler; the index guesses what pods hold from what was sent to them.
-
-    Args:
-        situation: Trace, pods and weights.
-    """
+    """Picks with kvtier's scheduler; the index guesses what pods hold from what was sent to them."""
 
     def __init__(self, situation: Situation) -> None:
         pool = situation.pool
@@ -60,11 +56,11 @@ class Kvtier:
         tokens = prompt_token_ids(self._trace, request, self._first_token)
         prompt = Prompt(self._trace.models[request], "", b"", tokens)
         picked = self._scheduler.pick(PickRequest(prompt), now_s)
-        self._picked(request, picked)
+        self._note_pick(request, picked)
         self._scheduler.record_sent(picked)
         return self._pods[picked.pod]
 
-    def _picked(self, request: int, picked: Pick) -> None:
+    def _note_pick(self, request: int, picked: Pick) -> None:
         """Is told of each pick before the index learns of it."""
 
     def _read(self, loads: Loads) -> None:
@@ -81,11 +77,7 @@ class Kvtier:
 
 
 def settings_for(situation: Situation) -> PickerSettings:
-    """The picker's settings as the operator would render them, with the pool's scrape interval.
-
-    Raises:
-        PoolError: No weight belongs to a scorer that these pods have.
-    """
+    """The picker's settings as the operator would render them, with the pool's scrape interval."""
     try:
         settings = parse_settings(picker_config("builtin", _input(situation)).text)
     except NoScorerError as error:
@@ -111,9 +103,6 @@ class KvtierPrecise(Kvtier):
     """Picks with kvtier's scheduler over an index that the simulated caches keep true.
 
     Events arrive at once. Blocks that no second request has are left out: nothing would ever match them.
-
-    Args:
-        situation: Trace, pods and weights.
     """
 
     def __init__(self, situation: Situation) -> None:
@@ -142,7 +131,7 @@ class KvtierPrecise(Kvtier):
         """Tell the index."""
         self._index.remove(self._numbers[pod], tier, self._hash_of[blocks])
 
-    def _picked(self, request: int, picked: Pick) -> None:
+    def _note_pick(self, request: int, picked: Pick) -> None:
         blocks = self._blocks.of(request, len(picked.hashes))
         named = blocks[blocks >= 0]
         self._hash_of[named] = picked.hashes[: len(named)]

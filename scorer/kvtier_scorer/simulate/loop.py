@@ -62,17 +62,7 @@ class _Kind(IntEnum):
 
 
 class Simulation:
-    """One policy's run of one trace.
-
-    Args:
-        pool: The pods.
-        blocks: The trace in blocks of the engine.
-        policy: Picks the pods.
-        report: Is called for every request that has ended.
-
-    Raises:
-        PoolError: A request needs more blocks than a device has.
-    """
+    """One policy's run of one trace; `report` is called for every request that has ended."""
 
     def __init__(
         self, pool: PoolSettings, blocks: Blocks, policy: Policy, report: Callable[[], None] | None = None
@@ -113,9 +103,9 @@ class Simulation:
             elif kind == _Kind.LOADED:
                 self._ready(self._pods[who], what, now_s)
             elif kind == _Kind.PREFILLED:
-                self._prefilled(self._pods[who], now_s)
+                self._end_prefill(self._pods[who], now_s)
             elif what == self._pods[who].version:
-                self._answered(self._pods[who], now_s)
+                self._end_answers(self._pods[who], now_s)
         return self._outcome
 
     def _push(self, at_s: float, kind: _Kind, who: int, what: int = 0) -> None:
@@ -173,11 +163,11 @@ class Simulation:
             self._push(pod.begin_prefill(now_s), _Kind.PREFILLED, pod.number)
             self._schedule_end(pod)
 
-    def _prefilled(self, pod: Pod, now_s: float) -> None:
+    def _end_prefill(self, pod: Pod, now_s: float) -> None:
         ended = []
         for request in pod.end_prefill(now_s):
             self._outcome.first_token_s[request] = now_s
-            self._caches.computed(pod.number, request)
+            self._caches.offload_prompt(pod.number, request)
             tokens = int(self._trace.output_tokens[request])
             if tokens > 1:
                 pod.answer(request, now_s, tokens - 1, self._context(request))
@@ -185,7 +175,7 @@ class Simulation:
                 ended.append(request)
         self._end(pod, ended, now_s)
 
-    def _answered(self, pod: Pod, now_s: float) -> None:
+    def _end_answers(self, pod: Pod, now_s: float) -> None:
         ended = pod.complete(now_s)
         for request in ended:
             pod.leave(now_s, self._context(request))
@@ -221,8 +211,3 @@ class Simulation:
     def _context(self, request: int) -> float:
         """Tokens whose KV is read for each of a request's answer tokens, on average."""
         return float(self._trace.prompt_tokens[request] + self._trace.output_tokens[request] / 2)
-
-
-def served(result: SimulationResult) -> NDArray[np.bool_]:
-    """Which requests have ended."""
-    return np.isfinite(result.end_s)

@@ -43,11 +43,7 @@ class Pod:
     _at_s: float = 0.0
 
     def begin_prefill(self, now_s: float) -> float:
-        """Prefill as many waiting prompts as one step takes, or a longer one in several.
-
-        Returns:
-            When it is done.
-        """
+        """Prefill as many waiting prompts as one step takes, or a longer one in several; returns its end."""
         batch = [self.to_prefill.popleft()]
         tokens = batch[0].new_tokens
         while self.to_prefill and tokens + self.to_prefill[0].new_tokens <= self.settings.step_tokens:

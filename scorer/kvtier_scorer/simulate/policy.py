@@ -14,20 +14,10 @@ from kvtier_scorer.simulate.trace import Trace
 
 
 class Loads:
-    """Waiting and running requests and cache utilization of each pod, as they were at the last reading.
+    """Load of each pod, as it was at the last reading: all are read at once, at multiples of the interval.
 
-    All pods are read at the same times, multiples of the interval.
-
-    Args:
-        pods: How many.
-        interval_s: Between two readings.
-
-    Attributes:
-        queue_depth: `vllm:num_requests_waiting` (int64).
-        running: `vllm:num_requests_running` (int64).
-        kv_cache_utilization: `vllm:kv_cache_usage_perc` (float64): the part of the device's blocks that
-            requests use; what is only cached does not count.
-        read_at_s: When they were read.
+    Waiting and running requests, and the part of the device's blocks that requests use
+    (`vllm:kv_cache_usage_perc`); what is only cached does not count.
     """
 
     def __init__(self, pods: int, interval_s: float) -> None:
@@ -78,13 +68,7 @@ class Policy(Protocol):
         """Is told what the pods' caches hold; None where the policy does not know."""
 
     def pick(self, request: int, loads: Loads, now_s: float) -> int:
-        """Number of the pod that a request goes to; it goes there.
-
-        Args:
-            request: Number of the request in the trace.
-            loads: Metrics as they were last read.
-            now_s: Time in the trace.
-        """
+        """Number of the pod that a request of the trace goes to; it goes there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from kvtier_scorer.simulate.compare import Comparison, compare
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED, weights_in_order
 from kvtier_scorer.simulate.settings import PRESETS, PoolSettings
-from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace
+from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace, generate
 from kvtier_scorer.simulate.trace_files import load_trace
-from kvtier_scorer.simulate.workloads import generate
 
 _UNITS: Final = {
     "": 1,
@@ -84,12 +83,7 @@ class SimulateOptions:
 
 
 def replay(asked: SimulateOptions) -> None:
-    """Run what was asked, print and write it.
-
-    Raises:
-        SimulationError: It cannot be simulated.
-        OSError: A file cannot be written.
-    """
+    """Run what was asked, print and write it; raises SimulationError or OSError."""
     weights = DEFAULT_WEIGHTS if asked.weights is None else _option("--weights", weights_of, asked.weights)
     for name in asked.policies:
         if name not in POLICIES:
@@ -196,11 +190,7 @@ def _table(comparison: Comparison) -> Table:
 
 
 def bytes_of(text: str) -> int:
-    """Bytes of a Kubernetes quantity such as `100Gi`; 0 for none.
-
-    Raises:
-        SimulationError: It is none.
-    """
+    """Bytes of a Kubernetes quantity such as `100Gi`; 0 for none."""
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
         raise SimulationError(f"must be a size of 0 or more such as 100Gi, not {text!r}")
@@ -211,11 +201,7 @@ def bytes_of(text: str) -> int:
 
 
 def weights_of(text: str) -> ScorerWeights:
-    """Weights such as `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`.
-
-    Raises:
-        SimulationError: They are none, or all 0.
-    """
+    """Weights such as `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`."""
     parts = text.split(":")
     if not _LEAST_WEIGHTS <= len(parts) <= len(WEIGHED) or not all(_WHOLE.fullmatch(part) for part in parts):
         more = "".join(f"[:{tier.label}]" for tier in tuple(Tier)[Tier.CPU + 1 :])

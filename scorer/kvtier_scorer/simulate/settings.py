@@ -10,11 +10,7 @@ from kvtier_scorer.simulate.trace import PoolError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSettings:
-    """One pod: an engine with its tiers.
-
-    Raises:
-        PoolError: A size or speed makes no sense.
-    """
+    """One pod: an engine with its tiers; raises PoolError where a size or speed makes no sense."""
 
     block_tokens: int  # tokens in a KV block
     kv_bytes_per_token: int  # of all layers and ranks
@@ -49,11 +45,7 @@ class PodSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """The pods.
-
-    Raises:
-        PoolError: There are no pods, or the interval makes no sense.
-    """
+    """The pods; raises PoolError where there are none, or the interval makes no sense."""
 
     pods: int  # how many, all alike
     pod: PodSettings  # each of them
@@ -124,10 +116,5 @@ def compute_s(pod: PodSettings, new_tokens: int, found_tokens: int) -> float:
 
 
 def step_s(pod: PodSettings, context_tokens: float) -> float:
-    """Seconds of a step that computes one token of each running request.
-
-    Args:
-        pod: Speeds.
-        context_tokens: Tokens whose KV is read, of all those requests together.
-    """
+    """Seconds of a step that computes one token of each running request, with `context_tokens` in all."""
     return pod.step_s + context_tokens * pod.kv_bytes_per_token / pod.kv_read_bytes_per_s

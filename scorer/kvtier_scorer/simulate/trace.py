@@ -1,11 +1,15 @@
 """A trace as arrays: prompts are paths in a tree of segments, so that equal prefixes are equal nodes."""
 
-from collections.abc import Hashable, Iterable
+import random
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kvtier_common.benchmarks.shared_prefixes import Workload
 
 
 class SimulationError(ValueError):
@@ -85,12 +89,7 @@ class Trace:
 
 
 def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | None = None) -> Trace:
-    """A trace of `requests`, sorted by the time at which they are sent.
-
-    Args:
-        name: Of a file or a workload.
-        requests: At least one; all with a time, or none.
-        concurrency: Requests under way at any time; None where they have times.
+    """A trace of `requests`, sorted by the time at which they are sent; all have a time, or none.
 
     Raises:
         TraceError: There are no requests.
@@ -125,39 +124,68 @@ class _Tree:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, Hashable], int] = {}
-        self._parent: list[int] = []
-        self._start: list[int] = []
-        self._tokens: list[int] = []
-        self._uses: list[int] = []
-        self._ends: list[int] = []
+        self._rows: list[list[int]] = []
 
     def path(self, request: TraceRequest) -> list[int]:
-        found: list[int] = []
+        path: list[int] = []
         node, start = _NO_PARENT, 0
-        before: Hashable = request.model
         for segment in request.segments:
             # a first segment belongs to its model; later ones do through their parent
-            key = (node, segment.key if found else (before, segment.key))
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._numbers[key] = len(self._parent)
-                self._parent.append(node)
-                self._start.append(start)
-                self._tokens.append(segment.tokens)
-                self._uses.append(0)
-                self._ends.append(0)
-            self._uses[number] += 1
-            start += self._tokens[number]
+            key = (node, segment.key if path else (request.model, segment.key))
+            number = self._numbers.setdefault(key, len(self._rows))
+            if number == len(self._rows):
+                self._rows.append([node, start, segment.tokens, 0, 0])
+            row = self._rows[number]
+            row[3] += 1
+            start += row[2]
             node = number
-            found.append(number)
-        self._ends[node] += 1
-        return found
+            path.append(number)
+        self._rows[node][4] += 1
+        return path
 
     def nodes(self) -> Nodes:
-        return Nodes(
-            parent=np.array(self._parent, np.int64),
-            start=np.array(self._start, np.int64),
-            tokens=np.array(self._tokens, np.int64),
-            uses=np.array(self._uses, np.int64),
-            ends=np.array(self._ends, np.int64),
+        return Nodes(*np.array(self._rows, np.int64).T.copy())
+
+
+_MODEL: Final = "Qwen/Qwen3-32B"
+_MOST_REQUESTS: Final = 1_000_000
+
+
+def generate(name: str, workload: Workload, seed: int, rate_per_s: float | None = None) -> Trace:
+    """The requests of a workload as they are sent: groups are mixed at random, as inference-perf does.
+
+    Args:
+        name: Of the workload.
+        workload: What is asked.
+        seed: Decides the order of the groups, and the times where there is a rate.
+        rate_per_s: Requests a second on average, at random times (Poisson), in place of the concurrency.
+
+    Raises:
+        TraceError: It would be too many requests.
+    """
+    if workload.requests > _MOST_REQUESTS:
+        raise TraceError(
+            f"{name}: {workload.requests:,} requests are too many, {_MOST_REQUESTS:,} at most; "
+            "ask for fewer groups or prompts"
+        )
+    concurrency = workload.concurrency if rate_per_s is None else None
+    return build_trace(name, _requests(workload, seed, rate_per_s), concurrency)
+
+
+def _requests(workload: Workload, seed: int, rate_per_s: float | None) -> Iterator[TraceRequest]:
+    numbers = random.Random(seed)  # noqa: S311 - not for secrets
+    groups = [group for group in range(workload.groups) for _ in range(workload.prompts_per_group)]
+    numbers.shuffle(groups)
+    time_s = 0.0
+    for question, group in enumerate(groups):
+        if rate_per_s is not None:
+            time_s += numbers.expovariate(rate_per_s)
+        yield TraceRequest(
+            model=_MODEL,
+            segments=(
+                Segment(("system", group), workload.system_tokens),
+                Segment(("question", question), workload.question_tokens),
+            ),
+            output_tokens=workload.output_tokens,
+            time_s=None if rate_per_s is None else time_s,
         )

@@ -60,7 +60,7 @@ class _Line:
         value = self.fields.get(field)
         most = _MOST_TIME_S * per_s
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise self.error(field, f"must be a number from 0 to {most:g}, not {_shown(value)}")
+            raise self.error(field, f"must be a number from 0 to {most:g}, not {_brief(value)}")
         return float(value) / per_s
 
     def tokens(self, field: str, least: int = 1) -> int:
@@ -71,7 +71,7 @@ class _Line:
         """A value from deeper in the line as a count of tokens; `field` is its path."""
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_TOKENS:
             raise self.error(
-                field, f"must be a whole number of tokens, {least} to {_MOST_TOKENS:,}, not {_shown(value)}"
+                field, f"must be a whole number of tokens, {least} to {_MOST_TOKENS:,}, not {_brief(value)}"
             )
         return value
 
@@ -79,7 +79,7 @@ class _Line:
         """A list with something in it."""
         value = self.fields.get(field)
         if not isinstance(value, list) or not value:
-            raise self.error(field, f"must be a list with one element at least, not {_shown(value)}")
+            raise self.error(field, f"must be a list with one element at least, not {_brief(value)}")
         return value
 
     def only(self, *known: str) -> None:
@@ -141,7 +141,7 @@ def _lines(file: str, text: str) -> Iterator[_Line]:
                 f"{file}:{number}: is not JSON: {error}; put one JSON object on each line"
             ) from None
         if not isinstance(fields, dict):
-            raise TraceError(f"{file}:{number}: must be a JSON object, not {_shown(fields)}")
+            raise TraceError(f"{file}:{number}: must be a JSON object, not {_brief(fields)}")
         yield _Line(file, number, fields)
 
 
@@ -159,7 +159,7 @@ def _read_mooncake(file: str, text: str) -> Iterator[TraceRequest]:
             )
         for number, block in enumerate(ids):
             if isinstance(block, bool) or not isinstance(block, int):
-                raise line.error(f"hash_ids[{number}]", f"must be a whole number, not {_shown(block)}")
+                raise line.error(f"hash_ids[{number}]", f"must be a whole number, not {_brief(block)}")
         last = tokens - _MOONCAKE_BLOCK_TOKENS * (expected - 1)
         segments = [Segment(block, _MOONCAKE_BLOCK_TOKENS) for block in ids[:-1]]
         # an id whose block is not full may be that of a full one elsewhere only by mistake
@@ -177,14 +177,14 @@ def _own_concurrency(first: _Line) -> int | None:
     if first.fields[_OWN_KEY] != _OWN_VERSION:
         raise first.error(
             _OWN_KEY,
-            f"version {_shown(first.fields[_OWN_KEY])} is not known; this release reads {_OWN_VERSION}",
+            f"version {_brief(first.fields[_OWN_KEY])} is not known; this release reads {_OWN_VERSION}",
         )
     first.only(_OWN_KEY, "concurrency")
     if "concurrency" not in first.fields:
         return None
     value = first.fields["concurrency"]
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise first.error("concurrency", f"must be a whole number of 1 or more, not {_shown(value)}")
+        raise first.error("concurrency", f"must be a whole number of 1 or more, not {_brief(value)}")
     return value
 
 
@@ -196,7 +196,7 @@ def _read_own(file: str, text: str) -> Iterator[TraceRequest]:
         line.only("model", "prompt", "output_tokens", *(("time_s",) if timed else ()))
         model = line.fields.get("model")
         if not isinstance(model, str) or not model:
-            raise line.error("model", f"must be a name, not {_shown(model)}")
+            raise line.error("model", f"must be a name, not {_brief(model)}")
         yield TraceRequest(
             model=model,
             segments=tuple(
@@ -210,21 +210,21 @@ def _read_own(file: str, text: str) -> Iterator[TraceRequest]:
 
 def _segment(line: _Line, field: str, item: object, lengths: dict[str | int, tuple[int, int]]) -> Segment:
     if not isinstance(item, list) or len(item) != _SEGMENT_ITEMS:
-        raise line.error(field, f"must be [id, tokens], not {_shown(item)}")
+        raise line.error(field, f"must be [id, tokens], not {_brief(item)}")
     key, tokens = item[0], line.count_of(f"{field}[1]", item[1])
     if isinstance(key, bool) or not isinstance(key, str | int):
-        raise line.error(f"{field}[0]", f"must be a string or a whole number, not {_shown(key)}")
+        raise line.error(f"{field}[0]", f"must be a string or a whole number, not {_brief(key)}")
     known, where = lengths.setdefault(key, (tokens, line.number))
     if known != tokens:
         raise line.error(
             f"{field}[1]",
-            f"{_shown(key)} has {tokens:,} tokens here and {known:,} in line {where}; an id has one length, "
+            f"{_brief(key)} has {tokens:,} tokens here and {known:,} in line {where}; an id has one length, "
             "give the other another id",
         )
     return Segment(key, tokens)
 
 
-def _shown(value: object) -> str:
+def _brief(value: object) -> str:
     """A value for a message, shortened."""
     if value is None:
         return "nothing"

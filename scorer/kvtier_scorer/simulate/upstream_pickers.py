@@ -24,7 +24,7 @@ from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES, MIN_BLOCK_TOKEN
 from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.index.compiled import compiled
 from kvtier_scorer.simulate.blocks import blocks_of
-from kvtier_scorer.simulate.lru import add_root_first, new_lru
+from kvtier_scorer.simulate.caches import add_root_first, new_lru
 from kvtier_scorer.simulate.policy import Loads, Situation
 from kvtier_scorer.simulate.settings import PodSettings
 
@@ -46,13 +46,7 @@ _LLM_D_GUIDE_ENTRIES: Final = 82_000
 
 
 class ApproximateIndex:
-    """Which pod is believed to have which block.
-
-    Args:
-        pods: How many.
-        entries: LRU entries a pod.
-        named: Blocks are numbered 0 to `named` - 1; -1 is a block that is never looked for.
-    """
+    """Which pod is believed to have which block, of those numbered 0 to `named` - 1."""
 
     def __init__(self, pods: int, entries: int, named: int) -> None:
         self._lru = new_lru(pods, entries, named)
@@ -98,12 +92,7 @@ class PrefixScorer:
 
 
 class ApproximatePicker:
-    """Picks by queue, utilization and prefix scores.
-
-    Args:
-        situation: Trace, pods and weights of the load scorers.
-        scorers: The prefix scorers.
-    """
+    """Picks by queue, utilization and prefix scores."""
 
     listener = None
 

@@ -12,7 +12,7 @@ from tests.bench.connector.disk.work import Work
 
 from kvtier_connector.bench.engine import Answer, Ask, bench_engine
 from kvtier_connector.bench.part import Row, Run
-from kvtier_connector.bench.region import reserved
+from kvtier_connector.bench.region import reserve_hugepages
 from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 
 _RESTARTS: Final = 3
@@ -41,7 +41,7 @@ def measure(run: Run) -> dict[str, Any]:
     log = run.log("ttft-disk")
     with (
         tempfile.TemporaryDirectory(dir=run.folder, prefix="kvtier-bench-") as scratch,
-        reserved(2 * GIB + HUGEPAGES_BYTES) as missing,
+        reserve_hugepages(2 * GIB + HUGEPAGES_BYTES) as missing,
     ):
         tier = ConnectorConfig(
             cpu_capacity_bytes=2 * GIB, disk_path=str(Path(scratch, "tier")), disk_capacity_bytes=2 * GIB

@@ -26,8 +26,7 @@ from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, RO
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.replay import weights_of
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings
-from kvtier_scorer.simulate.trace import SimulationError
-from kvtier_scorer.simulate.workloads import generate
+from kvtier_scorer.simulate.trace import SimulationError, generate
 
 KEY: Final = "hit_rate"
 _HIGH: Final = "high-cache"

@@ -16,7 +16,7 @@ from tests.bench.connector.disk.process import side_process
 from tests.bench.connector.disk.work import OPS, Op, Sample, Work
 
 from kvtier_connector.bench.part import Row, Run
-from kvtier_connector.bench.region import reserved
+from kvtier_connector.bench.region import reserve_hugepages
 
 BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20)
 SIDES: Final = ("kvtier", "fio", "vllm_fs", "lmcache")
@@ -97,7 +97,7 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch,
-        reserved(2 * sample_bytes + HUGEPAGES_BYTES) as missing,
+        reserve_hugepages(2 * sample_bytes + HUGEPAGES_BYTES) as missing,
     ):
         if missing:
             say(f"{missing}; kvtier and fio use small pages")

@@ -25,7 +25,7 @@ class Memory:
         self.cache = torch.empty(0)
         self.slice: Slice | None = None
 
-    def pinned(self, memory: Slice) -> str:
+    def pin(self, memory: Slice) -> str:
         self.slice = memory
         return "not locked"
 

@@ -10,7 +10,7 @@ from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures, run_policy
 from kvtier_scorer.simulate.policies import KVTIER, POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.workloads import generate
+from kvtier_scorer.simulate.trace import generate
 
 SMALL_SIZES = st.integers(22, 60)
 """Blocks; the longest prompt and its answer need 18."""

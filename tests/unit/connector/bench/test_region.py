@@ -8,7 +8,7 @@ from tests.shared.hugepages import POOL, free_pages
 
 from kvtier_connector.bench import region as bench_region
 from kvtier_connector.bench.part import Run
-from kvtier_connector.bench.region import PAGE_BYTES, reserved
+from kvtier_connector.bench.region import PAGE_BYTES, reserve_hugepages
 from kvtier_connector.config import GIB, MIB
 
 
@@ -24,13 +24,13 @@ def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_was_reserved_is_put_back(pool: Path) -> None:
-    with reserved(5 * PAGE_BYTES) as missing:
+    with reserve_hugepages(5 * PAGE_BYTES) as missing:
         assert (missing, pool.read_text()) == ("", "5\n")
     assert pool.read_text() == "2\n"
 
 
 def test_where_enough_is_free_nothing_is_touched(pool: Path) -> None:
-    with reserved(2 * PAGE_BYTES) as missing:
+    with reserve_hugepages(2 * PAGE_BYTES) as missing:
         pool.write_text("7\n")  # somebody else's
     assert (missing, pool.read_text()) == ("", "7\n")
 
@@ -41,7 +41,7 @@ def test_where_it_may_not_reserve_others_are_left_alone(pool: Path, monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_text", refused)
-        context = reserved(5 * PAGE_BYTES)
+        context = reserve_hugepages(5 * PAGE_BYTES)
         missing = context.__enter__()
     assert missing.startswith("huge pages: 3 of 5 missing and not to be reserved")
     assert missing.endswith("Permission denied); do it as root")

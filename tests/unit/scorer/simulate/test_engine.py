@@ -11,7 +11,7 @@ from tests.unit.scorer.simulate.pools import asked, pod, pool, prompts, situatio
 from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures, p90
-from kvtier_scorer.simulate.loop import Simulation, SimulationResult, served
+from kvtier_scorer.simulate.loop import Simulation, SimulationResult
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policy import Loads
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings, compute_s, load_s, step_s
@@ -163,7 +163,7 @@ def test_every_request_is_served_and_the_device_is_never_overfull(
     chosen = POLICIES[policy].build(situation(found, where))
     simulation = Simulation(where, blocks_of(found, 16), chosen)
     result = simulation.run()
-    assert served(result).all()
+    assert np.isfinite(result.end_s).all()
     assert sorted(result.started) == list(range(len(found)))
     assert (result.sent_s <= result.first_token_s).all()
     assert (result.first_token_s < result.end_s).all()

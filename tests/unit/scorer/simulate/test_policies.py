@@ -14,8 +14,8 @@ from kvtier_scorer.simulate.compare import compare
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, Loads
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
+from kvtier_scorer.simulate.trace import generate
 from kvtier_scorer.simulate.upstream_pickers import ApproximateIndex, queue_scores
-from kvtier_scorer.simulate.workloads import generate
 
 OTHERS = [name for name in POLICIES if name.startswith(("gaie", "llm-d"))]
 GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
-from kvtier_scorer.simulate.trace import Trace, TraceError
+from kvtier_scorer.simulate.trace import Trace, TraceError, generate
 from kvtier_scorer.simulate.trace_files import load_trace, parse_trace
-from kvtier_scorer.simulate.workloads import generate
 
 MOONCAKE = {"timestamp": 1500, "input_length": 1100, "output_length": 50, "hash_ids": [7, 8, 9]}
 HEAD = {"kvtier_trace": 1}
