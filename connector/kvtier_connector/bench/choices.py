@@ -9,6 +9,28 @@ from typing import Any, Final
 
 import click
 
+PARTS: Final[Mapping[str, str]] = {
+    "region": "kvtier_connector.bench.region",
+    "ttft": "kvtier_connector.bench.ttft",
+    "workloads": "kvtier_connector.bench.workloads",
+    "gpu": "kvtier_connector.bench.gpu",
+}
+"""Modules by the names that users type."""
+ONLY_WHEN_ASKED: Final = ("gpu",)
+"""The other parts need no GPU."""
+ELSEWHERE: Final = {
+    name: f"measures kvtier itself; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
+    for name in (
+        "index",
+        "hit_rate",
+        "disk",
+        "disk_memory",
+        "ttft_disk",
+        "overhead",
+        "never_slower",
+        "growth",
+    )
+}
 NONE: Final = "none"
 VLLM: Final = "vllm"
 KVTIER: Final = "kvtier"
@@ -39,11 +61,7 @@ DEMO: Final = "demo"
 
 
 def shape_of(model: str) -> str | None:
-    """Return the name of a model's shape, or None if no line of the table is for that model.
-
-    Args:
-        model: name on Hugging Face, in any case.
-    """
+    """Return the name of a model's shape, or None if no line of the table is for that model."""
     for name, shape in SHAPES.items():
         if model.lower() in (each.lower() for each in shape.models):
             return name
@@ -59,9 +77,8 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 def names_of(choices: Sequence[str], elsewhere: Mapping[str, str] = _NOTHING) -> Check:
     """Return a callback for an option with `multiple=True`: the names in the order given, each once.
 
-    Args:
-        choices: what they may be; anything else ends the command with a line that lists them.
-        elsewhere: names that are none of them, and where each is to be had.
+    What is not among the choices ends the command with a line that lists them, or says where else it is to be
+    had.
     """
 
     def check(_context: click.Context, _option: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

@@ -1,19 +1,16 @@
 """Sides that are compared: no tier, vLLM's own connector and kvtier's, one engine at a time, in turns."""
 
 import math
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS, VLLM
-from kvtier_connector.bench.engine import BenchEngine, bench_engine
+from kvtier_connector.bench.load import kv_bytes_per_token
+from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.model import EXTENSION, write_bench_config
-from kvtier_connector.bench.part import Run
-from kvtier_connector.bench.scaling import kv_bytes_per_token
 from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
@@ -21,12 +18,11 @@ _BLOCK_TOKENS: Final = 16
 """vLLM's block on CUDA (config/cache.py)."""
 _CPU_BLOCK_TOKENS: Final = 32
 """The smallest block that vLLM's CPU attention likes (platforms/cpu.py)."""
+PINNING_TIMEOUT_S: Final = 120.0
+"""Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""
 _CHUNK_TOKENS: Final = 64
 """kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs."""
-_DRAWN: Final[dict[str, Any]] = {
-    "load_format": "dummy",
-    "worker_extension_cls": EXTENSION,
-}
+_DRAWN: Final = {"load_format": "dummy", "worker_extension_cls": EXTENSION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +41,15 @@ class Comparison:
     @classmethod
     def of(cls, run: Run) -> Self:
         """Return what a run compares; without a model of its own each engine draws one on its GPU."""
-        if not run.gpu:
-            return cls(
-                model=run.weights(),
-                drawn=False,
-                sides=(NONE, KVTIER),  # vLLM's own needs a GPU
-                turns=run.turns,
-                given=run.given,
-                block_tokens=_CPU_BLOCK_TOKENS,
-                device="cpu",
-            )
+        drawn = bool(run.gpu) and run.model is None
         return cls(
-            model=run.model or write_bench_config(run.scratch / "config", run.shape),
-            drawn=run.model is None,
-            sides=run.sides,
+            model=write_bench_config(run.scratch / "config", run.shape) if drawn else run.weights(),
+            drawn=drawn,
+            sides=(run.sides or SIDES) if run.gpu else (NONE, KVTIER),  # vLLM's own needs a GPU
             turns=run.turns,
             given=run.given,
-            device=run.gpu,
+            block_tokens=_BLOCK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
+            device=run.gpu or "cpu",
         )
 
     def order(self) -> Iterator[tuple[int, str]]:
@@ -82,12 +70,7 @@ class Comparison:
         return kv_bytes_per_token(config, element_bytes) * repeated
 
     def settings(self, *, device_tokens: int, longest_tokens: int) -> dict[str, Any]:
-        """Return the arguments of vLLM's `LLM` that all sides have.
-
-        Args:
-            device_tokens: size of the device cache.
-            longest_tokens: longest prompt with its answer.
-        """
+        """Return the arguments of vLLM's `LLM` that all sides have; `longest_tokens` with the answer."""
         block_tokens = self.given.block_tokens or self.block_tokens
         # Compiling and graphs speed up an answer's tokens, not a prompt, and cost a minute a start.
         defaults = {"dtype": "bfloat16", "block_size": self.block_tokens, "enforce_eager": True}
@@ -107,11 +90,7 @@ class Comparison:
         return math.ceil(tokens * self.token_bytes() / MIB) * MIB
 
     def transfers(self, tier_tokens: int) -> dict[str, dict[str, Any] | None]:
-        """Return each side's `kv_transfer_config`, by name.
-
-        Args:
-            tier_tokens: what the tiers hold where none is given.
-        """
+        """Return each side's `kv_transfer_config` by name, with a tier of so many tokens."""
         capacity_bytes = self.tier_bytes(tier_tokens)
         tier = self.given.transfer or kv_transfer_config(
             ConnectorConfig(
@@ -126,53 +105,3 @@ class Comparison:
         }
         every: dict[str, dict[str, Any] | None] = {NONE: None, VLLM: own, KVTIER: dict(tier)}
         return {side: every[side] for side in self.sides}
-
-
-def tokens_differ(answers: Sequence[Sequence[int]]) -> bool:
-    """Tell whether some of the answers to one prompt are not the same tokens."""
-    return any(list(each) != list(answers[0]) for each in answers[1:])
-
-
-PINNING_TIMEOUT_S: Final = 120.0
-"""Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """A running engine, and the seconds that it took to be ready."""
-
-    engine: BenchEngine
-    ready_s: float
-
-
-@contextmanager
-def life(
-    settings: dict[str, Any],
-    transfer: dict[str, Any] | None,
-    *,
-    given: Given,
-    log: Path,
-    module: str | None = None,
-) -> Iterator[Life]:
-    """Start an engine and end it: nothing of one side is in memory while another is measured.
-
-    Args:
-        settings: as of `Comparison.settings`.
-        transfer: the side's connector; None for none.
-        given: arguments from outside.
-        log: file for the engine's output.
-        module: as of `bench_engine`.
-
-    Raises:
-        ConnectorError: the engine died.
-    """
-    begun = time.monotonic()
-    wanted = settings | {"kv_transfer_config": transfer}
-    what = {} if module is None else {"module": module}
-    with bench_engine(wanted, log=log, given=given, **what) as engine:
-        yield Life(engine, time.monotonic() - begun)
-
-
-def log_of(log: Path, side: str, turn: int) -> Path:
-    """Return the file for one life's output, beside the part's."""
-    return log.with_suffix(f".{side}.{turn + 1}.log")

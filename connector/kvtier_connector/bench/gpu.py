@@ -8,12 +8,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
 
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.bench.region import reserve_hugepages
 from kvtier_connector.config import GIB, Policy
 from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies
@@ -27,30 +27,8 @@ Direction = Literal["to_device", "from_device"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("to_device", "from_device")
 
 
-class Device(Protocol):
-    """Where the KV cache lies."""
-
-    copier: Copier
-
-    def pin(self, memory: region.Slice) -> str:
-        """Page-lock the tier's memory; returns how that went, for people."""
-
-    def staging(self, size_bytes: int) -> torch.Tensor:
-        """Return so much of the best memory that the host has for copies."""
-
-    def kv_cache(self, size_bytes: int) -> torch.Tensor:
-        """Return so many bytes on the device."""
-
-    def whole(self, device: torch.Tensor, host: torch.Tensor, direction: Direction) -> float:
-        """Copy in one piece; returns the seconds that it took."""
-
-
 class Gpu:
-    """A CUDA device.
-
-    Raises:
-        ConnectorError: there is none.
-    """
+    """A CUDA device; ConnectorError where there is none."""
 
     def __init__(self) -> None:
         if not torch.cuda.is_available():
@@ -113,7 +91,7 @@ def rows(copies: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def bench_gpu(
-    device: Device | None = None,
+    device: Gpu | None = None,
     *,
     block_bytes: Sequence[int] = BLOCK_BYTES,
     kept_bytes: int = 2 * GIB,
@@ -122,20 +100,12 @@ def bench_gpu(
 ) -> list[dict[str, Any]]:
     """Measure both directions for each size of blocks; the two sides take turns.
 
-    Args:
-        device: a GPU by default.
-        block_bytes: sizes of blocks.
-        kept_bytes: of the KV cache, and of the region.
-        sample_bytes: that one sample copies, in blocks drawn at random.
-        rounds: samples of each side.
+    `kept_bytes` are those of the KV cache and of the region, `sample_bytes` what one sample copies, in blocks
+    drawn at random.
 
     Returns:
         A row for each size and direction: medians in 1e9 bytes a second, their quartiles, and `over_peak`,
         the median of kvtier's bandwidth over that of one copy in the same round.
-
-    Raises:
-        ConnectorError: there is no such device, or a copy failed.
-        RegionError: the memory cannot be had.
     """
     device = device or Gpu()
     with reserve_hugepages(kept_bytes):
@@ -154,7 +124,7 @@ def bench_gpu(
 
 
 def _compare(  # noqa: PLR0913, PLR0917 - what a sample is made of
-    device: Device, memories: _Memories, size: int, direction: Direction, blocks: int, rounds: int
+    device: Gpu, memories: _Memories, size: int, direction: Direction, blocks: int, rounds: int
 ) -> dict[str, Any]:
     layout = Layout(((Page(memories.device.data_ptr(), size, 0, size),),), 1, size, memories.memory.address)
     count = memories.memory.size_bytes // size

@@ -1,23 +1,118 @@
-"""The workload benchmark's load: a constant number of requests under way, in the process of the engine.
+"""The workload benchmark's load: the guide's shape made smaller, and a constant number of requests under way.
 
-`python -m` of this file is such a process, which has to log statistics (`disable_log_stats` off).
+The shape is that of llm-d's guide to offloading the prefix cache to CPU memory (llm-d 0.4.0,
+guides/tiered-prefix-cache/cpu/README.md, appendix). `python -m` of this file is an engine's process, which
+has to log statistics (`disable_log_stats` off).
 """
 
+import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
-from kvtier_connector.bench.engine import BenchEngine, start_llm
-from kvtier_connector.bench.process import serve
-from kvtier_connector.bench.scaling import prompts
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_connector.bench.engine import BenchEngine, serve, start_llm
 from kvtier_connector.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from vllm import LLM, SamplingParams
+    from vllm import LLM
+
+
+_FIRST_TOKEN: Final = 10
+_TOKENS: Final = 16_000
+"""Token ids are drawn from this many, of the bench model's 16,384."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """The guide's benchmark, and how much smaller ours is.
+
+    One engine gets its share of the groups and of the concurrency, rounded to whole ones, and caches that
+    are larger by as much as the rounding added. All lengths and caches are then divided by one number. So
+    these stay as they are: system prompts over device cache, over device and CPU; tokens of a prompt, of a
+    question, of an answer and of a step, over one another; requests under way, over groups.
+    """
+
+    device_cache_tokens: int  # of each engine; see `IN_BLOCKS`
+    tier_cache_tokens: int  # of each engine; likewise
+    engines: int = 8  # model servers, "8 engines * 24.3 GB/engine"
+    # `max_num_batched_tokens` of vLLM's server on an H100 (engine/arg_utils.py), which the guide does not set
+    step_tokens: int = 8_192
+    divisor: int = 30  # of lengths and caches; ours, so that a CPU core ends both workloads within minutes
+
+    def high_cache(self) -> Workload:
+        """System prompts that the device cache cannot hold, and device and CPU can."""
+        return self._workload(HIGH_CACHE)
+
+    def low_cache(self) -> Workload:
+        """System prompts that the device cache holds."""
+        return self._workload(LOW_CACHE)
+
+    def _workload(self, guide: Workload) -> Workload:
+        return Workload(
+            groups=round(guide.groups / self.engines),
+            prompts_per_group=guide.prompts_per_group,
+            system_tokens=round(guide.system_tokens / self.divisor),
+            question_tokens=round(guide.question_tokens / self.divisor),
+            output_tokens=round(guide.output_tokens / self.divisor),
+            concurrency=round(guide.concurrency / self.engines),
+        )
+
+    def device_tokens(self) -> int:
+        """Capacity of the device cache, in tokens."""
+        return self._cache_tokens(self.device_cache_tokens)
+
+    def tier_tokens(self) -> int:
+        """Capacity of the CPU tier, in tokens."""
+        return self._cache_tokens(self.tier_cache_tokens)
+
+    def step_limit_tokens(self) -> int:
+        """`max_num_batched_tokens` of the engine."""
+        return round(self.step_tokens / self.divisor)
+
+    def _cache_tokens(self, tokens: int) -> int:
+        rounding = self.high_cache().groups / Fraction(HIGH_CACHE.groups, self.engines)
+        return ceil(tokens * rounding / self.divisor)
+
+
+IN_BLOCKS: Final = Scaling(device_cache_tokens=9_271 * 16, tier_cache_tokens=41_000 * 16)
+"""Caches as the guide's engines had them: "9271 GPU blocks available per engine", `num_cpu_blocks` 41,000,
+in vLLM's block size on CUDA of 16 tokens (config/cache.py). The system prompts are 1.14 times the device
+cache.
+"""
+
+
+def prompts(workload: Workload, seed: str) -> list[list[int]]:
+    """Return one round's prompts in the order in which they are sent, as token ids.
+
+    Groups are mixed at random, as inference-perf does, with which the guide measured
+    (datagen/shared_prefix_datagen.py). No two rounds share a prefix.
+    """
+    numbers = random.Random(seed)  # noqa: S311 - not for secrets
+
+    def text(length: int) -> list[int]:
+        return [_FIRST_TOKEN + numbers.randrange(_TOKENS) for _ in range(length)]
+
+    system = [text(workload.system_tokens) for _ in range(workload.groups)]
+    found = [
+        start + text(workload.question_tokens) for start in system for _ in range(workload.prompts_per_group)
+    ]
+    numbers.shuffle(found)
+    return found
+
+
+def kv_bytes_per_token(config: dict[str, Any], element_bytes: int) -> int:
+    """Return what one token takes in all layers, of full attention: keys and values of each KV head."""
+    heads: int = config["num_attention_heads"]
+    head_dim: int = config.get("head_dim") or config["hidden_size"] // heads
+    kv_heads: int = config.get("num_key_value_heads") or heads
+    layers: int = config["num_hidden_layers"]
+    return 2 * layers * kv_heads * head_dim * element_bytes
 
 
 _LAST_STORES_TOKENS: Final = 8
@@ -60,26 +155,16 @@ class Piece(NamedTuple):
     cached: int
 
 
-class Engine(Protocol):
-    """What a load needs of an engine."""
-
-    def add(self, number: int, prompt: list[int]) -> None:
-        """Take a request."""
-
-    def step(self) -> Iterable[Piece]:
-        """Wait for the engine's next step."""
-
-
 def constant_concurrency(
-    engine: Engine,
+    add: Callable[[int, list[int]], None],
+    step: Callable[[], Iterable[Piece]],
     asked: Sequence[list[int]],
     concurrency: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Served]:
     """Send prompts so that `concurrency` requests are under way until there are no more to send.
 
-    Returns:
-        For each prompt, in order, when its first and its last token came, and all its tokens.
+    Returns for each prompt, in order, when its first and its last token came, and all its tokens.
     """
     sent: list[float] = []
     first: dict[int, float] = {}
@@ -90,12 +175,12 @@ def constant_concurrency(
         number = len(sent)
         tokens[number] = []
         sent.append(clock())
-        engine.add(number, asked[number])
+        add(number, asked[number])
 
     for _ in range(min(concurrency, len(asked))):
         send()
     while len(served) < len(asked):
-        pieces = list(engine.step())
+        pieces = list(step())
         now = clock()
         for piece in pieces:
             tokens[piece.number] += piece.tokens
@@ -111,34 +196,10 @@ def constant_concurrency(
     return [served[number] for number in range(len(asked))]
 
 
-class _VllmEngine:
-    def __init__(self, llm: "LLM", params: "SamplingParams") -> None:
-        self._engine = llm.llm_engine
-        self._params = params
-
-    def add(self, number: int, prompt: list[int]) -> None:
-        self._engine.add_request(str(number), {"prompt_token_ids": prompt}, self._params)
-
-    def step(self) -> Iterable[Piece]:
-        for output in self._engine.step():
-            yield Piece(
-                int(output.request_id),
-                output.outputs[0].token_ids,
-                output.finished,
-                output.num_cached_tokens or 0,
-            )
-
-
 def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run one round in the engine's process; its device cache is emptied first.
+    """Run a `Round`, as JSON has it, in the engine's process; its device cache is emptied first.
 
-    Args:
-        llm: the engine.
-        question: a `Round` as JSON has it.
-        extra_args: of vLLM's SamplingParams.
-
-    Raises:
-        ConnectorError: the device cache could not be emptied.
+    `extra_args` are of vLLM's SamplingParams.
     """
     from vllm import SamplingParams  # noqa: PLC0415 - only the engine's process needs vLLM
     from vllm.sampling_params import RequestOutputKind  # noqa: PLC0415 - as above
@@ -147,24 +208,33 @@ def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | No
     if not llm.reset_prefix_cache():
         raise ConnectorError("the device's prefix cache could not be emptied")
 
-    def params(tokens: int) -> SamplingParams:
-        return SamplingParams(
+    def serve_all(asked: Sequence[list[int]], output_tokens: int) -> list[Served]:
+        how = SamplingParams(
             temperature=0,
-            max_tokens=tokens,
+            max_tokens=output_tokens,
             ignore_eos=True,
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,
             extra_args=extra_args,
         )
 
+        def add(number: int, prompt: list[int]) -> None:
+            llm.llm_engine.add_request(str(number), {"prompt_token_ids": prompt}, how)
+
+        def step() -> Iterator[Piece]:
+            for output in llm.llm_engine.step():
+                tokens, cached = output.outputs[0].token_ids, output.num_cached_tokens or 0
+                yield Piece(int(output.request_id), tokens, output.finished, cached)
+
+        return constant_concurrency(add, step, asked, workload.concurrency)
+
     texts = prompts(workload, question["seed"])
-    engine = _VllmEngine(llm, params(workload.output_tokens))
     before = _loaded_bytes(llm)
     start = time.perf_counter()
-    served = constant_concurrency(engine, texts, workload.concurrency)
+    served = serve_all(texts, workload.output_tokens)
     seconds = time.perf_counter() - start
     # Stores begin with the step after: this one's end before the next round begins.
-    constant_concurrency(_VllmEngine(llm, params(_LAST_STORES_TOKENS)), [[1]], 1)
+    serve_all([[1]], _LAST_STORES_TOKENS)
     return asdict(RoundServed(seconds, served, _loaded_bytes(llm) - before))
 
 
@@ -173,11 +243,7 @@ def _loaded_bytes(llm: "LLM") -> float:
 
 
 def ask_round(engine: BenchEngine, asked: Round, **more: object) -> RoundServed:
-    """Have an engine's process run one round; `more` is for a module of its own.
-
-    Raises:
-        ConnectorError: it died.
-    """
+    """Have an engine's process run one round; `more` is for a module of its own."""
     found = engine.exchange(asdict(asked) | more)
     requests = [Served(**request) for request in found.pop("requests")]
     return RoundServed(requests=requests, **found)

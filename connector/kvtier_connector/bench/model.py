@@ -18,15 +18,9 @@ if TYPE_CHECKING:
 
 
 def write_bench_model(folder: Path, shape: str = DEMO, /, **overrides: object) -> Path:
-    """Write a model as Hugging Face does, with the same random weights every time.
+    """Write a model as Hugging Face does, with the same random weights every time; returns the folder.
 
-    Args:
-        folder: where to write; it is made.
-        shape: name of its sizes in the table of shapes.
-        overrides: Hugging Face configuration values other than the shape's.
-
-    Returns:
-        The folder.
+    `overrides` are Hugging Face configuration values other than the shape's.
     """
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed  # noqa: PLC0415 - takes seconds
     from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
@@ -50,9 +44,6 @@ def weights_deviation(hidden_size: int) -> float:
     """Return the standard deviation of weights that keep the size of what goes through a layer.
 
     Glorot and Bengio, AISTATS 2010.
-
-    Args:
-        hidden_size: width of the model.
     """
     return float(hidden_size**-0.5)
 
@@ -78,15 +69,8 @@ class RandomWeights:
 def draw(parameters: Iterable[tuple[str, "torch.Tensor"]], deviation: float, seed: int = 0) -> int:
     """Give weights what `write_bench_model` gives them: normal matrices, norms of one, biases of zero.
 
-    All ranks draw the same numbers, so what vLLM keeps on each of them stays equal.
-
-    Args:
-        parameters: names and tensors, which are changed.
-        deviation: of matrices and embeddings.
-        seed: of the numbers.
-
-    Returns:
-        How many matrices were drawn.
+    All ranks draw the same numbers, so what vLLM keeps on each of them stays equal. Returns how many matrices
+    were drawn.
     """
     import torch  # noqa: PLC0415 - takes seconds
 

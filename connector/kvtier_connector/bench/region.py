@@ -1,4 +1,9 @@
-"""Huge pages for a benchmark's time: the operator reserves them on real nodes."""
+"""How long an engine waits at start for its region: on huge pages, transparent ones and 4 KiB ones.
+
+What is timed is what an engine does, `region.create` and `region.attach`, and then `pin.lock`. The kinds take
+turns in one process; the first round is thrown away, because in a virtual machine it is the host that has to
+find the memory then. Huge pages are reserved for a benchmark's time, as an operator does on real nodes.
+"""
 
 import gc
 import os
@@ -10,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.config import GIB, HUGEPAGE_BYTES, Policy
 from kvtier_connector.core.region import pin, region
 from kvtier_connector.core.region.pages import free_pages

@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from kvtier_connector.bench.choices import KVTIER, NONE, TITLES
-from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison, Life, life, log_of, tokens_differ
-from kvtier_connector.bench.engine import Answer, Ask, BenchEngine
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison
+from kvtier_connector.bench.engine import Answer, Ask, BenchEngine, bench_engine
+from kvtier_connector.bench.measure import Row, Run
 
 _HITS_PER_PROMPT: Final = 3
 _PROMPTS_HELD: Final = 2
@@ -20,15 +20,10 @@ _FLUSH: Final = Ask(seed=-2, prompt_tokens=16, output_tokens=8)
 """Its steps begin the last stores, which come a step late, and learn that they have ended."""
 _LONG_SEED: Final = -3
 _ANSWER_TOKENS: Final = 64
-"""Room behind a prompt."""
+"""Behind a prompt, at most."""
 
-
-@dataclass(slots=True)
-class _Found:
-    """Of one side: seconds until it was ready in each life, and its answers by where they came from."""
-
-    ready_s: list[float] = field(default_factory=list)
-    answers: dict[str, list[Answer]] = field(default_factory=lambda: defaultdict(list))
+_Answers = dict[str, list[Answer]]
+"""By where they came from."""
 
 
 def compare_ttft(
@@ -36,58 +31,54 @@ def compare_ttft(
 ) -> dict[str, Any]:
     """Measure every side in lives that take turns; in one turn all are asked the same prompts.
 
-    Args:
-        comparison: the sides.
-        prompt_tokens: length of the prompts.
-        repeats: prompts of each life, none of which a cache has seen.
-        log: files for the engines' output; each adds its suffix.
-        say: is told how far it is.
-
-    Returns:
-        For each side medians and spreads in seconds and the fewest cached tokens; whether every prompt was
-        answered with the same token from wherever a cache had it.
-
-    Raises:
-        ConnectorError: an engine died.
+    No cache has seen a prompt before. `outputs_equal` says whether every prompt was answered with the same
+    token from wherever a cache had it.
     """
     longest_tokens = prompt_tokens + _ANSWER_TOKENS
     settings = comparison.settings(
         device_tokens=_PROMPTS_HELD * longest_tokens, longest_tokens=longest_tokens
     )
     transfers = comparison.transfers(_PROMPTS_HELD * longest_tokens)
-    found = {side: _Found() for side in comparison.sides}
-    warm: dict[int, list[list[int]]] = defaultdict(list)
+    ready_s: dict[str, list[float]] = defaultdict(list)
+    answers: dict[str, _Answers] = {side: defaultdict(list) for side in comparison.sides}
+    warm: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for turn, side in comparison.order():
-        with life(settings, transfers[side], given=comparison.given, log=log_of(log, side, turn)) as running:
-            _warm_up(running, prompt_tokens)
-            found[side].ready_s.append(running.ready_s)
+        with bench_engine(
+            settings | {"kv_transfer_config": transfers[side]},
+            given=comparison.given,
+            log=log.with_suffix(f".{side}.{turn + 1}.log"),
+        ) as engine:
+            _warm_up(engine, prompt_tokens)
+            ready_s[side].append(engine.ready_s)
             for seed in range(turn * repeats, (turn + 1) * repeats):
-                answers = _ask(running.engine, seed, prompt_tokens, tier=side != NONE)
-                for kind, each in answers.items():
-                    found[side].answers[kind] += each
+                for kind, more in _ask(engine, seed, prompt_tokens, tier=side != NONE).items():
+                    answers[side][kind] += more
                     # Not the cold answer: in bfloat16 what is computed in other pieces rounds differently.
-                    warm[seed] += [answer.tokens for answer in each if kind != "cold"]
-        say(f"ttft, turn {turn + 1} of {comparison.turns}, {side}: {_shortly(found[side])}")
+                    warm[seed] += [tuple(answer.tokens) for answer in more if kind != "cold"]
+        last = ", ".join(f"{kind} {all_[-1].seconds:.3f} s" for kind, all_ in answers[side].items())
+        say(
+            f"ttft, turn {turn + 1} of {comparison.turns}, {side}: ready in {ready_s[side][-1]:.1f} s, {last}"
+        )
     return {
         "device": comparison.device,
         "prompt_tokens": prompt_tokens,
         "repeats": repeats,
         "turns": comparison.turns,
-        "sides": {side: _figures(each) for side, each in found.items()},
-        "outputs_equal": not any(map(tokens_differ, warm.values())),
+        "sides": {side: _figures(ready_s[side], answers[side]) for side in answers},
+        "outputs_equal": all(len(set(tokens)) <= 1 for tokens in warm.values()),
     }
 
 
-def _warm_up(running: Life, prompt_tokens: int) -> None:
+def _warm_up(engine: BenchEngine, prompt_tokens: int) -> None:
     """The first prompts of a life are slower; and kvtier page-locks its memory while it already serves."""
     for ask in (_SHORT, Ask(_LONG_SEED, prompt_tokens), _FLUSH):
-        running.engine.run(ask)
-    running.engine.rest(PINNING_TIMEOUT_S)
+        engine.run(ask)
+    engine.rest(PINNING_TIMEOUT_S)
 
 
-def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> dict[str, list[Answer]]:
+def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> _Answers:
     hit, again = Ask(seed, prompt_tokens), Ask(seed, prompt_tokens, forget=True)
-    answers: dict[str, list[Answer]] = {"cold": [engine.run(again)], "device_hit": []}
+    answers: _Answers = {"cold": [engine.run(again)], "device_hit": []}
     engine.run(_FLUSH)
     engine.rest()
     for _ in range(_HITS_PER_PROMPT):
@@ -97,21 +88,14 @@ def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> d
     return answers
 
 
-def _shortly(found: _Found) -> str:
-    times = (f"{kind} {each[-1].seconds:.3f} s" for kind, each in found.answers.items())
-    return f"ready in {found.ready_s[-1]:.1f} s, {', '.join(times)}"
-
-
-def _figures(found: _Found) -> dict[str, Any]:
-    seconds = {kind: [answer.seconds for answer in each] for kind, each in found.answers.items()}
+def _figures(ready_s: list[float], answers: _Answers) -> dict[str, Any]:
+    seconds = {kind: [answer.seconds for answer in each] for kind, each in answers.items()}
     medians = {kind: median(each) for kind, each in seconds.items()}
     figures: dict[str, Any] = {
-        "ready_s": median(found.ready_s),
+        "ready_s": median(ready_s),
         **{f"{kind}_s": value for kind, value in medians.items()},
         "spread_s": {kind: [min(each), max(each)] for kind, each in seconds.items()},
-        "cached_tokens": {
-            kind: min(answer.cached for answer in each) for kind, each in found.answers.items()
-        },
+        "cached_tokens": {kind: min(answer.cached for answer in each) for kind, each in answers.items()},
     }
     if "cpu_tier" in medians:
         figures |= {

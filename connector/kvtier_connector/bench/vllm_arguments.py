@@ -35,11 +35,7 @@ class Given:
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> Self:
-        """Read a command line; what is not of interest here is left to vLLM.
-
-        Raises:
-            SettingError: an argument has a bad value, or the connector is not kvtier's.
-        """
+        """Read a command line; what is not of interest here is left to vLLM."""
         parser = _Parser(add_help=False, allow_abbrev=False)
         parser.add_argument("--kv-transfer-config", type=_json_object)
         parser.add_argument("--block-size", type=int)
@@ -96,10 +92,7 @@ _ALONE: Final[dict[str, Any]] = {
 def make_llm(settings: dict[str, Any], arguments: Sequence[str], defaults: dict[str, Any]) -> "LLM":
     """Make an engine, with drawn weights if its settings name the worker extension that draws them.
 
-    Args:
-        settings: the benchmark's own arguments of `LLM`, which win.
-        arguments: as on the command line of `vllm serve`, without the model.
-        defaults: arguments of `LLM` where no command line is given.
+    The benchmark's own settings win over arguments of `vllm serve`, or over defaults where there are none.
     """
     from vllm import LLM  # noqa: PLC0415 - only an engine's process needs vLLM
 
@@ -113,9 +106,7 @@ def make_llm(settings: dict[str, Any], arguments: Sequence[str], defaults: dict[
 def read_arguments(arguments: Sequence[str], model: str) -> dict[str, Any]:
     """Return what `vllm serve` makes of arguments, as arguments of `LLM`, which a server's own are not.
 
-    Args:
-        arguments: without the model.
-        model: its folder; without a network vLLM looks for it here already.
+    The model is its folder; without a network vLLM looks for it here already.
     """
     from vllm import EngineArgs  # noqa: PLC0415 - as above
 

@@ -18,10 +18,10 @@ from kvtier_common.benchmarks.percentile import p90
 from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_connector.bench import load
 from kvtier_connector.bench.choices import NONE, TITLES
-from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison, life, log_of
-from kvtier_connector.bench.load import Round, RoundServed, ask_round
-from kvtier_connector.bench.part import Row, Run
-from kvtier_connector.bench.scaling import IN_BLOCKS, Scaling
+from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison
+from kvtier_connector.bench.engine import bench_engine
+from kvtier_connector.bench.load import IN_BLOCKS, Round, RoundServed, Scaling, ask_round
+from kvtier_connector.bench.measure import Row, Run
 
 ROUNDS: Final = MappingProxyType({"high_cache": 2, "low_cache": 2})
 """Of each workload, in each life."""
@@ -90,19 +90,8 @@ def compare_workloads(
 ) -> dict[str, Any]:
     """Measure every side in lives that take turns; in one turn all are asked the same rounds.
 
-    Args:
-        comparison: the sides.
-        log: files for the engines' output; each adds its suffix.
-        say: is told how far it is.
-        rounds: of each workload in each life; what has none is left out.
-        scaling: how much smaller than the guide's the workloads are.
-
-    Returns:
-        For each workload its shape, each side's figures, their ratios to no tier where that is a side,
-        and how many requests the sides answered with different tokens.
-
-    Raises:
-        ConnectorError: an engine died.
+    Of each workload come its shape, each side's figures, their ratios to no tier where that is a side, and
+    how many requests the sides answered with different tokens. What has no rounds is left out.
     """
     longest = scaling.high_cache()
     settings = comparison.settings(
@@ -120,25 +109,23 @@ def compare_workloads(
     }
     results: dict[str, _Rounds] = {name: defaultdict(list) for name in workloads}
     for turn, side in comparison.order():
-        with life(
-            settings,
-            transfers[side],
+        with bench_engine(
+            settings | {"kv_transfer_config": transfers[side]},
             given=comparison.given,
-            log=log_of(log, side, turn),
+            log=log.with_suffix(f".{side}.{turn + 1}.log"),
             module=load.__name__,
-        ) as running:
-            running.engine.rest(PINNING_TIMEOUT_S)
+        ) as engine:
+            engine.rest(PINNING_TIMEOUT_S)
             for name, workload in workloads.items():
                 # Thrown away: the first round of a life is slower.
                 first = replace(workload, prompts_per_group=1)
-                ask_round(running.engine, Round(first, seed=f"{name} {turn} first"))
+                ask_round(engine, Round(first, seed=f"{name} {turn} first"))
                 for number in range(rounds[name]):
-                    running.engine.rest()
+                    engine.rest()
                     asked = Round(workload, seed=f"{name} {turn} {number}")
-                    results[name][side].append(ask_round(running.engine, asked))
-                times = ", ".join(
-                    f"{served.seconds:.1f} s" for served in results[name][side][-rounds[name] :]
-                )
+                    results[name][side].append(ask_round(engine, asked))
+                served = results[name][side][-rounds[name] :]
+                times = ", ".join(f"{one.seconds:.1f} s" for one in served)
                 say(f"workloads, turn {turn + 1} of {comparison.turns}, {side}, {name}: {times}")
     held_tokens = {
         "device_tokens": scaling.device_tokens(),
@@ -172,7 +159,10 @@ def _figures(workload: Workload, rounds_of: _Rounds, token_bytes: int) -> dict[s
         side: [round_figures(workload, one, token_bytes) for one in served]
         for side, served in rounds_of.items()
     }
-    differing = sum(requests_differing(_tokens(served)) for served in zip(*rounds_of.values(), strict=True))
+    differing = sum(
+        requests_differing([[request.tokens for request in served.requests] for served in sides])
+        for sides in zip(*rounds_of.values(), strict=True)
+    )
     rounds = len(next(iter(rounds_of.values())))
     return {
         "rounds": rounds,
@@ -187,23 +177,13 @@ def _figures(workload: Workload, rounds_of: _Rounds, token_bytes: int) -> dict[s
     }
 
 
-def _tokens(rounds: Sequence[RoundServed]) -> list[list[list[int]]]:
-    return [[request.tokens for request in served.requests] for served in rounds]
-
-
 def requests_differing(sides: list[list[list[int]]]) -> int:
     """Return how many requests were not answered with the same tokens by all sides."""
     return sum(any(one != other for other in others) for one, *others in zip(*sides, strict=True))
 
 
 def round_figures(workload: Workload, served: RoundServed, token_bytes: int) -> Figures:
-    """Return the figures of one round.
-
-    Args:
-        workload: what was asked.
-        served: what came of it.
-        token_bytes: bytes of one token's KV cache.
-    """
+    """Return the figures of one round; `token_bytes` are those of one token's KV cache."""
     first, last = ([getattr(request, name) for request in served.requests] for name in ("ttft_s", "e2e_s"))
     prompt_tokens = workload.prompt_tokens * len(served.requests)
     output_tokens = sum(len(request.tokens) for request in served.requests)

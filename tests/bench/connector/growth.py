@@ -9,9 +9,8 @@ from statistics import median, quantiles
 from typing import Any, Final
 
 from kvtier_common.metrics import cpu_tier
-from kvtier_connector.bench.engine import bench_engine
-from kvtier_connector.bench.part import Row, Run
-from kvtier_connector.bench.process import serve
+from kvtier_connector.bench.engine import bench_engine, serve
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.bench.vllm_arguments import make_llm
 from kvtier_connector.config import GIB, ConnectorConfig, Policy, kv_transfer_config
 from kvtier_connector.errors import ConnectorError

@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kvtier_connector.bench.part import Row, require
+from kvtier_connector.bench.measure import Row
 
 if TYPE_CHECKING:
-    from kvtier_connector.bench.part import Run
+    from kvtier_connector.bench.measure import Run
 
 
 MEMORY_BLOCKS: Final = 1_000_000
@@ -169,7 +169,6 @@ def measure(_run: "Run") -> dict[str, Any]:
     Raises:
         ModuleNotFoundError: there is no vLLM to measure.
     """
-    require("vllm")
     result: dict[str, Any] = {"batch": BATCH, "memory_blocks": MEMORY_BLOCKS, "stall_blocks": STALL_BLOCKS}
     for name in SUBJECTS:
         result[f"{name}_bytes_per_block"] = _in_fresh_process("memory", name)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext
 
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
@@ -255,13 +255,14 @@ class _Served:
     found_tokens: int
 
 
-def measure(run: Run, prompts: int = 4) -> list[dict[str, Any]]:
+def measure(run: Run, folder: Path, prompts: int = 4) -> list[dict[str, Any]]:
     """Measure every disk with every device and length; engines with and without the tier take turns.
 
-    The run's folder takes the tiers' files: on a disk that is faster than what it stands for.
+    The folder takes the tiers' files: on a disk that is faster than what it stands for.
 
     Args:
         run: what all parts are told.
+        folder: on that disk.
         prompts: of each length.
 
     Returns:
@@ -273,7 +274,7 @@ def measure(run: Run, prompts: int = 4) -> list[dict[str, Any]]:
     for gbps in DISK_GBPS:
         for device in DEVICES:
             for tokens in PROMPT_TOKENS:
-                row = never_slower_row(gbps, device, tokens, prompts=prompts, folder=run.folder)
+                row = never_slower_row(gbps, device, tokens, prompts=prompts, folder=folder)
                 found.append(row)
                 run.say(
                     f"{gbps:g} GB/s, {device.prefill_tokens_s:,.0f} tokens/s, {tokens:,} tokens: "

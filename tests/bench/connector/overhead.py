@@ -10,7 +10,7 @@ from tests.bench.connector import switched_engine
 from tests.bench.connector.switched_engine import EMPTY, SWITCH
 
 from kvtier_connector.bench.engine import Ask, BenchEngine, bench_engine
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.bench.workloads import confidence_95
 from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from kvtier_connector.bench import engine, load
-from kvtier_connector.bench.process import serve
+from kvtier_connector.bench.engine import serve
 
 if TYPE_CHECKING:
     from vllm import LLM

@@ -26,9 +26,8 @@ from tests.bench.connector.switched_engine import EMPTY, SWITCH
 from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engine import BenchEngine, bench_engine
-from kvtier_connector.bench.load import Round, RoundServed, ask_round
-from kvtier_connector.bench.part import Row, Run
-from kvtier_connector.bench.scaling import IN_BLOCKS, Scaling, kv_bytes_per_token
+from kvtier_connector.bench.load import IN_BLOCKS, Round, RoundServed, Scaling, ask_round, kv_bytes_per_token
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
 from kvtier_connector.bench.workloads import (
     compare,

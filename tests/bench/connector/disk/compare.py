@@ -15,7 +15,7 @@ from tests.bench.connector.disk.lmcache_install import LMCacheMissingError, lmca
 from tests.bench.connector.disk.process import side_process
 from tests.bench.connector.disk.work import OPS, Op, Sample, Work
 
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.bench.region import reserve_hugepages
 
 BLOCK_BYTES: Final = (128 << 10, 512 << 10, 2 << 20)
@@ -42,9 +42,9 @@ class Contestant(Protocol):
         """Take one sample."""
 
 
-def measure(run: Run, rounds: int) -> list[dict[str, Any]]:
-    """Measure the run's disk; see `bench_disk`."""
-    return bench_disk(run.folder, log=run.log("disk"), say=run.say, rounds=rounds)
+def measure(run: Run, folder: Path, rounds: int) -> list[dict[str, Any]]:
+    """Measure the folder's disk; see `bench_disk`."""
+    return bench_disk(folder, log=run.log("disk"), say=run.say, rounds=rounds)
 
 
 def measure_memory(run: Run, rounds: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tests.bench.connector.hit_rate.caches import ARCCache, Cache, LRUCache, Prompt, optimal_hits
 from tests.bench.connector.hit_rate.workloads import WORKLOADS, Workload
 
-from kvtier_connector.bench.part import Row, Run
+from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.core.index.block import BlockState
 from kvtier_connector.core.index.index import BlockIndex
 

@@ -9,7 +9,7 @@ import torch
 from click.testing import CliRunner
 
 from kvtier_connector.bench.command import connector
-from kvtier_connector.bench.gpu import Direction, bench_gpu, rows
+from kvtier_connector.bench.gpu import Direction, Gpu, bench_gpu, rows
 from kvtier_connector.config import MIB
 from kvtier_connector.core.region.region import Slice
 from kvtier_connector.errors import ConnectorError
@@ -17,7 +17,7 @@ from kvtier_connector.vllm.copies.copier import Copier, CopyResult
 from kvtier_connector.vllm.copies.copier_memcpy import MemcpyCopier
 
 
-class Memory:
+class Memory(Gpu):
     """A device that is ordinary memory."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.bench.comparison import Comparison
-from kvtier_connector.bench.scaling import Scaling
+from kvtier_connector.bench.load import Scaling
 from kvtier_connector.bench.ttft import compare_ttft, rows
 from kvtier_connector.bench.vllm_arguments import Given
 from kvtier_connector.bench.workloads import compare_workloads

@@ -9,15 +9,14 @@ from tests.bench.connector.__main__ import NAMES, main, parts
 from tests.bench.connector.hit_rate import compare
 from tests.bench.connector.hit_rate.workloads import Workload, loop
 
-from kvtier_connector.bench.command import ELSEWHERE
-from kvtier_connector.bench.part import PARTS
+from kvtier_connector.bench.choices import ELSEWHERE, PARTS
 
 
 def test_it_has_what_the_product_has_and_what_that_says_is_elsewhere() -> None:
     assert {*NAMES} == {*PARTS} | {*ELSEWHERE}
     assert not {*PARTS} & {*ELSEWHERE}
     light = tuple(name for name in ELSEWHERE if name != "never_slower")  # that needs vLLM at once
-    assert tuple(parts(light, pairs=1, rounds=1)) == light
+    assert tuple(parts(light, pairs=1, rounds=1, folder=Path())) == light
 
 
 def test_a_part_is_printed_and_added_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

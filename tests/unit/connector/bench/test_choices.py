@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from kvtier_connector.bench import choices
 from kvtier_connector.bench.choices import DEMO, SHAPES, names_of, names_shown, shape_of
-from kvtier_connector.bench.scaling import kv_bytes_per_token
+from kvtier_connector.bench.load import kv_bytes_per_token
 from kvtier_operator.planning.model_shape.catalogue import entries
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kvtier_connector.bench import command, measure
-from kvtier_connector.bench.part import Part, Run
+from kvtier_connector.bench.measure import Part, Run
 from kvtier_connector.bench.ttft import rows
 from kvtier_connector.errors import ConnectorError
 
@@ -40,7 +40,7 @@ class Bench:
         self.out = folder / "bench" / "connector.json"
         self.log = folder / "termination-log"
         monkeypatch.setenv("COLUMNS", "160")
-        monkeypatch.setattr(command, "load", self._load)
+        monkeypatch.setattr(measure, "load", self._load)
         monkeypatch.setattr(measure, "_gpu", lambda: self.gpu)
         monkeypatch.setattr(measure, "_versions", lambda: {"kvtier": "0.1.0", "vllm": "0.33.0"})
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kvtier_connector.bench.comparison import Comparison
-from kvtier_connector.bench.part import Run
+from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.vllm_arguments import Given
 from kvtier_connector.config import GIB, MIB, ConnectorConfig, kv_transfer_config
 

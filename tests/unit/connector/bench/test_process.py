@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from kvtier_connector.bench.process import children_of, end, held_signals, line_process, runs
+from kvtier_connector.bench.engine import children_of, end, held_signals, line_process, runs
 from kvtier_connector.errors import ConnectorError
 
 
@@ -55,7 +55,7 @@ def test_afterwards_it_is_as_before(ending: signal.Signals) -> None:
 
 DOUBLES = """
 import sys
-from kvtier_connector.bench.process import serve
+from kvtier_connector.bench.engine import serve
 serve(int(sys.argv[1]), lambda question: question["number"] * int(sys.argv[2]), "ready")
 """
 

@@ -7,7 +7,7 @@ import pytest
 from tests.shared.hugepages import POOL, free_pages
 
 from kvtier_connector.bench import region as bench_region
-from kvtier_connector.bench.part import Run
+from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.region import PAGE_BYTES, reserve_hugepages
 from kvtier_connector.config import GIB, MIB
 

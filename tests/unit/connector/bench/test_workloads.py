@@ -13,8 +13,17 @@ from kvtier_common.benchmarks.percentile import p90
 from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_connector.bench import workloads
 from kvtier_connector.bench.comparison import Comparison
-from kvtier_connector.bench.load import Piece, Round, RoundServed, Served, constant_concurrency
-from kvtier_connector.bench.scaling import IN_BLOCKS, Scaling, kv_bytes_per_token, prompts
+from kvtier_connector.bench.load import (
+    IN_BLOCKS,
+    Piece,
+    Round,
+    RoundServed,
+    Scaling,
+    Served,
+    constant_concurrency,
+    kv_bytes_per_token,
+    prompts,
+)
 from kvtier_connector.bench.workloads import (
     Figures,
     compare,
@@ -57,7 +66,7 @@ def loads(
     monkeypatch: pytest.MonkeyPatch, model: Path, sides: tuple[str, ...] = ("none", "vllm", "kvtier")
 ) -> tuple[Any, list[FakeLoad]]:
     engines: list[FakeLoad] = []
-    monkeypatch.setattr(workloads, "life", fake_life(engines, FakeLoad))
+    monkeypatch.setattr(workloads, "bench_engine", fake_life(engines, FakeLoad))
     monkeypatch.setattr(workloads, "ask_round", lambda engine, asked: engine.serve(asked))
     report = workloads.compare_workloads(
         Comparison(model=model, device="H100", sides=sides),
@@ -140,7 +149,7 @@ SMALL_LOAD = Workload(
 def test_system_prompts_fill_the_same_share_of_the_caches(
     scaling: Scaling, system_tokens: int, over_device: float, over_both: float
 ) -> None:
-    high = system_tokens == scaling.high_system_tokens
+    high = system_tokens == 30_000
     workload = scaling.high_cache() if high else scaling.low_cache()
     ratios = over_caches(workload, device_tokens=scaling.device_tokens(), tier_tokens=scaling.tier_tokens())
     assert ratios["system_prompts_over_device"] == pytest.approx(over_device, rel=0.01)
@@ -209,7 +218,7 @@ class Stepper:
 def test_a_load_keeps_its_number_of_requests_under_way() -> None:
     engine = Stepper()
     asked = [[number] for number in range(5)]
-    served = constant_concurrency(engine, asked, 2, clock=lambda: engine.now)
+    served = constant_concurrency(engine.add, engine.step, asked, 2, clock=lambda: engine.now)
     assert engine.order == asked
     assert engine.widest == [2] * 6 + [1] * 3
     assert served == [Served(ttft_s=2, e2e_s=3, cached=7, tokens=[number] * 2) for number in range(5)]
@@ -217,7 +226,7 @@ def test_a_load_keeps_its_number_of_requests_under_way() -> None:
 
 def test_more_room_than_requests() -> None:
     engine = Stepper()
-    assert len(constant_concurrency(engine, [[1]], 4, clock=lambda: engine.now)) == 1
+    assert len(constant_concurrency(engine.add, engine.step, [[1]], 4, clock=lambda: engine.now)) == 1
 
 
 ROUND = RoundServed(
