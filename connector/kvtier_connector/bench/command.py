@@ -38,7 +38,7 @@ from kvtier_connector.complete import NEEDED
 )  # fmt: skip
 @click.option(
     "--turns", type=click.IntRange(1), default=TURNS, show_default=True,
-    help="Engines of each side that ttft and workloads start on a GPU.",
+    help="Engines of each side that workloads starts, and ttft on a GPU.",
 )  # fmt: skip
 @click.option(
     "--termination-log", type=click.Path(dir_okay=False, path_type=Path),
