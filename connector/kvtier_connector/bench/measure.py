@@ -21,6 +21,14 @@ from kvtier_connector.bench.model import write_bench_model
 from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
 from kvtier_connector.errors import ConnectorError
 
+LIMIT_BYTES: Final = 4096
+"""Of one container's termination message; Kubernetes cuts a longer one (pods, Termination message)."""
+_FOR_AN_ERROR_BYTES: Final = 1024
+_DIGITS: Final = 4
+"""That count: a benchmark repeats no closer."""
+_OF_A_ROUND: Final = ("mean_ttft_s", "p90_ttft_s", "mean_e2e_s", "total_tokens_per_s", "hit_rate")
+_OF_A_SIDE: Final = ("ready_s", "cold_s", "device_hit_s", "cpu_tier_s")
+
 Row = tuple[str, str, str, str]
 """What, measured, beside, limit."""
 
@@ -67,15 +75,6 @@ class Run:
             return self.model
         folder = self.scratch / "weights"
         return folder if folder.exists() else write_bench_model(folder, self.shape)
-
-
-LIMIT_BYTES: Final = 4096
-"""Of one container's termination message; Kubernetes cuts a longer one (pods, Termination message)."""
-_FOR_AN_ERROR_BYTES: Final = 1024
-_DIGITS: Final = 4
-"""That count: a benchmark repeats no closer."""
-_OF_A_ROUND: Final = ("mean_ttft_s", "p90_ttft_s", "mean_e2e_s", "total_tokens_per_s", "hit_rate")
-_OF_A_SIDE: Final = ("ready_s", "cold_s", "device_hit_s", "cpu_tier_s")
 
 
 def measure(run: Run, parts: Mapping[str, Part]) -> None:
@@ -146,10 +145,10 @@ def termination_message(report: Mapping[str, Any], about: Mapping[str, str], err
     """
     message: dict[str, Any] = {**about, **({"error": ""} if error else {})}
     left_out: list[str] = []
-    room_bytes = LIMIT_BYTES - (_FOR_AN_ERROR_BYTES if error else 0)
+    limit_bytes = LIMIT_BYTES - (_FOR_AN_ERROR_BYTES if error else 0)
     for name, part in report.items():
         short = _SHORT[name](part) if name in _SHORT else None
-        if short is None or _bytes(message | {name: short, "left_out": list(report)}) > room_bytes:
+        if short is None or _bytes(message | {name: short, "left_out": list(report)}) > limit_bytes:
             left_out.append(name)
         else:
             message[name] = short

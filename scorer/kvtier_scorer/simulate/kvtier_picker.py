@@ -23,6 +23,7 @@ from kvtier_scorer.simulate.policy import Loads, Situation
 from kvtier_scorer.simulate.trace import PoolError
 
 _MS_PER_S: Final = 1000
+_NONE: Final = -1
 
 
 class Kvtier:
@@ -94,9 +95,6 @@ def _input(situation: Situation) -> PickerInput:
         tokens=TierTokens({tier: blocks * pod.block_tokens for tier, blocks in pod.blocks.items() if blocks}),
         engine_block_tokens=pod.block_tokens,
     )
-
-
-_NONE = -1
 
 
 class KvtierPrecise(Kvtier):

@@ -14,9 +14,8 @@ from types import FrameType
 from typing import Final
 
 import click
-from tests.bench.connector import overhead
+from tests.bench.connector import hit_rate, overhead
 from tests.bench.connector.disk import compare as disk
-from tests.bench.connector.hit_rate import compare as hit_rate
 
 from kvtier_connector.bench.choices import DEMO, ONLY_WHEN_ASKED, PARTS, names_of, names_shown
 from kvtier_connector.bench.command import connector

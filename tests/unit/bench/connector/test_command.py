@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.bench.connector import hit_rate
 from tests.bench.connector.__main__ import NAMES, main, parts
-from tests.bench.connector.hit_rate import compare
-from tests.bench.connector.hit_rate.workloads import Workload, loop
+from tests.bench.connector.hit_rate import Workload, loop
 
 from kvtier_connector.bench.choices import ELSEWHERE, PARTS
 
@@ -21,7 +21,7 @@ def test_it_has_what_the_product_has_and_what_that_says_is_elsewhere() -> None:
 
 def test_a_part_is_printed_and_added_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(compare, "WORKLOADS", (Workload("loop", loop, 200, (1024,)),))
+    monkeypatch.setattr(hit_rate, "WORKLOADS", (Workload("loop", loop, 200, (1024,)),))
     out = tmp_path / "connector.json"
     out.write_text('{"index": 1}')
     found = CliRunner().invoke(main, ["--only", "hit_rate", "--out", str(out)], catch_exceptions=False)
