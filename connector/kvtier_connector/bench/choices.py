@@ -63,7 +63,7 @@ DEMO: Final = "demo"
 def shape_of(model: str) -> str | None:
     """Return the name of a model's shape, or None if no line of the table is for that model."""
     for name, shape in SHAPES.items():
-        if model.lower() in (each.lower() for each in shape.models):
+        if model.lower() in (known.lower() for known in shape.models):
             return name
     return None
 

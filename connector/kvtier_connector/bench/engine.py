@@ -234,7 +234,7 @@ class BenchEngine:
 
 
 def _cpu_s(processes: Sequence[psutil.Process]) -> float:
-    return math.fsum(times.user + times.system for times in (each.cpu_times() for each in processes))
+    return math.fsum(times.user + times.system for times in (process.cpu_times() for process in processes))
 
 
 @contextmanager

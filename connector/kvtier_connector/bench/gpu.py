@@ -148,9 +148,9 @@ def _compare(  # noqa: PLR0913, PLR0917 - what a sample is made of
             if number:
                 gbps[name].append(total / seconds / 1e9)
     figures: dict[str, Any] = {"block_kib": size >> 10, "direction": direction}
-    for name, each in gbps.items():
-        low, _, high = quantiles(each) if len(each) > 1 else each * 3
-        figures |= {f"{name}_gbps": median(each), f"{name}_gbps_quartiles": [low, high]}
+    for name, samples in gbps.items():
+        low, _, high = quantiles(samples) if len(samples) > 1 else samples * 3
+        figures |= {f"{name}_gbps": median(samples), f"{name}_gbps_quartiles": [low, high]}
     pairs = zip(gbps["kvtier"], gbps["peak"], strict=True)
     return figures | {"over_peak": median(mine / peak for mine, peak in pairs)}
 

@@ -99,11 +99,11 @@ def prompts(workload: Workload, seed: str) -> list[list[int]]:
         return [_FIRST_TOKEN + numbers.randrange(_TOKENS) for _ in range(length)]
 
     system = [text(workload.system_tokens) for _ in range(workload.groups)]
-    found = [
+    order = [
         start + text(workload.question_tokens) for start in system for _ in range(workload.prompts_per_group)
     ]
-    numbers.shuffle(found)
-    return found
+    numbers.shuffle(order)
+    return order
 
 
 def kv_bytes_per_token(config: dict[str, Any], element_bytes: int) -> int:
@@ -242,11 +242,11 @@ def _loaded_bytes(llm: "LLM") -> float:
     return float(sum(metric.value for metric in llm.get_metrics() if metric.name == _LOADED))
 
 
-def ask_round(engine: BenchEngine, asked: Round, **more: object) -> RoundServed:
+def ask_round(engine: BenchEngine, question: Round, **more: object) -> RoundServed:
     """Have an engine's process run one round; `more` is for a module of its own."""
-    found = engine.exchange(asdict(asked) | more)
-    requests = [Served(**request) for request in found.pop("requests")]
-    return RoundServed(requests=requests, **found)
+    reply = engine.exchange(asdict(question) | more)
+    requests = [Served(**request) for request in reply.pop("requests")]
+    return RoundServed(requests=requests, **reply)
 
 
 if __name__ == "__main__":

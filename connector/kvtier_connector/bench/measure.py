@@ -43,8 +43,8 @@ class Part:
 
 def load(module: str) -> Part:
     """Load a part's module, of `PARTS`."""
-    found = import_module(module)
-    return Part(found.measure, found.rows)
+    part = import_module(module)
+    return Part(part.measure, part.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +178,9 @@ def _round(value: Any) -> Any:  # noqa: ANN401 - what JSON has
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
-        return {key: _round(each) for key, each in value.items()}
+        return {key: _round(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_round(each) for each in value]
+        return [_round(item) for item in value]
     return value
 
 

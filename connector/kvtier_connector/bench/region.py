@@ -97,24 +97,24 @@ def measure(_run: Run) -> dict[str, Any]:
         largest); None where the machine has no such pages. `missing` says why, or why there are fewer
         samples. `ratio` is 4 KiB pages over huge pages.
     """
-    found: dict[str, list[Sample]] = {name: [] for name in KINDS}
+    samples_of: dict[str, list[Sample]] = {name: [] for name in KINDS}
     with reserve_hugepages(SAMPLE_BYTES) as missing:
         for number in range(ROUNDS + 1):
             for name in list(KINDS)[:: -1 if number % 2 else 1]:
                 sample = _start(KINDS[name])
                 if number and sample:
-                    found[name].append(sample)
-    taken_away = ROUNDS - len(found["hugepage"])
+                    samples_of[name].append(sample)
+    taken_away = ROUNDS - len(samples_of["hugepage"])
     if taken_away and not missing:
         missing = f"huge pages: in {taken_away} of {ROUNDS} rounds other processes had taken some of the pool"
     figures: dict[str, Any] = {
         "gib": SAMPLE_BYTES / GIB,
-        "samples": {name: len(samples) for name, samples in found.items()},
+        "samples": {name: len(samples) for name, samples in samples_of.items()},
         "cpus": len(os.sched_getaffinity(0)),
         "load": os.getloadavg()[0],
         "missing": missing,
     }
-    for name, samples in found.items():
+    for name, samples in samples_of.items():
         figures |= _figures(f"{name}_s_per_gib", [sample.taken for sample in samples])
         locked = [sample.locked for sample in samples if sample.locked is not None]
         figures |= _figures(f"{name}_locked_s_per_gib", locked)
@@ -151,8 +151,8 @@ def _start(kind: Kind) -> Sample | None:
 
 
 def _figures(name: str, seconds: list[float]) -> dict[str, Any]:
-    each = [value * GIB / SAMPLE_BYTES for value in seconds]
+    s_per_gib = [value * GIB / SAMPLE_BYTES for value in seconds]
     return {
-        name: median(each) if each else None,
-        f"{name}_spread": [min(each), max(each)] if each else None,
+        name: median(s_per_gib) if s_per_gib else None,
+        f"{name}_spread": [min(s_per_gib), max(s_per_gib)] if s_per_gib else None,
     }

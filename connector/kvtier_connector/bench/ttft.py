@@ -89,13 +89,13 @@ def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> _
 
 
 def _figures(ready_s: list[float], answers: _Answers) -> dict[str, Any]:
-    seconds = {kind: [answer.seconds for answer in each] for kind, each in answers.items()}
-    medians = {kind: median(each) for kind, each in seconds.items()}
+    seconds = {kind: [answer.seconds for answer in values] for kind, values in answers.items()}
+    medians = {kind: median(values) for kind, values in seconds.items()}
     figures: dict[str, Any] = {
         "ready_s": median(ready_s),
         **{f"{kind}_s": value for kind, value in medians.items()},
-        "spread_s": {kind: [min(each), max(each)] for kind, each in seconds.items()},
-        "cached_tokens": {kind: min(answer.cached for answer in each) for kind, each in answers.items()},
+        "spread_s": {kind: [min(values), max(values)] for kind, values in seconds.items()},
+        "cached_tokens": {kind: min(answer.cached for answer in values) for kind, values in answers.items()},
     }
     if "cpu_tier" in medians:
         figures |= {

@@ -96,8 +96,8 @@ def make_llm(settings: dict[str, Any], arguments: Sequence[str], defaults: dict[
     """
     from vllm import LLM  # noqa: PLC0415 - only an engine's process needs vLLM
 
-    given = read_arguments(arguments, settings["model"]) if arguments else defaults
-    llm = LLM(**(given | _ALWAYS | settings))
+    outer = read_arguments(arguments, settings["model"]) if arguments else defaults
+    llm = LLM(**(outer | _ALWAYS | settings))
     if settings.get("load_format") == "dummy":
         llm.collective_rpc("draw_weights")
     return llm

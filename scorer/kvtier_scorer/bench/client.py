@@ -46,15 +46,15 @@ def questions(workload: Workload, words_per_token: float, seed: int) -> list[Que
     def words(tokens: int) -> str:
         return text(numbers, max(1, round(tokens * words_per_token)))
 
-    found = []
+    order = []
     for group in range(workload.groups):
         system = words(workload.system_tokens)
-        found += [
+        order += [
             Question(group, system, words(workload.question_tokens))
             for _ in range(workload.prompts_per_group)
         ]
-    numbers.shuffle(found)
-    return found
+    numbers.shuffle(order)
+    return order
 
 
 def text(numbers: random.Random, words: int) -> str:
@@ -214,7 +214,7 @@ class LoadResult:
 
 async def constant_concurrency(
     ask: Callable[[Question], Awaitable[Answer]],
-    asked: Sequence[Question],
+    order: Sequence[Question],
     concurrency: int,
     ended: Callable[[Answer], None] = lambda _: None,
 ) -> LoadResult:
@@ -222,12 +222,12 @@ async def constant_concurrency(
 
     Args:
         ask: Sends one question and returns its answer; does not raise.
-        asked: In the order in which they are sent.
+        order: Questions as they are sent.
         concurrency: Requests under way at any time.
         ended: Told of each answer.
     """
     answers: dict[int, Answer] = {}
-    waiting = iter(enumerate(asked))
+    waiting = iter(enumerate(order))
 
     async def worker() -> None:
         for number, question in waiting:
@@ -236,9 +236,9 @@ async def constant_concurrency(
 
     start = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(asked))):
+        for _ in range(min(concurrency, len(order))):
             group.create_task(worker())
-    return LoadResult(time.perf_counter() - start, tuple(answers[number] for number in range(len(asked))))
+    return LoadResult(time.perf_counter() - start, tuple(answers[number] for number in range(len(order))))
 
 
 _DEVICE_QUERIES: Final = b"vllm:prefix_cache_queries_total"
@@ -268,10 +268,12 @@ def found_tokens(text: str) -> FoundTokens:
     Raises:
         ValueError: There is nothing of vLLM's in them.
     """
-    found = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
-    if not found.samples:
-        raise ValueError(f"these are not vLLM's metrics: {found.start!r}")
-    return FoundTokens(found.total(_DEVICE_QUERIES), found.total(_DEVICE_HITS), found.total(_TIER_HITS))
+    families = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
+    if not families.samples:
+        raise ValueError(f"these are not vLLM's metrics: {families.start!r}")
+    return FoundTokens(
+        families.total(_DEVICE_QUERIES), families.total(_DEVICE_HITS), families.total(_TIER_HITS)
+    )
 
 
 async def read_engines(urls: Sequence[str]) -> Mapping[str, FoundTokens]:
@@ -298,5 +300,5 @@ async def read_engines(urls: Sequence[str]) -> Mapping[str, FoundTokens]:
             except ValueError as error:
                 raise ServerError(f"--engine {url}: {address}: {error}") from error
 
-        counted = await asyncio.gather(*(read(url) for url in urls))
-    return dict(zip(urls, counted, strict=True))
+        totals = await asyncio.gather(*(read(url) for url in urls))
+    return dict(zip(urls, totals, strict=True))

@@ -99,8 +99,8 @@ class Figures:
         failed = [answer for answer in result.answers if answer.error]
         output = sum(answer.output_tokens for answer in answers)
         prompt = sum(answer.prompt_tokens for answer in answers)
-        counted = {url: after[url] - before[url] for url in after}
-        total = sum(counted.values(), FoundTokens())
+        by_engine = {url: after[url] - before[url] for url in after}
+        total = sum(by_engine.values(), FoundTokens())
         known = total.queried > 0
         return cls(
             name=name,
@@ -114,7 +114,9 @@ class Figures:
             output_tokens_per_s=output / result.seconds,
             tokens_per_s=(output + prompt) / result.seconds,
             hit_rate=HitRate(total.device / total.queried, total.tier / total.queried) if known else None,
-            engine_share=tuple(each.queried / total.queried for each in counted.values()) if known else (),
+            engine_share=tuple(tokens.queried / total.queried for tokens in by_engine.values())
+            if known
+            else (),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -154,22 +156,22 @@ class Figures:
         )
 
 
-def measure(asked: SharedPrefixOptions) -> None:
+def measure(options: SharedPrefixOptions) -> None:
     """Ask, print, and write what was asked for.
 
     Raises:
         ServerError: The server does not answer, or refused a request.
         click.BadParameter: An earlier run's file is none.
     """
-    shape = _shape(asked)
-    earlier = [_read(path) for path in asked.beside]
-    figures = asyncio.run(_measure(asked, shape))
+    shape = _shape(options)
+    earlier = [_read(path) for path in options.beside]
+    figures = asyncio.run(_measure(options, shape))
     runs = [*earlier, figures]
     document = json_document({"shared_prefix": figures.to_json()})
-    if asked.write is not None:
-        asked.write.parent.mkdir(parents=True, exist_ok=True)
-        asked.write.write_text(document + "\n", encoding="utf-8")
-    if asked.output == "json":
+    if options.write is not None:
+        options.write.parent.mkdir(parents=True, exist_ok=True)
+        options.write.write_text(document + "\n", encoding="utf-8")
+    if options.output == "json":
         say_whole(document)
     else:
         PlainConsole().print(table(runs))
@@ -179,34 +181,34 @@ def measure(asked: SharedPrefixOptions) -> None:
         )
 
 
-def _shape(asked: SharedPrefixOptions) -> Workload:
+def _shape(options: SharedPrefixOptions) -> Workload:
     changed = {
-        "groups": asked.num_groups,
-        "prompts_per_group": asked.prompts_per_group,
-        "system_tokens": asked.system_prompt_len,
-        "question_tokens": asked.question_len,
-        "output_tokens": asked.output_len,
-        "concurrency": asked.concurrency,
+        "groups": options.num_groups,
+        "prompts_per_group": options.prompts_per_group,
+        "system_tokens": options.system_prompt_len,
+        "question_tokens": options.question_len,
+        "output_tokens": options.output_len,
+        "concurrency": options.concurrency,
     }
-    given = {key: value for key, value in changed.items() if value is not None}
-    return replace(WORKLOADS[asked.workload], **given)
+    sizes = {key: value for key, value in changed.items() if value is not None}
+    return replace(WORKLOADS[options.workload], **sizes)
 
 
-async def _measure(asked: SharedPrefixOptions, shape: Workload) -> Figures:
+async def _measure(options: SharedPrefixOptions, shape: Workload) -> Figures:
     connecting = Server(
-        asked.url, api_key=asked.api_key, timeout_s=asked.timeout_s, connections=shape.concurrency
+        options.url, api_key=options.api_key, timeout_s=options.timeout_s, connections=shape.concurrency
     )
     async with connecting as server:
-        model = asked.model or await server.first_model()
-        sample = text(random.Random(asked.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
-        prompts = questions(shape, await server.words_per_token(model, sample), asked.seed)
-        before = await read_engines(asked.engines)
+        model = options.model or await server.first_model()
+        sample = text(random.Random(options.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
+        prompts = questions(shape, await server.words_per_token(model, sample), options.seed)
+        before = await read_engines(options.engines)
 
         async def ask(question: Question) -> Answer:
             return await server.ask(model, question, shape.output_tokens)
 
         result = await _ask_all(ask, prompts, shape.concurrency)
-        return Figures.of(asked.name, shape, result, before, await read_engines(asked.engines))
+        return Figures.of(options.name, shape, result, before, await read_engines(options.engines))
 
 
 async def _ask_all(
@@ -253,17 +255,17 @@ _ROWS: Final[tuple[tuple[str, Callable[[Figures], str]], ...]] = (
 def table(runs: Sequence[Figures]) -> Table:
     """One column a run, without the rows that no run has anything for."""
     shape = runs[-1].workload
-    found = Table(
+    columns = Table(
         title=f"{shape.groups} system prompts of {shape.system_tokens:,} tokens, "
         f"{shape.prompts_per_group} questions of {shape.question_tokens:,} each, "
         f"answers of {shape.output_tokens:,}, {shape.concurrency} under way",
         title_justify="left",
     )
-    found.add_column("")
+    columns.add_column("")
     for run in runs:
-        found.add_column(run.name, justify="right")
+        columns.add_column(run.name, justify="right")
     for label, cell in _ROWS:
         cells = [cell(run) if run.requests else "-" for run in runs]
         if any(cells):
-            found.add_row(label, *cells)
-    return found
+            columns.add_row(label, *cells)
+    return columns

@@ -89,8 +89,8 @@ def simulate(**options: object) -> None:
     from kvtier_scorer.simulate.trace import SimulationError  # noqa: PLC0415 - see the module
 
     try:
-        given = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
-        sizes = {tier: size for tier, size in given.items() if size is not None}
+        texts = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
+        sizes = {tier: size for tier, size in texts.items() if size is not None}
         replay(SimulateOptions(**options, sizes=sizes))  # type: ignore[arg-type]
     except SimulationError as error:
         raise BadInputError(str(error)) from None

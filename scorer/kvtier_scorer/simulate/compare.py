@@ -39,17 +39,17 @@ class Figures:
     def of(cls, result: SimulationResult) -> Self:
         """The figures of a run that has ended."""
         prompt, output = result.trace.prompt_tokens, result.trace.output_tokens
-        asked = int(prompt.sum())
+        asked_tokens = int(prompt.sum())
         ttft_s = result.ttft_s
         per_pod = np.bincount(result.pod, weights=prompt + output, minlength=result.pods)
         seconds = float(result.end_s.max() - result.sent_s.min())
         return cls(
-            hit_rate=int(result.hit_tokens.sum()) / asked,
-            tier_hit_rate={tier: int(result.hit_tokens[tier].sum()) / asked for tier in Tier},
+            hit_rate=int(result.hit_tokens.sum()) / asked_tokens,
+            tier_hit_rate={tier: int(result.hit_tokens[tier].sum()) / asked_tokens for tier in Tier},
             ttft_mean_s=float(ttft_s.mean()),
             ttft_p90_s=p90(ttft_s),
             e2e_mean_s=float((result.end_s - result.sent_s).mean()),
-            tokens_per_s=(asked + int(output.sum())) / seconds,
+            tokens_per_s=(asked_tokens + int(output.sum())) / seconds,
             load_variation=float(per_pod.std() / per_pod.mean()),
             requests=len(ttft_s),
             ttft_s=ttft_s,

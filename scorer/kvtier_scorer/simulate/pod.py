@@ -51,9 +51,9 @@ class Pod:
             batch.append(self.to_prefill.popleft())
         steps = -(-tokens // self.settings.step_tokens)
         seconds = steps * step_s(self.settings, self._context_tokens) + sum(
-            compute_s(self.settings, each.new_tokens, each.found_tokens) for each in batch
+            compute_s(self.settings, prefill.new_tokens, prefill.found_tokens) for prefill in batch
         )
-        self.prefilling = tuple(each.request for each in batch)
+        self.prefilling = tuple(prefill.request for prefill in batch)
         self._advance(now_s)
         self._tokens_per_s = steps / seconds
         self.version += 1

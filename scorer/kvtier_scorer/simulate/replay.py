@@ -82,57 +82,58 @@ class SimulateOptions:
     write: Path | None
 
 
-def replay(asked: SimulateOptions) -> None:
+def replay(options: SimulateOptions) -> None:
     """Run what was asked, print and write it; raises SimulationError or OSError."""
-    weights = DEFAULT_WEIGHTS if asked.weights is None else _option("--weights", weights_of, asked.weights)
-    for name in asked.policies:
+    text = options.weights
+    weights = DEFAULT_WEIGHTS if text is None else _option("--weights", weights_of, text)
+    for name in options.policies:
         if name not in POLICIES:
             raise SimulationError(f"--policy: {name!r} is not known; known are {', '.join(POLICIES)}")
-    comparison = _compare(asked, _pool(asked), weights)
-    text = json_document({"simulate": comparison.to_json()})
-    if asked.write is not None:
-        asked.write.parent.mkdir(parents=True, exist_ok=True)
-        asked.write.write_text(text + "\n", encoding="utf-8")
-    if asked.output == "json":
-        say_whole(text)
+    comparison = _compare(options, _pool(options), weights)
+    document = json_document({"simulate": comparison.to_json()})
+    if options.write is not None:
+        options.write.parent.mkdir(parents=True, exist_ok=True)
+        options.write.write_text(document + "\n", encoding="utf-8")
+    if options.output == "json":
+        say_whole(document)
         return
     console = PlainConsole()
     for part in _comparison_lines(comparison):
         console.print(part, soft_wrap=isinstance(part, str))
 
 
-def _pool(asked: SimulateOptions) -> PoolSettings:
-    if asked.preset not in PRESETS:
-        raise PoolError(f"--preset: {asked.preset!r} is not known; known are {', '.join(PRESETS)}")
-    pod = PRESETS[asked.preset]
+def _pool(options: SimulateOptions) -> PoolSettings:
+    if options.preset not in PRESETS:
+        raise PoolError(f"--preset: {options.preset!r} is not known; known are {', '.join(PRESETS)}")
+    pod = PRESETS[options.preset]
     blocks = {
         tier: _option(f"--{tier.label}", bytes_of, size) // pod.block_bytes
-        for tier, size in asked.sizes.items()
+        for tier, size in options.sizes.items()
     }
-    if asked.gpu_tokens is not None:
-        blocks[Tier.GPU] = asked.gpu_tokens // pod.block_tokens
+    if options.gpu_tokens is not None:
+        blocks[Tier.GPU] = options.gpu_tokens // pod.block_tokens
     pod = replace(pod, blocks={**pod.blocks, **blocks})
-    return PoolSettings(pods=asked.pods, pod=pod, scrape_interval_s=asked.scrape_interval)
+    return PoolSettings(pods=options.pods, pod=pod, scrape_interval_s=options.scrape_interval)
 
 
-def _trace(asked: SimulateOptions) -> Trace:
+def _trace(options: SimulateOptions) -> Trace:
     shape = {
-        field: getattr(asked, name) for name, field in _SHAPE.items() if getattr(asked, name) is not None
+        field: getattr(options, name) for name, field in _SHAPE.items() if getattr(options, name) is not None
     }
-    if asked.trace in WORKLOADS:
-        return generate(asked.trace, replace(WORKLOADS[asked.trace], **shape), asked.seed, asked.rate)
-    if shape or asked.rate is not None:
+    if options.trace in WORKLOADS:
+        return generate(options.trace, replace(WORKLOADS[options.trace], **shape), options.seed, options.rate)
+    if shape or options.rate is not None:
         option = next((name for name, field in _SHAPE.items() if field in shape), "rate").replace("_", "-")
         raise SimulationError(
             f"--{option}: shapes a generated trace; leave it out with a file, or use "
             f"--trace {' or '.join(WORKLOADS)}"
         )
-    return load_trace(Path(asked.trace))
+    return load_trace(Path(options.trace))
 
 
-def _compare(asked: SimulateOptions, pool: PoolSettings, weights: ScorerWeights) -> Comparison:
-    trace = _trace(asked)
-    names = asked.policies or tuple(POLICIES)
+def _compare(options: SimulateOptions, pool: PoolSettings, weights: ScorerWeights) -> Comparison:
+    trace = _trace(options)
+    names = options.policies or tuple(POLICIES)
     with _progress() as progress:
         tasks = {
             name: progress.add_task(name, total=len(trace), start=False) for name in dict.fromkeys(names)
@@ -142,9 +143,8 @@ def _compare(asked: SimulateOptions, pool: PoolSettings, weights: ScorerWeights)
             progress.start_task(tasks[name])
             progress.advance(tasks[name])
 
-        return compare(
-            tasks, trace, pool, weights=weights, for_all=asked.same_weights, seed=asked.seed, report=report
-        )
+        same, seed = options.same_weights, options.seed
+        return compare(tasks, trace, pool, weights=weights, for_all=same, seed=seed, report=report)
 
 
 def _progress() -> Progress:
@@ -169,13 +169,13 @@ def _table(comparison: Comparison) -> Table:
     """One row a policy; a tier that gave nothing to any policy has no column."""
     every = comparison.figures.values()
     tiers = [tier for tier in Tier if any(figures.tier_hit_rate[tier] for figures in every)]
-    found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    found.add_column("policy", no_wrap=True)
+    rows = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    rows.add_column("policy", no_wrap=True)
     for column in ("hit\nrate", *(f"from\n{tier.name}" for tier in tiers), *_MORE):
-        found.add_column(column, justify="right", no_wrap=True)
+        rows.add_column(column, justify="right", no_wrap=True)
     best = max((figures.hit_rate for figures in every), default=0.0)
     for name, figures in comparison.figures.items():
-        found.add_row(
+        rows.add_row(
             name,
             f"{figures.hit_rate:.1%}",
             *(f"{figures.tier_hit_rate[tier]:.1%}" for tier in tiers),
@@ -186,7 +186,7 @@ def _table(comparison: Comparison) -> Table:
             f"{figures.load_variation:.1%}",
             style="bold" if figures.hit_rate == best else "",
         )
-    return found
+    return rows
 
 
 def bytes_of(text: str) -> int:

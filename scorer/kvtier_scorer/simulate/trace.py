@@ -94,17 +94,17 @@ def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | 
     Raises:
         TraceError: There are no requests.
     """
-    given = list(requests)
-    if not given:
+    in_order = list(requests)
+    if not in_order:
         raise TraceError(f"{name}: holds no request; give a trace with one at least")
     times = None
     if concurrency is None:
-        given.sort(key=lambda request: request.time_s or 0.0)
-        times = np.array([request.time_s or 0.0 for request in given])
+        in_order.sort(key=lambda request: request.time_s or 0.0)
+        times = np.array([request.time_s or 0.0 for request in in_order])
     tree = _Tree()
     paths: list[int] = []
     path_start = [0]
-    for request in given:
+    for request in in_order:
         paths += tree.path(request)
         path_start.append(len(paths))
     return Trace(
@@ -112,8 +112,8 @@ def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | 
         nodes=tree.nodes(),
         paths=np.array(paths, np.int64),
         path_start=np.array(path_start, np.int64),
-        models=tuple(request.model for request in given),
-        output_tokens=np.array([request.output_tokens for request in given], np.int64),
+        models=tuple(request.model for request in in_order),
+        output_tokens=np.array([request.output_tokens for request in in_order], np.int64),
         time_s=times,
         concurrency=concurrency,
     )

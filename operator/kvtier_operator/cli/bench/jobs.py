@@ -61,30 +61,30 @@ class BenchJobs:
     refusals: tuple[str, ...]
 
 
-def jobs_of(asked: BenchJobOptions) -> BenchJobs:
+def jobs_of(options: BenchJobOptions) -> BenchJobs:
     """A Job for each resource.
 
     Raises:
         InvalidInputError: A resource cannot be read, planned or measured.
     """
     jobs, remarks, refused = [], list[str](), list[str]()
-    loaded = load(asked.paths)
+    loaded = load(options.paths)
     for source, read in loaded.resources:
-        resource, left_out = without_shared_disk(in_namespace(read, asked.namespace))
+        resource, left_out = without_shared_disk(in_namespace(read, options.namespace))
         run = BenchRun(
-            shape=_shape(source, resource.spec, asked.shape),
-            parts=asked.only or COMPARED_PARTS,
-            sides=_sides(source, resource.spec, asked.sides),
-            turns=asked.turns,
-            deadline_s=asked.deadline_s,
+            shape=_shape(source, resource.spec, options.shape),
+            parts=options.only or COMPARED_PARTS,
+            sides=_sides(source, resource.spec, options.sides),
+            turns=options.turns,
+            deadline_s=options.deadline_s,
         )
         with naming(source):
             observed = observe(
                 resource,
-                model_config=asked.model_config,
+                model_config=options.model_config,
                 config_maps=loaded.config_maps,
-                hub=asked.hub,
-                images=asked.images,
+                hub=options.hub,
+                images=options.images,
             )
             plan = _planned(resource, run, observed)
         refused += refusals(source, plan)
