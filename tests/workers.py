@@ -6,15 +6,15 @@ from xdist.scheduler import LoadScopeScheduling
 
 OF_THE_MACHINE: Final = (
     "tests/unit/bench/connector/test_disk.py",
-    "tests/unit/connector/bench/parts/memory/test_region.py",
+    "tests/unit/connector/bench/test_region.py",
     "tests/unit/connector/machine/test_numa.py",
     "tests/unit/connector/region/test_growth.py",
     "tests/unit/connector/region/test_killed_engine.py",
     "tests/unit/connector/region/test_pin.py",
     "tests/unit/connector/region/test_region.py",
     "tests/engine/bench/test_disk.py",
-    "tests/engine/connector/bench/memory/test_gpu.py",
-    "tests/engine/connector/bench/memory/test_region.py",
+    "tests/engine/connector/bench/test_gpu.py",
+    "tests/engine/connector/bench/test_region.py",
     "tests/node/",
     "tests/cluster/node/",
     "tests/cluster/release/",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.shared.newer_vllm import engines_environment, use_newer_vllm
 
-from kvtier_connector.bench.engines.model import write_bench_model
+from kvtier_connector.bench.model import write_bench_model
 
 # Before any test of this process imports vLLM.
 use_newer_vllm(lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201 - whoever waits

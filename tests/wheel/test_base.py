@@ -72,7 +72,6 @@ def test_a_server_that_does_not_answer(base: Environment) -> None:
     [
         ("kvtier run -f FIRST", BEYOND_PIP),
         ("kvtier demo", BEYOND_PIP),
-        ("kvtier bench offline", BEYOND_PIP),
         ("kvtier bench connector", "pip install 'kvtier[connector]'"),
         ("kvtier bench shared-prefix --url http://127.0.0.1:9", "pip install 'kvtier[scorer]'"),
         ("kvtier picker --config-file FIRST", "pip install 'kvtier[scorer]'"),

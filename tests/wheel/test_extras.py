@@ -44,7 +44,7 @@ def test_every_module_can_be_imported(with_extra: Callable[[str], Environment], 
         ("scorer", "kvtier bench shared-prefix --url http://127.0.0.1:9", "the server does not answer"),
         (
             "connector",
-            "kvtier bench connector --only index",
+            "kvtier bench connector --only ttft",
             "which is not installed: uv pip install --override <(echo torch==2.13.0) 'kvtier[engine-cpu]'",
         ),
     ],

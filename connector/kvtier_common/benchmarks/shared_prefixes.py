@@ -4,7 +4,9 @@ The shape is that of llm-d's guide to a tiered prefix cache (llm-d 0.4.0,
 guides/tiered-prefix-cache/cpu/README.md, appendix), which measured with inference-perf's shared_prefix.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +38,20 @@ class Workload:
     def prompt_tokens(self) -> int:
         """Length of one prompt."""
         return self.system_tokens + self.question_tokens
+
+
+HIGH_CACHE: Final = Workload(
+    groups=45,
+    prompts_per_group=10,
+    system_tokens=30_000,
+    question_tokens=256,
+    output_tokens=1_024,
+    concurrency=45,
+)
+"""The guide's "High Cache": system prompts fit the CPU tiers of 8 engines, and not their device caches."""
+
+LOW_CACHE: Final = replace(HIGH_CACHE, system_tokens=8_000)
+"""The guide's "Low Cache": its system prompts fit the device caches."""
+
+WORKLOADS: Final[Mapping[str, Workload]] = {"high-cache": HIGH_CACHE, "low-cache": LOW_CACHE}
+"""As command lines name them."""

@@ -24,7 +24,6 @@ COMPLETE_VARIABLE: Final = "_KVTIER_COMPLETE"
 _EXTRAS: Final = {
     "run": "engine-cpu",
     "demo": "engine-cpu",
-    "offline": "engine-cpu",
     "picker": "scorer",
     "simulate": "scorer",
     "shared-prefix": "scorer",

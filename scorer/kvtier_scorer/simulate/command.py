@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import click
@@ -77,38 +76,21 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Order of groups, and ties."
 )
-@click.option("--sweep", is_flag=True, help="Find kvtier's weights for this workload instead.")
-@click.option(
-    "--objective", type=click.Choice(["ttft-mean", "ttft-p90", "misses"]), default="ttft-mean",
-    show_default=True, help="Sweep: what is to be small.",
-)  # fmt: skip
-@click.option(
-    "--candidates", type=click.IntRange(min=2), default=32, show_default=True, help="Sweep: weights tried."
-)
-@click.option(
-    "--replicates", type=click.IntRange(min=2), default=8, show_default=True,
-    help="Sweep: traces of other seeds, or parts of a file, for the search and again for the comparison.",
-)  # fmt: skip
 @common.output
 @common.write
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write a picture (SVG); not with --sweep.",
-)
 def simulate(**options: object) -> None:
     """Replay a request trace against simulated pods, once for each way to pick a pod.
 
-    Shows hit rate, time to first token and balance side by side, with the hit rate that no policy exceeds.
+    Shows hit rate, time to first token and balance side by side.
 
     Exit status: 0 simulated, 2 bad input.
     """
-    from kvtier_scorer.simulate.errors import SimulationError  # noqa: PLC0415 - see the module
     from kvtier_scorer.simulate.replay import SimulateOptions, replay  # noqa: PLC0415 - loads numba
+    from kvtier_scorer.simulate.trace import SimulationError  # noqa: PLC0415 - see the module
 
     try:
-        given = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
-        sizes = {tier: size for tier, size in given.items() if size is not None}
+        texts = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
+        sizes = {tier: size for tier, size in texts.items() if size is not None}
         replay(SimulateOptions(**options, sizes=sizes))  # type: ignore[arg-type]
     except SimulationError as error:
         raise BadInputError(str(error)) from None

@@ -2,25 +2,23 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from kvtier_connector.bench.confidence import confidence_95
-from kvtier_connector.bench.engines.engine import SWITCH, Ask, BenchEngine, bench_engine
-from kvtier_connector.bench.parts import Row
-from kvtier_connector.bench.parts.ttft.on_cpu import TIER
-from kvtier_connector.bench.run import Run
-from kvtier_connector.config import kv_transfer_config
+from tests.bench.connector import switched_engine
+from tests.bench.connector.switched_engine import EMPTY, SWITCH
+
+from kvtier_connector.bench.engine import Ask, BenchEngine, bench_engine
+from kvtier_connector.bench.measure import Row, Run
+from kvtier_connector.bench.workloads import confidence_95
+from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 
 _PROMPT_TOKENS: Final = (512, 4096)
 """The tier costs about the same for every engine step, which is a larger share of a short prompt."""
 _OUTPUT_TOKENS: Final = 16
 _WARM_UP: Final = 2
-_EMPTY: Final = {
-    "kv_connector": "EmptyConnector",
-    "kv_role": "kv_both",
-    "kv_connector_module_path": "kvtier_connector.bench.engines.switch",
-}
+_TIER: Final = ConnectorConfig(cpu_capacity_bytes=GIB)
 
 
 class Pair(NamedTuple):
@@ -50,10 +48,16 @@ def measure(run: Run, pairs: int) -> list[dict[str, Any]]:
     settings = {"model": str(run.weights()), "max_model_len": longest, **SWITCH}
     with (
         bench_engine(
-            settings | {"kv_transfer_config": kv_transfer_config(TIER)}, log=log, cores=core
+            settings | {"kv_transfer_config": kv_transfer_config(_TIER)},
+            log=log,
+            cores=core,
+            module=switched_engine.__name__,
         ) as kvtier,
         bench_engine(
-            settings | {"kv_transfer_config": _EMPTY}, log=log.with_suffix(".empty.log"), cores=core
+            settings | {"kv_transfer_config": EMPTY},
+            log=log.with_suffix(".empty.log"),
+            cores=core,
+            module=switched_engine.__name__,
         ) as empty,
     ):
         return [_of_length(length, kvtier, empty, pairs, run.say) for length in _PROMPT_TOKENS]
@@ -86,8 +90,8 @@ def _of_length(
         for engine, times in zip((kvtier, empty), found.values(), strict=True):
             took = {}
             for connected in (True, False) if number % 2 else (False, True):
-                ask = Ask(first_seed + 2 * number + connected, length, _OUTPUT_TOKENS, connected=connected)
-                took[connected] = engine.run(ask).seconds
+                ask = Ask(first_seed + 2 * number + connected, length, _OUTPUT_TOKENS)
+                took[connected] = engine.exchange(asdict(ask) | {"connected": connected})["seconds"]
                 engine.rest()
             if number >= _WARM_UP:
                 times.append(Pair(took[True], took[False]))

@@ -10,10 +10,9 @@ from typing import Any, Final
 from tests.bench.connector.disk.fio import HUGEPAGES_BYTES, Fio, FioMissingError
 from tests.bench.connector.disk.work import Work
 
-from kvtier_connector.bench.engines.engine import Answer, Ask, bench_engine
-from kvtier_connector.bench.parts import Row
-from kvtier_connector.bench.parts.memory.hugepages import reserved
-from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.engine import Answer, Ask, bench_engine
+from kvtier_connector.bench.measure import Row, Run
+from kvtier_connector.bench.region import reserve_hugepages
 from kvtier_connector.config import GIB, ConnectorConfig, kv_transfer_config
 
 _RESTARTS: Final = 3
@@ -26,7 +25,7 @@ _ALLOWED: Final = 1.2
 _WARM_UP: Final = Ask(seed=-1, prompt_tokens=256)
 
 
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: Run, folder: Path) -> dict[str, Any]:
     """Have one engine store prompts, and the next ones load each from disk and then find it on the device.
 
     Nothing of it is in the page cache: files are written and read past it (O_DIRECT). Before each prompt,
@@ -41,8 +40,8 @@ def measure(run: Run) -> dict[str, Any]:
     model, prompt_tokens, prompts = run.weights(), run.prompt_tokens, run.repeats
     log = run.log("ttft-disk")
     with (
-        tempfile.TemporaryDirectory(dir=run.folder, prefix="kvtier-bench-") as scratch,
-        reserved(2 * GIB + HUGEPAGES_BYTES) as missing,
+        tempfile.TemporaryDirectory(dir=folder, prefix="kvtier-bench-") as scratch,
+        reserve_hugepages(2 * GIB + HUGEPAGES_BYTES) as missing,
     ):
         tier = ConnectorConfig(
             cpu_capacity_bytes=2 * GIB, disk_path=str(Path(scratch, "tier")), disk_capacity_bytes=2 * GIB

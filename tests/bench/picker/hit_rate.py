@@ -15,16 +15,18 @@ from typing import Any, Final
 
 import click
 import numpy as np
+from tests.bench.picker.optimum import optimum_hit_rate
 from tests.bench.picker.results import merge
 
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, WEIGHED
-from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
-from kvtier_scorer.simulate.errors import SimulationError
+from kvtier_scorer.simulate.blocks import blocks_of
+from kvtier_scorer.simulate.compare import Figures, run_policy
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.quantities import weights_of
-from kvtier_scorer.simulate.runs.compare import compare
-from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, LOW_CACHE, Workload, generate
+from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED
+from kvtier_scorer.simulate.replay import weights_of
+from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings
+from kvtier_scorer.simulate.trace import SimulationError, generate
 
 KEY: Final = "hit_rate"
 _HIGH: Final = "high-cache"
@@ -103,11 +105,13 @@ def measure(  # noqa: PLR0913 - what decides the runs
     for seed in range(seeds):
         trace = generate(name, workload, seed)
         bounds = []
+        blocks = blocks_of(trace, pool.pod.block_tokens)
         for each in dict.fromkeys((DEFAULT_WEIGHTS, *weights)):
             names = tuple(POLICIES) if each == DEFAULT_WEIGHTS else _OURS
-            found = compare(names, trace, pool, weights=each, seed=seed)
-            bounds.append(found.optimum_hit_rate)
-            for policy, figures in found.figures.items():
+            results = {policy: run_policy(policy, trace, pool, weights=each, seed=seed) for policy in names}
+            bounds.append(optimum_hit_rate(blocks, pool, results.values()))
+            for policy, result in results.items():
+                figures = Figures.of(result)
                 hit_rate.setdefault(_named(policy, each), []).append(figures.hit_rate)
                 ttft_mean_s.setdefault(_named(policy, each), []).append(figures.ttft_mean_s)
         optimum.append(max(bounds))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from kvtier_connector.bench.engines.llm import serve_parser
+from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.planning.router.engine_routes import ENGINE_ROUTES, passed_paths
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

@@ -187,17 +187,3 @@ def test_a_dry_run_prints_the_plans_own_arguments(resource: WriteResource, tiny_
     for argument in json.loads(planned.stdout)["engine"]["args"]:
         if argument != "8000":
             assert argument in lines[0]
-
-
-def test_offline_runs_the_tier_beside_plain_vllm(tiny_model: Path, tmp_path: Path) -> None:
-    ran = kvtier(
-        *("bench", "offline", "--model", str(tiny_model), "--num-prompts", "3", "--num-tokens", "500"),
-        *("--log-dir", str(tmp_path), "-o", "json"),
-    )
-    assert ran.returncode == 0, ran.stderr
-    figures = json.loads(ran.stdout)["offline"]
-    assert list(figures) == ["KVTier", "tiers off"]
-    assert all(result["outputs_equal"] for result in figures.values())
-    assert figures["KVTier"]["cached_tokens"] > 0.8 * figures["KVTier"]["prompt_tokens"]
-    assert figures["tiers off"]["cached_tokens"] == 0
-    assert "Native: left out: spec.backend: Native cannot run on device cpu" in ran.stderr

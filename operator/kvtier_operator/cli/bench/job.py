@@ -6,9 +6,7 @@ from typing import Final
 import click
 
 from kvtier_common.terminal.say import say, say_whole
-from kvtier_connector.bench.names import names_of, names_shown
-from kvtier_connector.bench.shapes import DEMO, SHAPES
-from kvtier_connector.bench.sides.names import COMPARED_PARTS, SIDES, TURNS
+from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, SHAPES, SIDES, TURNS, names_of, names_shown
 from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 

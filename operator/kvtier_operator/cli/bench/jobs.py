@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_connector.bench.shapes import DEMO, SHAPES, shape_of
-from kvtier_connector.bench.sides.names import COMPARED_PARTS, KVTIER, SIDES, VLLM
+from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, KVTIER, SHAPES, SIDES, VLLM, shape_of
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load
@@ -62,30 +61,30 @@ class BenchJobs:
     refusals: tuple[str, ...]
 
 
-def jobs_of(asked: BenchJobOptions) -> BenchJobs:
+def jobs_of(options: BenchJobOptions) -> BenchJobs:
     """A Job for each resource.
 
     Raises:
         InvalidInputError: A resource cannot be read, planned or measured.
     """
     jobs, remarks, refused = [], list[str](), list[str]()
-    loaded = load(asked.paths)
+    loaded = load(options.paths)
     for source, read in loaded.resources:
-        resource, left_out = without_shared_disk(in_namespace(read, asked.namespace))
+        resource, left_out = without_shared_disk(in_namespace(read, options.namespace))
         run = BenchRun(
-            shape=_shape(source, resource.spec, asked.shape),
-            parts=asked.only or COMPARED_PARTS,
-            sides=_sides(source, resource.spec, asked.sides),
-            turns=asked.turns,
-            deadline_s=asked.deadline_s,
+            shape=_shape(source, resource.spec, options.shape),
+            parts=options.only or COMPARED_PARTS,
+            sides=_sides(source, resource.spec, options.sides),
+            turns=options.turns,
+            deadline_s=options.deadline_s,
         )
         with naming(source):
             observed = observe(
                 resource,
-                model_config=asked.model_config,
+                model_config=options.model_config,
                 config_maps=loaded.config_maps,
-                hub=asked.hub,
-                images=asked.images,
+                hub=options.hub,
+                images=options.images,
             )
             plan = _planned(resource, run, observed)
         refused += refusals(source, plan)
@@ -136,7 +135,7 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
 
 
 def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """What is compared; nothing on a CPU, where one engine has its connector in and out.
+    """What is compared; nothing on a CPU, where kvtier is measured beside no tier.
 
     Raises:
         InvalidInputError: Something was asked for there.
@@ -147,7 +146,7 @@ def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
         raise _problem(
             source,
             "spec.engine.device",
-            "cpu: --sides compares engines on a GPU; without it one engine has its connector in and out",
+            "cpu: --sides compares engines on a GPU; on a CPU kvtier is measured beside no tier",
         )
     return ()
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from kvtier_connector.bench.engines.llm import serve_parser
+from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.generate.engine_data.upstream import converter_of, options
 from kvtier_operator.generate.files import ROOT
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_connector.bench.sides.names import KVTIER
 from kvtier_connector.config import (
     DISK_ALIGNMENT_BYTES,
     DISK_SPARE_BYTES,
@@ -115,7 +114,7 @@ TRAITS: Final = BackendTraits(
     refuses_other_minors=True,
     offloading=True,
     blocks_outermost=True,
-    bench_side=KVTIER,
+    bench_side="kvtier",
 )
 
 

@@ -4,7 +4,6 @@ import hashlib
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.parts import Share, disk_mounts, index_bytes_per_rank, transfer_args
@@ -50,7 +49,7 @@ TRAITS: Final = BackendTraits(
     offloading=True,
     # vllm/v1/kv_offload/cpu/spec.py, get_worker
     needs_gpu=NeedsGPU("vLLM's own offloading refuses it", starts=False),
-    bench_side=VLLM,
+    bench_side="vllm",
 )
 
 

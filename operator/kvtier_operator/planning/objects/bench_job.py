@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kvtier_connector.bench.sides.names import VLLM
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import backends_that
 from kvtier_operator.planning.base.merge import merged, without_containers
@@ -61,7 +60,7 @@ def without_shared_disk(resource: KVCacheTier) -> tuple[KVCacheTier, str]:
 def as_vllm(resource: KVCacheTier) -> KVCacheTier:
     """The resource with vLLM's own connector, in memory alone: what the side beside kvtier's needs."""
     tiers = resource.spec.tiers.model_copy(update={"disk": None})
-    [backend] = backends_that(lambda traits: traits.bench_side == VLLM)
+    [backend] = backends_that(lambda traits: traits.bench_side == "vllm")
     return _with_spec(resource, backend=backend, tiers=tiers)
 
 

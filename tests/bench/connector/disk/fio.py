@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tests.bench.connector.disk.work import Op, Sample, Work
 
-from kvtier_connector.bench.parts.memory.hugepages import PAGE_BYTES
+from kvtier_connector.bench.region import PAGE_BYTES
 from kvtier_connector.errors import ConnectorError
 
 DEPTH: Final = 32

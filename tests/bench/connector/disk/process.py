@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.bench.connector.disk.work import Op, Sample, Work
 
-from kvtier_connector.bench.engines.process import LineProcess, line_process
+from kvtier_connector.bench.engine import LineProcess, line_process
 
 _PATIENCE_S: Final = 30.0
 

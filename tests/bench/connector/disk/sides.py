@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.bench.connector.disk.work import Content, Op, Sample, Side, Work
 
-from kvtier_connector.bench.engines.process import serve
+from kvtier_connector.bench.engine import serve
 
 
 def _kvtier(work: Work) -> Side:

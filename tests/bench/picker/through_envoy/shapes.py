@@ -5,7 +5,8 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_scorer.bench.shared_prefix.workload import HIGH_CACHE, text
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE
+from kvtier_scorer.bench.client import text
 
 WORDS_PER_TOKEN: Final = 0.8
 """Words of four letters and a space, at the 4 bytes a token that pickers estimate."""

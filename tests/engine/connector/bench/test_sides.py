@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.engines.given import Given
-from kvtier_connector.bench.parts.ttft.on_gpu import compare_ttft
-from kvtier_connector.bench.parts.ttft.rows import rows
-from kvtier_connector.bench.parts.workloads.on_gpu import compare_workloads
-from kvtier_connector.bench.parts.workloads.shape import Scaling
-from kvtier_connector.bench.sides.comparison import Comparison
+from kvtier_connector.bench.comparison import Comparison
+from kvtier_connector.bench.load import Scaling
+from kvtier_connector.bench.ttft import compare_ttft, rows
+from kvtier_connector.bench.vllm_arguments import Given
+from kvtier_connector.bench.workloads import compare_workloads
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
 pytestmark = [pytest.mark.engine, pytest.mark.long, pytest.mark.filterwarnings("ignore")]

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-from kvtier_connector.bench.engines.llm import serve_parser
+from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.generate.engine_data.serve_options import PATH, options_of, this_minor
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, serve_options

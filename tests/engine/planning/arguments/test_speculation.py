@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_connector.bench.engines.llm import serve_parser
+from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, Method, _config
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry

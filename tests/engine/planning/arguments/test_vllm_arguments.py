@@ -10,8 +10,7 @@ import yaml
 from tests.cases.checks import REJECT, verdict
 from tests.cases.planning import resource
 
-from kvtier_connector.bench.engines.given import Given
-from kvtier_connector.bench.engines.llm import read_arguments, serve_parser
+from kvtier_connector.bench.vllm_arguments import Given, read_arguments, serve_parser
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load_resources

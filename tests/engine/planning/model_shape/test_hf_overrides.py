@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_connector.bench.engines.llm import serve_parser
+from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.config.overrides import overridden
 from kvtier_operator.planning.observed import Observed

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bench.connector.disk.compare import bench_disk
-from tests.bench.connector.disk.figures import Way, row
+from tests.bench.connector.disk.compare import Way, bench_disk, row
 from tests.bench.connector.disk.fio import Fio
 from tests.bench.connector.disk.process import side_process
 from tests.bench.connector.disk.sides import SIDES, Measured, WrongBytesError

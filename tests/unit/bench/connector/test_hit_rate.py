@@ -1,9 +1,17 @@
 """The simulator and the caches that it compares with, on traces short enough to be followed by hand."""
 
 import pytest
-from tests.bench.connector.hit_rate.caches import ARCCache, LRUCache, optimal_hits
-from tests.bench.connector.hit_rate.compare import KVTierCache, compare, hit_rate
-from tests.bench.connector.hit_rate.workloads import WORKLOADS, Workload, scan_mix
+from tests.bench.connector.hit_rate import (
+    WORKLOADS,
+    ARCCache,
+    KVTierCache,
+    LRUCache,
+    Workload,
+    compare,
+    hit_rate,
+    optimal_hits,
+    scan_mix,
+)
 
 CACHES = (KVTierCache, LRUCache, ARCCache)
 

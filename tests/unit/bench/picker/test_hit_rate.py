@@ -6,10 +6,10 @@ from click.testing import CliRunner
 from tests.bench.picker import hit_rate
 from tests.bench.picker.hit_rate import Measured, Series, main, measure, required
 
-from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, weights_in_order
-from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PoolSettings
+from kvtier_common.benchmarks.shared_prefixes import Workload
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.traces.generated import Workload
+from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, weights_in_order
+from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings
 
 SMALL = Workload(
     groups=3, prompts_per_group=3, system_tokens=2_000, question_tokens=50, output_tokens=20, concurrency=3

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_connector.bench.engines.given import NOTHING_GIVEN
-from kvtier_connector.bench.engines.model import write_bench_config
-from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.measure import Run
+from kvtier_connector.bench.model import write_bench_config
 
 
 @pytest.fixture
@@ -21,12 +20,10 @@ def run(tmp_path: Path) -> Run:
         shape="demo",
         scratch=tmp_path / "scratch",
         out=tmp_path / "connector.json",
-        folder=tmp_path,
         prompt_tokens=100,
         repeats=1,
-        gpu="",
         sides=(),
         turns=1,
-        given=NOTHING_GIVEN,
-        say=print,
+        termination_log=None,
+        vllm_args=(),
     )

@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kvtier_connector.bench.sides.life import Life
-
 
 def fake_life(engines: list[Any], make: Callable[[dict[str, Any] | None], Any]) -> Callable[..., Any]:
     @contextmanager
-    def life(settings: dict[str, Any], transfer: dict[str, Any] | None, **_: object) -> Iterator[Life]:
-        assert "kv_transfer_config" not in settings
-        engine = make(transfer)
+    def life(settings: dict[str, Any], **_: object) -> Iterator[Any]:
+        engine = make(settings["kv_transfer_config"])
+        engine.ready_s = 20.0
         engines.append(engine)
-        yield Life(engine, 20.0)
+        yield engine
 
     return life

@@ -8,18 +8,24 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kvtier_connector.bench import command, measure
-from kvtier_connector.bench.parts import Part
-from kvtier_connector.bench.parts.ttft.rows import rows
-from kvtier_connector.bench.run import Run
+from kvtier_connector.bench.measure import Part, Run
+from kvtier_connector.bench.ttft import rows
 from kvtier_connector.errors import ConnectorError
 
 TTFT = {
+    "device": "cpu",
     "prompt_tokens": 100,
-    "cold_s": 2.0,
-    "device_hit_s": 0.1,
-    "cpu_tier_s": 0.125,
-    "over_device_hit": 1.25,
-    "speedup": 16.0,
+    "repeats": 5,
+    "turns": 1,
+    "sides": {
+        "kvtier": {
+            "ready_s": 20.0,
+            "cold_s": 2.0,
+            "device_hit_s": 0.1,
+            "cpu_tier_s": 0.125,
+            "spread_s": {"cpu_tier": [0.1, 0.2]},
+        }
+    },
     "outputs_equal": True,
 }
 
@@ -34,12 +40,12 @@ class Bench:
         self.out = folder / "bench" / "connector.json"
         self.log = folder / "termination-log"
         monkeypatch.setenv("COLUMNS", "160")
-        monkeypatch.setattr(command, "load", self._load)
+        monkeypatch.setattr(measure, "load", self._load)
         monkeypatch.setattr(measure, "_gpu", lambda: self.gpu)
         monkeypatch.setattr(measure, "_versions", lambda: {"kvtier": "0.1.0", "vllm": "0.33.0"})
 
     def _load(self, module: str) -> Part:
-        if module.endswith("ttft.part"):
+        if module.endswith("ttft"):
             return Part(self._ttft, rows)
         return Part(self._workloads, lambda _figures: ())
 
@@ -67,11 +73,11 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
 def test_several_parts_and_their_figures(bench: Bench) -> None:
     found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
     assert found.exit_code == 0, found.output
-    assert "TTFT from the CPU tier, 100 tokens" in found.output
+    assert "TTFT, 100 tokens, cpu" in found.output
     assert json.loads(bench.out.read_text()) == {"ttft": TTFT, "workloads": {}}
     left = bench.left()
     assert (left["shape"], left["device"], left["vllm"]) == ("demo", "cpu", "0.33.0")
-    assert left["ttft"]["cpu_tier_s"] == 0.125
+    assert left["ttft"]["kvtier"]["cpu_tier_s"] == 0.125
     assert "error" not in left
 
 
@@ -98,10 +104,10 @@ def test_a_gpu_s_options(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--only", "ttft,nothing"), "'nothing' is not one of 'index'"),
+        (("--only", "ttft,nothing"), "'nothing' is not one of 'region'"),
         (
-            ("--only", "index,disk"),
-            "'disk': compares kvtier with others; in its repository, make bench-connector",
+            ("--only", "region,disk"),
+            "'disk': measures kvtier itself; in its repository, make bench-connector",
         ),
         (("--shape", "gpt-9"), "'gpt-9' is not one of 'demo'"),
         (("--sides", "none,lmcache"), "'lmcache' is not one of 'none', 'vllm', 'kvtier'."),
@@ -128,7 +134,7 @@ def test_what_ended_it_is_left_behind_beside_what_was_measured(bench: Bench) -> 
     found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
     assert (found.exit_code, found.output.splitlines()[-1]) == (1, "Error: the engine died: out of memory")
     assert bench.left()["error"] == "the engine died: out of memory"
-    assert bench.left()["ttft"]["cold_s"] == 2.0
+    assert bench.left()["ttft"]["kvtier"]["cold_s"] == 2.0
     assert json.loads(bench.out.read_text()) == {"ttft": TTFT}
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_connector.bench.summary import LIMIT_BYTES, termination_message
+from kvtier_connector.bench.measure import LIMIT_BYTES, termination_message
 
 ABOUT = {"kvtier": "0.1.0", "vllm": "0.33.0", "shape": "qwen3-8b", "device": "NVIDIA H100 80GB HBM3"}
 SIDE = {"ready_s": 22.81234, "cold_s": 0.484321, "device_hit_s": 0.0507, "cpu_tier_s": 0.0997}
@@ -32,25 +32,9 @@ def figures(ttft_s: float) -> dict[str, Any]:
 
 SECTION = {
     "requests_differing": 0,
-    "guide_percent": {},
     "sides": {"none": figures(1.18), "kvtier": figures(0.58)},
 }
 WORKLOADS = {"device": "x", "turns": 2, "high_cache": SECTION, "low_cache": SECTION}
-ON_A_CPU: dict[str, Any] = {
-    "ttft": {
-        "prompt_tokens": 15_400,
-        "cold_s": 18.2,
-        "device_hit_s": 0.02,
-        "cpu_tier_s": 0.021,
-        "outputs_equal": True,
-    },
-    "workloads": {
-        "high_cache": {
-            "requests_differing": 0,
-            "kvtier": {"with": figures(1.0), "device_cache_alone": figures(2.0), "ratio": {}},
-        }
-    },
-}
 
 
 def read(message: str) -> dict[str, Any]:
@@ -73,13 +57,6 @@ def test_figures_of_a_gpu() -> None:
     high = found["workloads"]["high_cache"]
     assert high["kvtier"]["mean_ttft_s"] == 0.58
     assert high["requests_differing"] == 0
-
-
-def test_figures_of_a_cpu() -> None:
-    found = read(termination_message(ON_A_CPU, ABOUT))
-    assert found["ttft"]["cpu_tier_s"] == 0.021
-    assert found["workloads"]["high_cache"]["none"]["mean_ttft_s"] == 2.0
-    assert found["workloads"]["high_cache"]["kvtier"]["mean_ttft_s"] == 1.0
 
 
 def test_parts_without_a_short_form_are_named() -> None:
@@ -112,6 +89,7 @@ def test_it_always_fits(error: str, sides: int, *, workloads: bool) -> None:
 
 @pytest.mark.parametrize("value", [float("inf"), 1e-12, 123456.789])
 def test_numbers_have_four_digits(value: float) -> None:
-    message = termination_message({"ttft": ON_A_CPU["ttft"] | {"cold_s": value}}, ABOUT)
+    sides = {"kvtier": {"cold_s": value}}
+    message = termination_message({"ttft": TTFT | {"sides": sides}}, ABOUT)
     assert len(message) <= LIMIT_BYTES
-    assert json.loads(message)["ttft"]["cold_s"] == float(f"{value:.4g}")
+    assert json.loads(message)["ttft"]["kvtier"]["cold_s"] == float(f"{value:.4g}")

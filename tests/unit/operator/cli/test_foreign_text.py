@@ -219,7 +219,7 @@ def test_a_file_or_an_argument(tmp_path: Path, run: Run) -> None:
 
 def test_every_command_is_tried() -> None:
     """By this file, or by one that knows its cluster or its engine."""
-    elsewhere = {"demo", "top", "offline", "bench", "connector"}
+    elsewhere = {"demo", "top", "bench", "connector"}
     tried = {name.split()[0] for name in PLANNING} | {"explain", "status", "simulate", "picker"}
     commands = distribution("kvtier").entry_points
     assert {each.name for each in commands.select(group="kvtier.commands")} <= tried | elsewhere

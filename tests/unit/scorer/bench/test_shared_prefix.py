@@ -1,20 +1,21 @@
 import asyncio
 import json
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from kvtier_common.benchmarks.axis import ticks
-from kvtier_common.benchmarks.shared_prefixes import Workload
-from kvtier_scorer.bench.shared_prefix.client import Answer
-from kvtier_scorer.bench.shared_prefix.engines import FoundTokens, found_tokens
-from kvtier_scorer.bench.shared_prefix.figures import Figures, HitRate
-from kvtier_scorer.bench.shared_prefix.load import LoadResult, constant_concurrency
-from kvtier_scorer.bench.shared_prefix.plot import plot
-from kvtier_scorer.bench.shared_prefix.table import table
-from kvtier_scorer.bench.shared_prefix.workload import HIGH_CACHE, LOW_CACHE, Question, questions
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_scorer.bench.client import (
+    Answer,
+    FoundTokens,
+    LoadResult,
+    Question,
+    constant_concurrency,
+    found_tokens,
+    questions,
+)
+from kvtier_scorer.bench.measure import Figures, HitRate, table
 
 SMALL = Workload(
     groups=3, prompts_per_group=4, system_tokens=30, question_tokens=6, output_tokens=2, concurrency=2
@@ -115,7 +116,6 @@ def test_nothing_answered_has_figures_too() -> None:
     assert found.requests == 0
     assert "ttft_mean_s" not in found.to_json()
     Console().print(table([found]))
-    ET.fromstring(plot([found]))  # noqa: S314 - our own
 
 
 def test_figures_survive_json() -> None:
@@ -135,21 +135,6 @@ def test_table_has_a_column_a_run_and_no_empty_rows(capsys: pytest.CaptureFixtur
     for wanted in ("tier off", "tier on", "550 ms", "900 ms", "30.0%", "7.5%", "75% 25%", "190 tokens/s"):
         assert wanted in printed
     assert "failed" not in printed
-
-
-def test_plot_is_svg_with_a_curve_a_run() -> None:
-    drawn = ET.fromstring(plot([figures("tier <off>"), figures()]))  # noqa: S314 - our own
-    lines = drawn.findall("{http://www.w3.org/2000/svg}polyline")
-    assert len(lines) == 2
-    end = lines[0].attrib["points"].split()[-1]
-    assert end == "880.0,24.0"
-
-
-@pytest.mark.parametrize(("longest_s", "count"), [(0.0009, 5), (0.003, 7), (1.0, 6), (7.9, 8), (3600, 8)])
-def test_ticks(longest_s: float, count: int) -> None:
-    marks = ticks(longest_s, 8)
-    assert len(marks) == count
-    assert marks[-1] <= longest_s
 
 
 def test_engines_of_one_address_are_added_up() -> None:

@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, Situation
-from kvtier_scorer.simulate.engine.settings import PodSettings, PoolSettings
 from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker
-from kvtier_scorer.simulate.traces.request import Segment, TraceRequest
-from kvtier_scorer.simulate.traces.trace import Trace, build_trace
+from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, Loads, Situation
+from kvtier_scorer.simulate.settings import PodSettings, PoolSettings
+from kvtier_scorer.simulate.trace import Segment, Trace, TraceRequest, build_trace
+from kvtier_scorer.simulate.upstream_pickers import ApproximatePicker
 
 BLOCK = 16
 

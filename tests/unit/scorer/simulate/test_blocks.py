@@ -2,8 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.simulate.pools import asked, prompts, timed, tokens_of, trace
 
-from kvtier_scorer.simulate.traces.blocks import ONCE, blocks_of, first_tokens, prompt_token_ids
-from kvtier_scorer.simulate.traces.trace import part_of
+from kvtier_scorer.simulate.blocks import ONCE, blocks_of, first_tokens, prompt_token_ids
 
 
 @given(prompts(), st.integers(1, 40))
@@ -66,13 +65,3 @@ def test_the_rest_of_a_prompt_counts_where_asked_for_and_prompts_are_cut_off() -
 def test_models_share_nothing() -> None:
     found = trace(asked(("a", 40), at_s=0), asked(("a", 40), at_s=1, model="n"))
     assert blocks_of(found, 16).of(0).tolist() == [ONCE, ONCE]
-
-
-def test_parts_of_a_trace_begin_at_0_and_know_only_their_own_requests() -> None:
-    requests = [asked((name, 32), at_s=number) for number, name in enumerate("aabbaa")]
-    parts = [part_of(trace(*requests), number, 3) for number in range(3)]
-    assert [len(part) for part in parts] == [2, 2, 2]
-    assert all(part.time_s is not None and part.time_s.tolist() == [0, 1] for part in parts)
-    assert [blocks_of(part, 16).of(1).tolist() for part in parts] == [[0, 1]] * 3
-    halves = [part_of(trace(*requests), number, 6) for number in range(6)]
-    assert all(blocks_of(half, 16).of(0).tolist() == [ONCE, ONCE] for half in halves)

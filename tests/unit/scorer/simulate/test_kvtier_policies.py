@@ -11,16 +11,14 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scheduling.model import Prompt
 from kvtier_scorer.scheduling.prompt_blocks import block_hashes
-from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.engine.loop import Simulation
-from kvtier_scorer.simulate.engine.lru import find_prefix
-from kvtier_scorer.simulate.engine.policy import weights_in_order
-from kvtier_scorer.simulate.errors import PoolError
+from kvtier_scorer.simulate.blocks import blocks_of, prompt_token_ids
+from kvtier_scorer.simulate.caches import find_prefix
+from kvtier_scorer.simulate.compare import compare
+from kvtier_scorer.simulate.kvtier_picker import Kvtier, KvtierPrecise, settings_for
+from kvtier_scorer.simulate.loop import Simulation
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES
-from kvtier_scorer.simulate.policies.kvtier import Kvtier, settings_for
-from kvtier_scorer.simulate.policies.kvtier_precise import KvtierPrecise
-from kvtier_scorer.simulate.runs.compare import compare
-from kvtier_scorer.simulate.traces.blocks import blocks_of, prompt_token_ids
+from kvtier_scorer.simulate.policy import Loads, weights_in_order
+from kvtier_scorer.simulate.trace import PoolError
 
 
 def test_kvtier_counts_what_it_sent_since_the_reading() -> None:

@@ -6,17 +6,16 @@ import pytest
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, situation, trace
 
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, Workload
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, TierTokens
-from kvtier_scorer.simulate.engine.loads import Loads
-from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS
-from kvtier_scorer.simulate.engine.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
+from kvtier_scorer.simulate.compare import compare
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
-from kvtier_scorer.simulate.policies.approximate_index import ApproximateIndex
-from kvtier_scorer.simulate.policies.approximate_picker import queue_scores
-from kvtier_scorer.simulate.runs.compare import compare
-from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, Workload, generate
+from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, Loads
+from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PodSettings, PoolSettings
+from kvtier_scorer.simulate.trace import generate
+from kvtier_scorer.simulate.upstream_pickers import ApproximateIndex, queue_scores
 
 OTHERS = [name for name in POLICIES if name.startswith(("gaie", "llm-d"))]
 GUIDE = PoolSettings(pods=8, pod=QWEN3_32B_2X_H100)

@@ -1,14 +1,14 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.simulate.errors import TraceError
-from kvtier_scorer.simulate.traces import load_trace, parse_trace
-from kvtier_scorer.simulate.traces.generated import HIGH_CACHE, LOW_CACHE, Workload, generate
-from kvtier_scorer.simulate.traces.trace import Trace
+from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_scorer.simulate.trace import Trace, TraceError, generate
+from kvtier_scorer.simulate.trace_files import load_trace, parse_trace
 
 MOONCAKE = {"timestamp": 1500, "input_length": 1100, "output_length": 50, "hash_ids": [7, 8, 9]}
 HEAD = {"kvtier_trace": 1}
@@ -233,7 +233,7 @@ def test_the_order_of_the_groups_follows_the_seed() -> None:
 
 
 def test_with_a_rate_requests_come_at_random_times_of_that_mean() -> None:
-    trace = generate("t", Workload(groups=50, prompts_per_group=40, rate_per_s=4.0), seed=0)
+    trace = generate("t", replace(HIGH_CACHE, groups=50, prompts_per_group=40), seed=0, rate_per_s=4.0)
     assert trace.time_s is not None
     assert trace.concurrency is None
     assert (trace.time_s[1:] >= trace.time_s[:-1]).all()
@@ -242,4 +242,4 @@ def test_with_a_rate_requests_come_at_random_times_of_that_mean() -> None:
 
 def test_too_many_requests_are_refused() -> None:
     with pytest.raises(TraceError, match="2,000,000 requests are too many"):
-        generate("t", Workload(groups=1_000_000, prompts_per_group=2), seed=0)
+        generate("t", replace(HIGH_CACHE, groups=1_000_000, prompts_per_group=2), seed=0)

@@ -10,11 +10,14 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import DISK, document
 
-from kvtier_connector.bench.engines.given import Given
+from kvtier_connector.bench.choices import KVTIER, VLLM
+from kvtier_connector.bench.vllm_arguments import Given
 from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.cli.bench.job import job
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -256,3 +259,8 @@ def test_a_refused_resource_prints_nothing(tmp_path: Path) -> None:
     result = run("-f", good, "-f", bad)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(f"{bad}: spec.engine.extraArgs")
+
+
+def test_the_planner_s_sides_are_those_of_the_bench() -> None:
+    sides = {traits_of(backend).bench_side for backend in Backend}
+    assert {KVTIER, VLLM} <= sides <= {KVTIER, VLLM, None}

@@ -1,0 +1,107 @@
+"""Sides that are compared: no tier, vLLM's own connector and kvtier's, one engine at a time, in turns."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from kvtier_common.formats.json_text import json_file
+from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS, VLLM
+from kvtier_connector.bench.load import kv_bytes_per_token
+from kvtier_connector.bench.measure import Run
+from kvtier_connector.bench.model import EXTENSION, write_bench_config
+from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
+
+_BLOCK_TOKENS: Final = 16
+"""vLLM's block on CUDA (config/cache.py)."""
+_CPU_BLOCK_TOKENS: Final = 32
+"""The smallest block that vLLM's CPU attention likes (platforms/cpu.py)."""
+PINNING_TIMEOUT_S: Final = 120.0
+"""Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""
+_CHUNK_TOKENS: Final = 64
+"""kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs."""
+_DRAWN: Final = {"load_format": "dummy", "worker_extension_cls": EXTENSION}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Sides, and what all of them get."""
+
+    model: Path  # folder of the model; all its layers have full attention
+    drawn: bool = True  # whether the folder has no weights, so that each engine draws them on its GPU
+    sides: tuple[str, ...] = SIDES  # what is compared, by name
+    turns: int = TURNS  # lives of each side
+    # arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes
+    given: Given = NOTHING_GIVEN
+    block_tokens: int = _BLOCK_TOKENS  # tokens of a KV block where no arguments are given
+    device: str = ""  # what computes, for people
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """Return what a run compares; without a model of its own each engine draws one on its GPU."""
+        drawn = bool(run.gpu) and run.model is None
+        return cls(
+            model=write_bench_config(run.scratch / "config", run.shape) if drawn else run.weights(),
+            drawn=drawn,
+            sides=(run.sides or SIDES) if run.gpu else (NONE, KVTIER),  # vLLM's own needs a GPU
+            turns=run.turns,
+            given=run.given,
+            block_tokens=_BLOCK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
+            device=run.gpu or "cpu",
+        )
+
+    def order(self) -> Iterator[tuple[int, str]]:
+        """Give turns and sides in the order of their lives.
+
+        Every other turn goes backwards, so that what drifts, such as a GPU's clock, is the same for all.
+        """
+        for turn in range(self.turns):
+            for side in self.sides if turn % 2 == 0 else reversed(self.sides):
+                yield turn, side
+
+    def token_bytes(self) -> int:
+        """Return what a token's KV cache takes on all ranks together; heads too few to share are repeated."""
+        config = json_file(self.model / "config.json")
+        element_bytes = 1 if self.given.cache_dtype.startswith("fp8") else 2
+        heads: int = config.get("num_key_value_heads") or config["num_attention_heads"]
+        repeated = max(self.given.ranks // heads, 1)
+        return kv_bytes_per_token(config, element_bytes) * repeated
+
+    def settings(self, *, device_tokens: int, longest_tokens: int) -> dict[str, Any]:
+        """Return the arguments of vLLM's `LLM` that all sides have; `longest_tokens` with the answer."""
+        block_tokens = self.given.block_tokens or self.block_tokens
+        # Compiling and graphs speed up an answer's tokens, not a prompt, and cost a minute a start.
+        defaults = {"dtype": "bfloat16", "block_size": self.block_tokens, "enforce_eager": True}
+        blocks = math.ceil(device_tokens / block_tokens) + 1  # vLLM keeps one to itself
+        return {
+            **({} if self.given.arguments else defaults),
+            **(_DRAWN if self.drawn else {}),
+            "model": str(self.model),
+            "max_model_len": longest_tokens,
+            "kv_cache_memory_bytes": blocks * block_tokens * self.token_bytes() // self.given.ranks,
+        }
+
+    def tier_bytes(self, tokens: int) -> int:
+        """Return the size of the tiers: that of a given one, or what so many tokens take."""
+        if self.given.transfer is not None:
+            return int(self.given.transfer["kv_connector_extra_config"]["cpu_capacity_bytes"])
+        return math.ceil(tokens * self.token_bytes() / MIB) * MIB
+
+    def transfers(self, tier_tokens: int) -> dict[str, dict[str, Any] | None]:
+        """Return each side's `kv_transfer_config` by name, with a tier of so many tokens."""
+        capacity_bytes = self.tier_bytes(tier_tokens)
+        tier = self.given.transfer or kv_transfer_config(
+            ConnectorConfig(
+                cpu_capacity_bytes=capacity_bytes,
+                blocks_per_chunk=max(_CHUNK_TOKENS // (self.given.block_tokens or self.block_tokens), 1),
+            )
+        )
+        own = {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "kv_connector_extra_config": {"cpu_bytes_to_use": capacity_bytes},
+        }
+        every: dict[str, dict[str, Any] | None] = {NONE: None, VLLM: own, KVTIER: dict(tier)}
+        return {side: every[side] for side in self.sides}

@@ -1,1 +1,0 @@
-"""Time to first token: cold, from the device's cache and from the tier."""

@@ -1,1 +1,0 @@
-"""`kvtier bench shared-prefix`: questions about shared system prompts, asked of a server."""

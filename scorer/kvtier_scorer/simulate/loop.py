@@ -1,0 +1,213 @@
+"""The event loop: sends a trace's requests to the pods that a policy picks."""
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_scorer.simulate.blocks import Blocks
+from kvtier_scorer.simulate.caches import Caches
+from kvtier_scorer.simulate.pod import Pod, Prefill
+from kvtier_scorer.simulate.policy import Loads, Policy
+from kvtier_scorer.simulate.settings import PoolSettings, load_s
+from kvtier_scorer.simulate.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Arrays with one element a request."""
+
+    trace: Trace  # the requests
+    pods: int  # how many pods there were
+    block_tokens: int  # tokens in a block
+    pod: NDArray[np.int64]  # where each went (int64)
+    sent_s: NDArray[np.float64]  # when each was sent (float64)
+    first_token_s: NDArray[np.float64]  # when its first token came (float64)
+    end_s: NDArray[np.float64]  # when its last one did (float64)
+    hit_tokens: NDArray[np.int64]  # found in each tier, shape (tiers, requests) (int64)
+    started: list[int] = field(default_factory=list)  # requests in the order in which their pods started them
+
+    @classmethod
+    def empty(cls, trace: Trace, pods: int, block_tokens: int) -> Self:
+        """Before anything happened: pods are -1 and times NaN."""
+        requests = len(trace)
+        sent_s, first_token_s, end_s = (np.full(requests, np.nan) for _ in range(3))
+        hit_tokens = np.zeros((len(Tier), requests), np.int64)
+        pod = np.full(requests, -1, np.int64)
+        return cls(trace, pods, block_tokens, pod, sent_s, first_token_s, end_s, hit_tokens)
+
+    def start(self, request: int, hits: Mapping[Tier, int]) -> None:
+        """A request's pod starts it."""
+        self.started.append(request)
+        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in Tier]
+
+    @property
+    def ttft_s(self) -> NDArray[np.float64]:
+        """Seconds until each first token, waiting included (float64)."""
+        return self.first_token_s - self.sent_s
+
+
+class _Kind(IntEnum):
+    """What happens; of what happens at the same time, the smaller first."""
+
+    ANSWERED = 0
+    PREFILLED = 1
+    LOADED = 2
+    SENT = 3
+
+
+class Simulation:
+    """One policy's run of one trace; `report` is called for every request that has ended."""
+
+    def __init__(
+        self, pool: PoolSettings, blocks: Blocks, policy: Policy, report: Callable[[], None] | None = None
+    ) -> None:
+        self._settings = pool.pod
+        self._trace = blocks.trace
+        self._block_tokens = blocks.block_tokens
+        self._policy = policy
+        self._report = report
+        self._pods = [Pod(pool.pod, number) for number in range(pool.pods)]
+        self._caches = Caches(pool, blocks, policy.listener)
+        self._loads = Loads(pool.pods, pool.scrape_interval_s)
+        self._in_use = [0] * pool.pods
+        self._events: list[tuple[float, int, int, int, int]] = []
+        self._count = 0
+        self._sent = 0
+        requests = len(blocks.trace)
+        self._outcome = SimulationResult.empty(blocks.trace, pool.pods, blocks.block_tokens)
+        self._prefills: list[Prefill | None] = [None] * requests
+
+    @property
+    def caches(self) -> Caches:
+        """The true caches, for a look inside."""
+        return self._caches
+
+    def run(self) -> SimulationResult:
+        """Replay the whole trace."""
+        trace = self._trace
+        if trace.time_s is None:
+            for _ in range(min(trace.concurrency or 1, len(trace))):
+                self._send_next(0.0)
+        else:
+            self._send_next(float(trace.time_s[0]))
+        while self._events:
+            now_s, kind, _, who, what = heapq.heappop(self._events)
+            if kind == _Kind.SENT:
+                self._arrive(who, now_s)
+            elif kind == _Kind.LOADED:
+                self._ready(self._pods[who], what, now_s)
+            elif kind == _Kind.PREFILLED:
+                self._end_prefill(self._pods[who], now_s)
+            elif what == self._pods[who].version:
+                self._end_answers(self._pods[who], now_s)
+        return self._outcome
+
+    def _push(self, at_s: float, kind: _Kind, who: int, what: int = 0) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (at_s, kind, self._count, who, what))
+
+    def _send_next(self, at_s: float) -> None:
+        if self._sent < len(self._trace):
+            self._push(at_s, _Kind.SENT, self._sent)
+            self._sent += 1
+
+    def _arrive(self, request: int, now_s: float) -> None:
+        if self._trace.time_s is not None and self._sent < len(self._trace):
+            self._send_next(float(self._trace.time_s[self._sent]))
+        self._loads.read(now_s)
+        number = self._policy.pick(request, self._loads, now_s)
+        pod = self._pods[number]
+        self._outcome.pod[request] = number
+        self._outcome.sent_s[request] = now_s
+        pod.waiting.append(request)
+        self._start(pod, now_s)
+
+    def _start(self, pod: Pod, now_s: float) -> None:
+        """Start waiting requests while there is room, first come first served: vLLM does not skip one."""
+        while pod.waiting and pod.running < self._settings.max_running:
+            request = pod.waiting[0]
+            started = self._caches.start(pod.number, request)
+            if started is None:
+                break
+            hits, self._in_use[pod.number] = started
+            pod.waiting.popleft()
+            pod.running += 1
+            self._outcome.start(request, hits)
+            found = sum(hits.values()) * self._block_tokens
+            prefill = Prefill(request, int(self._trace.prompt_tokens[request]) - found, found)
+            to_load = {tier: hits[tier] for tier in BEYOND_DEVICE}
+            if any(to_load.values()):
+                begin_s = max(now_s, pod.loader_free_s)
+                pod.loader_free_s = begin_s + load_s(self._settings, to_load)
+                self._prefills[request] = prefill
+                self._push(pod.loader_free_s, _Kind.LOADED, pod.number, request)
+            else:
+                pod.to_prefill.append(prefill)
+        self._publish(pod, now_s)
+        self._prefill(pod, now_s)
+
+    def _ready(self, pod: Pod, request: int, now_s: float) -> None:
+        prefill = self._prefills[request]
+        if prefill is not None:
+            pod.to_prefill.append(prefill)
+        self._prefill(pod, now_s)
+
+    def _prefill(self, pod: Pod, now_s: float) -> None:
+        if pod.to_prefill and not pod.prefilling:
+            self._push(pod.begin_prefill(now_s), _Kind.PREFILLED, pod.number)
+            self._schedule_end(pod)
+
+    def _end_prefill(self, pod: Pod, now_s: float) -> None:
+        ended = []
+        for request in pod.end_prefill(now_s):
+            self._outcome.first_token_s[request] = now_s
+            self._caches.offload_prompt(pod.number, request)
+            tokens = int(self._trace.output_tokens[request])
+            if tokens > 1:
+                pod.answer(request, now_s, tokens - 1, self._context(request))
+            else:
+                ended.append(request)
+        self._end(pod, ended, now_s)
+
+    def _end_answers(self, pod: Pod, now_s: float) -> None:
+        ended = pod.complete(now_s)
+        for request in ended:
+            pod.leave(now_s, self._context(request))
+        self._end(pod, ended, now_s)
+
+    def _end(self, pod: Pod, ended: list[int], now_s: float) -> None:
+        for request in ended:
+            self._outcome.end_s[request] = now_s
+            self._in_use[pod.number] = self._caches.end(pod.number, request)
+            pod.running -= 1
+            if self._report is not None:
+                self._report()
+        self._start(pod, now_s)
+        self._schedule_end(pod)
+        if self._trace.time_s is None:
+            for _ in ended:
+                self._send_next(now_s)
+
+    def _schedule_end(self, pod: Pod) -> None:
+        end_s = pod.next_end_s()
+        if end_s != float("inf"):
+            self._push(end_s, _Kind.ANSWERED, pod.number, pod.version)
+
+    def _publish(self, pod: Pod, now_s: float) -> None:
+        self._loads.change(
+            pod.number,
+            now_s,
+            queue_depth=len(pod.waiting),
+            running=pod.running,
+            utilization=self._in_use[pod.number] / self._settings.blocks[Tier.GPU],
+        )
+
+    def _context(self, request: int) -> float:
+        """Tokens whose KV is read for each of a request's answer tokens, on average."""
+        return float(self._trace.prompt_tokens[request] + self._trace.output_tokens[request] / 2)

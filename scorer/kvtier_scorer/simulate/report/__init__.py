@@ -1,1 +1,0 @@
-"""What a run of the simulator shows: figures, a table, a plot."""

@@ -1,1 +1,0 @@
-"""Hit rates of the tier's eviction beside LRU, ARC and the optimum."""

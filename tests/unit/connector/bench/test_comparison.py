@@ -1,0 +1,81 @@
+"""What is compared on a GPU, without one: the turns of its sides, and their settings."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from kvtier_connector.bench.comparison import Comparison
+from kvtier_connector.bench.measure import Run
+from kvtier_connector.bench.vllm_arguments import Given
+from kvtier_connector.config import GIB, MIB, ConnectorConfig, kv_transfer_config
+
+TOKEN_BYTES = 147_456
+"""Of a model of Qwen3-8B's sizes in bfloat16: 2 x 36 layers x 8 heads x 128 x 2 bytes."""
+
+
+def test_every_other_turn_goes_backwards(model: Path) -> None:
+    order = list(Comparison(model=model, turns=3).order())
+    forwards, backwards = ["none", "vllm", "kvtier"], ["kvtier", "vllm", "none"]
+    assert [side for _, side in order] == [*forwards, *backwards, *forwards]
+    assert [turn for turn, _ in order] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_gpu_s_engine_has_bfloat16_blocks_of_16_and_a_bounded_cache(model: Path) -> None:
+    settings = Comparison(model=model).settings(device_tokens=1000, longest_tokens=500)
+    assert settings == {
+        "model": str(model),
+        "dtype": "bfloat16",
+        "block_size": 16,
+        "enforce_eager": True,
+        "load_format": "dummy",
+        "worker_extension_cls": "kvtier_connector.bench.model.RandomWeights",
+        "max_model_len": 500,
+        "kv_cache_memory_bytes": (63 + 1) * 16 * TOKEN_BYTES,
+    }
+
+
+def test_what_is_given_is_the_engine_s_and_the_cache_is_bounded_all_the_same(model: Path) -> None:
+    given = Given(arguments=("--block-size", "32"), block_tokens=32, ranks=2, cache_dtype="fp8_e4m3")
+    settings = Comparison(model=model, drawn=False, given=given).settings(
+        device_tokens=1000, longest_tokens=500
+    )
+    assert settings == {
+        "model": str(model),
+        "max_model_len": 500,
+        "kv_cache_memory_bytes": (32 + 1) * 32 * TOKEN_BYTES // 2 // 2,
+    }
+
+
+def test_more_ranks_than_heads_repeat_them(model: Path) -> None:
+    assert Comparison(model=model, given=Given(ranks=16)).token_bytes() == 2 * TOKEN_BYTES
+
+
+def test_tiers_of_both_connectors_hold_the_same(model: Path) -> None:
+    transfers = Comparison(model=model).transfers(10_000)
+    capacity_bytes = 1407 * MIB  # 10,000 x 147,456 bytes are 1,406.25 MiB
+    assert transfers["none"] is None
+    assert transfers["vllm"] == {
+        "kv_connector": "OffloadingConnector",
+        "kv_role": "kv_both",
+        "kv_connector_extra_config": {"cpu_bytes_to_use": capacity_bytes},
+    }
+    chunks_of_64 = ConnectorConfig(cpu_capacity_bytes=capacity_bytes, blocks_per_chunk=4)
+    assert transfers["kvtier"] == kv_transfer_config(chunks_of_64)
+
+
+def test_a_given_tier_is_kvtier_s_and_its_size_both_s(model: Path) -> None:
+    transfer = kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=5 * GIB, hugepages="Off"))  # type: ignore[arg-type]
+    comparison = Comparison(model=model, given=Given(transfer=transfer), sides=("kvtier", "vllm"))
+    transfers = comparison.transfers(1)
+    assert list(transfers) == ["kvtier", "vllm"]
+    assert transfers["kvtier"] == transfer
+    assert (transfers["vllm"] or {})["kv_connector_extra_config"] == {"cpu_bytes_to_use": 5 * GIB}
+
+
+def test_on_a_cpu_kvtier_is_beside_no_tier_in_larger_blocks(run: Run, model: Path) -> None:
+    comparison = Comparison.of(replace(run, model=model, sides=("none", "vllm", "kvtier")))
+    assert (comparison.sides, comparison.device, comparison.drawn) == (("none", "kvtier"), "cpu", False)
+    settings = comparison.settings(device_tokens=1000, longest_tokens=500)
+    assert (settings["block_size"], settings["dtype"]) == (32, "bfloat16")
+    tier = comparison.transfers(1000)["kvtier"]
+    assert tier is not None
+    assert tier["kv_connector_extra_config"]["blocks_per_chunk"] == 2

@@ -1,0 +1,27 @@
+"""The environment of a benchmark's engine."""
+
+import os
+
+import pytest
+
+from kvtier_connector.bench.engine import environment
+from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+
+SPACE, THREADS = "VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND"
+
+
+def test_a_cpu_s_cache_is_a_gib_unless_its_size_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SPACE, "7")
+    assert environment({}, NOTHING_GIVEN, "")[SPACE] == "1"
+    # Not empty either, which vLLM cannot read as a number.
+    assert SPACE not in environment({"kv_cache_memory_bytes": 1}, NOTHING_GIVEN, "")
+    assert SPACE not in environment({}, Given(arguments=("--kv-cache-memory-bytes", "1")), "")
+
+
+def test_threads_are_bound_as_asked_as_the_pod_says_or_to_every_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(THREADS, raising=False)
+    every = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    assert environment({}, NOTHING_GIVEN, "")[THREADS] == every
+    monkeypatch.setenv(THREADS, "nobind")
+    assert environment({}, NOTHING_GIVEN, "")[THREADS] == "nobind"
+    assert environment({}, NOTHING_GIVEN, "3")[THREADS] == "3"
