@@ -1,11 +1,77 @@
-"""What a picker's configuration is made from, and what comes out."""
+"""What a picker's configuration is made from, what comes out, and why there may be none."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.body_limits import BodyLimits, body_limits
-from kvtier_scorer.config.frozen_map import FrozenMap
+from kvtier_scorer.config.contract import BodyLimits, body_limits
+
+
+class PickerConfigError(ValueError):
+    """The picker cannot be configured as asked; the message says what to change."""
+
+
+class UnsupportedVersionError(PickerConfigError):
+    """No configuration is known to work with that version of the picker."""
+
+
+class NoScorerError(PickerConfigError):
+    """No scorer is left: every weight is 0 or belongs to a tier that does not exist."""
+
+
+QUEUE: Final = "queue"
+KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"
+
+PLUGINS: Final[Mapping[str, str]] = {
+    QUEUE: "queue-scorer",
+    KV_CACHE_UTILIZATION: "kv-cache-utilization-scorer",
+}
+"""The plugin of each scorer of our own picker that is not a tier's, in the order of the configuration."""
+
+UPSTREAM_SCORERS: Final = (QUEUE, KV_CACHE_UTILIZATION)
+"""Those of them that every other picker has too, as the same plugin."""
+
+PREFIX_SCORERS: Final[Mapping[Tier, str]] = {tier: f"{tier.label}_prefix" for tier in Tier}
+"""Who scores what a tier holds; one plugin, `prefix-cache-scorer`, is all of them."""
+
+SCORER_NAMES: Final = (*PLUGINS, *PREFIX_SCORERS.values())
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenMap(Mapping[K, V]):
+    """A mapping that does not change, in the order in which it was given.
+
+    Args:
+        values: What is in it; the values can be hashed as well as the keys.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[K, V]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __or__(self, others: Mapping[K, V]) -> "FrozenMap[K, V]":
+        return FrozenMap({**self._values, **others})
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._values!r})"
+
 
 ScorerWeights = FrozenMap[str, int]
 """Weights by the scorers' names; only their ratios matter. A scorer of weight 0, or of none, is left out."""

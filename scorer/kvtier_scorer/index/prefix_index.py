@@ -27,8 +27,7 @@ from kvtier_scorer.index.layout import (
     USED_PAGES,
     IndexArrays,
 )
-from kvtier_scorer.index.page_directory import PageDirectory
-from kvtier_scorer.index.reserve import new_pool, reserve_slots
+from kvtier_scorer.index.memory import PageDirectory, new_pool, reserve_slots
 
 PRECISE_SLACK: Final = 4
 """A precise tier's capacity is a hint: it may hold so many times that. A pod that only stores is broken."""

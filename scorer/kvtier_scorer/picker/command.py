@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kvtier_common.terminal.say import complain
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.explain_access import explain_access
-from kvtier_scorer.picker.gateway.protocol.names import SERVED
-from kvtier_scorer.picker.options import POOL_GROUP, Options, PodsFlags, pods_of
+from kvtier_scorer.config.contract import SERVED
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.picker.options import POOL_GROUP, Options, PodsFlags, explain_access, pods_of
 
 if TYPE_CHECKING:
-    from kvtier_scorer.config.settings.model import PickerSettings
+    from kvtier_scorer.config.settings import PickerSettings
 
 _PORT = click.IntRange(1, 65535)
 
@@ -137,7 +136,7 @@ def picker(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 def _settings(path: Path) -> "PickerSettings":
-    from kvtier_scorer.config.settings.parse import parse_settings  # noqa: PLC0415 - see the module
+    from kvtier_scorer.config.parse import parse_settings  # noqa: PLC0415 - see the module
 
     try:
         return parse_settings(path.read_text(encoding="utf-8"))

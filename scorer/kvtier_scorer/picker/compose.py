@@ -16,19 +16,14 @@ from typing import Final
 import numpy as np
 from aiohttp import web
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.settings.model import PickerSettings
-from kvtier_scorer.config.settings.sections import TokenizationMode
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.config.settings import PickerSettings, TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
-from kvtier_scorer.picker.explain_access import ExplainAccess
-from kvtier_scorer.picker.gateway.bodies.tokenizer import Tokenizer
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader, Tokenizer
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
-from kvtier_scorer.picker.gateway.transport.connection_limit import warn_when_full
-from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, raise_limit
+from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
 from kvtier_scorer.picker.gateway.transport.limits import (
     AROUND_BYTES,
@@ -41,10 +36,9 @@ from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
-from kvtier_scorer.picker.options import Options, PodsOption, Pool
-from kvtier_scorer.picker.pods.source import PodSource
-from kvtier_scorer.picker.pods.static import StaticPods
+from kvtier_scorer.picker.observability.logs import LogRateLimiter
+from kvtier_scorer.picker.options import ExplainAccess, Options, PodsOption, Pool
+from kvtier_scorer.picker.pods.source import PodSource, StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
 from kvtier_scorer.scheduling.scoring import stale_pods
@@ -163,8 +157,7 @@ async def _source(pods: PodsOption) -> PodSource:
     # the cluster's client takes most of a second to import
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415
     from kvtier_common.kubernetes.connect import NoClusterError, connection  # noqa: PLC0415
-    from kvtier_scorer.picker.pods.inference_pool import InferencePoolPods  # noqa: PLC0415
-    from kvtier_scorer.picker.pods.selected import SelectedPods  # noqa: PLC0415
+    from kvtier_scorer.picker.pods.cluster import InferencePoolPods, SelectedPods  # noqa: PLC0415
 
     try:
         api = Api(await connection(), "kvtier-picker")
@@ -178,7 +171,7 @@ async def _source(pods: PodsOption) -> PodSource:
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
     tokenization = settings.tokenization
     if tokenization.mode is TokenizationMode.TOKENIZE:
-        from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer  # noqa: PLC0415
+        from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer  # noqa: PLC0415
 
         def some_pod() -> str | None:
             pods = list(table)
@@ -186,7 +179,7 @@ def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
 
         return EngineTokenizer(some_pod, tokenization.timeout_ms / 1000)
     if tokenization.mode is TokenizationMode.TOKENIZER:
-        from kvtier_scorer.picker.engines.tokenization.file_tokenizer import FileTokenizer  # noqa: PLC0415
+        from kvtier_scorer.picker.engines.tokenizers import FileTokenizer  # noqa: PLC0415
 
         return FileTokenizer(Path(tokenization.path or ""))
     return None

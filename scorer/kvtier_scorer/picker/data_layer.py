@@ -10,14 +10,10 @@ from math import inf
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import PickerSettings
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
-from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
-from kvtier_scorer.picker.engines.metrics_scrape.fetch import NotListeningError, ScrapeError
-from kvtier_scorer.picker.engines.metrics_scrape.hits import increase
-from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
+from kvtier_scorer.config.settings import PickerSettings
+from kvtier_scorer.picker.engines.engine_metrics import EngineMetrics, increase, most_entries, new_entries
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts, Subscriber
+from kvtier_scorer.picker.engines.scraper import NotListeningError, ScrapeError, Scraper
 from kvtier_scorer.picker.observability.counters import HitTokens
 from kvtier_scorer.picker.pods.source import Endpoint, PodSource
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable

@@ -13,15 +13,15 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from prometheus_client.exposition import choose_encoder
 
 from kvtier_common.http.brief_site import BriefSite, brief_runner
+from kvtier_scorer.config.contract import PRIORITY, SUBSET
 from kvtier_scorer.errors import RefusedRequestError, UnknownApiError
-from kvtier_scorer.picker.explain_access import ExplainAccess
 from kvtier_scorer.picker.gateway.bodies import APIS, api_of
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.protocol.error_body import error_body
+from kvtier_scorer.picker.gateway.ext_proc.service import RequestReader
 from kvtier_scorer.picker.gateway.protocol.events import RequestHead, RequestReceived
-from kvtier_scorer.picker.gateway.protocol.names import PRIORITY, SUBSET
+from kvtier_scorer.picker.gateway.protocol.messages import error_body
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot
+from kvtier_scorer.picker.options import ExplainAccess
 from kvtier_scorer.scheduling.explanation import Explanation
 from kvtier_scorer.scheduling.model import PickRequest
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from kvtier_common.terminal.say import complain
-from kvtier_scorer.config.body_limits import DEFAULT_MAX_BODY_BYTES, uploads_bytes
+from kvtier_scorer.config.contract import DEFAULT_MAX_BODY_BYTES, uploads_bytes
 from kvtier_scorer.picker.observability.logs import LogFormat, set_up_logs
 
 _LOG: Final = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ async def _serve(start: _Start) -> None:
     from kvtier_scorer.picker.gateway.bodies import json_size  # noqa: PLC0415 - as below
     from kvtier_scorer.picker.gateway.body_memory import BodyBudget  # noqa: PLC0415 - gRPC reads the environment
     from kvtier_scorer.picker.gateway.ext_proc.model_router import ModelRouter  # noqa: PLC0415 - as above
-    from kvtier_scorer.picker.gateway.ext_proc.request_reader import SWITCH_S  # noqa: PLC0415 - as above
+    from kvtier_scorer.picker.gateway.ext_proc.service import SWITCH_S  # noqa: PLC0415 - as above
     from kvtier_scorer.picker.gateway.transport.health import Health  # noqa: PLC0415 - as above
     from kvtier_scorer.picker.gateway.transport.limits import (  # noqa: PLC0415 - as above
         AROUND_BYTES,
@@ -78,7 +78,7 @@ async def _serve(start: _Start) -> None:
         Limits,
     )
     from kvtier_scorer.picker.gateway.transport.server import GrpcServer  # noqa: PLC0415 - as above
-    from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter  # noqa: PLC0415 - as above
+    from kvtier_scorer.picker.observability.logs import LogRateLimiter  # noqa: PLC0415 - as above
 
     stop, health = asyncio.Event(), Health()
     json_size.load_kernels()

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings.model import PickerSettings
+from kvtier_scorer.config.settings import PickerSettings
 from kvtier_scorer.errors import NoEndpointError, RefusedRequestError
-from kvtier_scorer.scheduling.explain import explain
-from kvtier_scorer.scheduling.explanation import Explanation
-from kvtier_scorer.scheduling.model import Pick, PickRequest
+from kvtier_scorer.scheduling.explanation import Explanation, explain
+from kvtier_scorer.scheduling.model import Pick, PickRequest, block_hashes, prompt_tokens
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable
-from kvtier_scorer.scheduling.prompt_blocks import block_hashes, prompt_tokens
-from kvtier_scorer.scheduling.scoring import fresh_readings, score_candidates
-from kvtier_scorer.scheduling.shedding import check_saturation, may_shed, saturated
+from kvtier_scorer.scheduling.scoring import (
+    check_saturation,
+    fresh_readings,
+    may_shed,
+    saturated,
+    score_candidates,
+)
 
 if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex

@@ -1,17 +1,89 @@
-"""Candidates' columns, scores and totals: what both a pick and its explanation are made from."""
+"""When a request is refused because every pod is saturated.
 
-from collections.abc import Mapping
+A pod is saturated with `queueDepth` or more requests waiting, or `kvCacheUtilization` or more of its device
+cache used: what gateway-api-inference-extension v1.5.0 (saturationdetector/utilization/detector.go) scores 1
+or more. That version compares the pods' average with 1; here each one must be saturated, as in v1.2.0
+(pkg/epp/saturationdetector): one pod with a long queue says nothing of the others' room.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings
-from kvtier_scorer.scheduling.affinity import preferred
+from kvtier_scorer.config.model import PREFIX_SCORERS
+from kvtier_scorer.config.settings import Affinity, PickerSettings, PrefixSettings, Shed, Shedding
+from kvtier_scorer.errors import SaturatedError
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
+
+
+def saturated(
+    shedding: Shedding,
+    queue_depth: NDArray[np.int64],
+    kv_cache_utilization: NDArray[np.float64],
+    fresh_readings: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Which pods are saturated; the arrays have one place a pod.
+
+    Requests sent since the last reading are not counted: most of them do not wait. A pod without a fresh
+    reading counts as saturated, as in the other pickers, but where none has one nobody is: a picker that
+    cannot read metrics must not turn the pool off.
+    """
+    if not fresh_readings.any():
+        return fresh_readings
+    full_queue: NDArray[np.bool_] = queue_depth >= shedding.queue_depth
+    full_cache: NDArray[np.bool_] = kv_cache_utilization >= shedding.kv_cache_utilization
+    return full_queue | full_cache | ~fresh_readings
+
+
+def may_shed(shedding: Shedding, priority: int) -> bool:
+    """Whether a request of that priority may be refused."""
+    return shedding.shed is Shed.ALL or (shedding.shed is Shed.SHEDDABLE and priority < 0)
+
+
+def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> None:
+    """Refuse a request that may be, where every candidate is saturated.
+
+    Raises:
+        SaturatedError: That is so.
+    """
+    if is_saturated.all():
+        pods = "the one pod is" if len(is_saturated) == 1 else f"all {len(is_saturated)} pods are"
+        raise SaturatedError(
+            f"{pods} saturated: {shedding.queue_depth} or more requests wait, or "
+            f"{shedding.kv_cache_utilization:.0%} of the KV cache is used; send it again later"
+        )
+
+
+_OF_THE_BEST: Final = 0.8
+"""A pod with nearly as much as the best is as good: load decides between them (llm-d-router's threshold)."""
+
+
+def preferred(affinity: Affinity, columns: Columns, scored: Collection[str]) -> NDArray[np.bool_] | None:
+    """Whether each candidate is preferred; None where none is, and so all are alike.
+
+    Args:
+        affinity: The rule.
+        columns: The candidates.
+        scored: Scorers with a weight: what the tiers of the others hold does not count.
+    """
+    tiers = [tier for tier, scorer in PREFIX_SCORERS.items() if scorer in scored]
+    if not (affinity.enabled and columns.total_blocks and tiers):
+        return None
+    held = columns.matched_blocks[tiers].max(axis=0)
+    most = int(held.max())
+    if most < affinity.prompt_share * columns.total_blocks:
+        return None
+    load = columns.queue_depth + columns.picked
+    chosen: NDArray[np.bool_] = (held >= _OF_THE_BEST * most) & (load - load.min() < affinity.queue_slack)
+    if columns.stale is not None:
+        chosen &= ~columns.stale
+    return chosen if chosen.any() else None
 
 
 @dataclass(frozen=True, slots=True)

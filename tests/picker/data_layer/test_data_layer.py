@@ -15,10 +15,10 @@ from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.data_layer import DataLayer, data_layer
-from kvtier_scorer.picker.pods.static import StaticPods
+from kvtier_scorer.picker.pods.source import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scoring import stale_pods
 

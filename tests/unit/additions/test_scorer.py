@@ -24,7 +24,7 @@ _ROUTER: Final = """
 _PICK: Final = """
 import sys
 import numpy as np
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable

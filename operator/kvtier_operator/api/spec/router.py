@@ -64,7 +64,7 @@ class Weights(ApiModel):
         return any(self.by_scorer().values())
 
     def by_scorer(self) -> Mapping[str, int]:
-        """The weights by the names of the scorers (kvtier_scorer.config.scorer_names)."""
+        """The weights by the names of the scorers (kvtier_scorer.config.model)."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 

@@ -13,7 +13,7 @@ from kvtier_operator.planning.pod.compute import Compute, compute
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
 from kvtier_operator.planning.units import MIB, quantity, round_up
-from kvtier_scorer.config.body_limits import BodyLimits, uploads_bytes
+from kvtier_scorer.config.contract import BodyLimits, uploads_bytes
 
 ENVOY_BYTES: Final = 64 * MIB
 """Of memory that Envoy itself takes, without a request; some 50 MiB as seen."""

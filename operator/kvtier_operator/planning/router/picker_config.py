@@ -17,9 +17,15 @@ from kvtier_operator.planning.router.picker_resources import plan_picker_resourc
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.tiers.observed_tiers import picker_tokens
 from kvtier_operator.planning.tiers.tier_plan import TiersPlan
-from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
+from kvtier_scorer.config.model import (
+    PickerConfig,
+    PickerConfigError,
+    PickerInput,
+    ScorerWeights,
+    TierTokens,
+    UnsupportedVersionError,
+)
 
 LOCAL_FLAVOR: Final = Flavor.BUILTIN
 """The picker of a run on one machine."""

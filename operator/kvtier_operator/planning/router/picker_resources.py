@@ -9,8 +9,7 @@ from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.pod.compute import Compute, compute
 from kvtier_operator.planning.router.router_plan import PickerResources
 from kvtier_operator.planning.units import MIB, quantity, round_up
-from kvtier_scorer.config.body_limits import BodyLimits
-from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK, EVENTS_BYTES
+from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK, EVENTS_BYTES, BodyLimits
 
 _CPU: Final = "500m"
 """It may burst; at a change, the next picker starts beside it."""

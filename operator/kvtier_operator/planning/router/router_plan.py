@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.pod.compute import Compute
-from kvtier_scorer.config.body_limits import BodyLimits
+from kvtier_scorer.config.contract import BodyLimits
 
 
 @dataclass(frozen=True, slots=True)

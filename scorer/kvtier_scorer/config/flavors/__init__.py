@@ -10,9 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import PLUGINS
+from kvtier_scorer.config.model import PLUGINS, PickerConfig, PickerConfigError, PickerInput
 
 
 class FlavorModule(Protocol):

@@ -6,14 +6,9 @@
 from typing import Any, Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_scorer.config.body_limits import body_limits, uploads_bytes
-from kvtier_scorer.config.errors import UnsupportedVersionError
-from kvtier_scorer.config.flavors.per_tier import per_tier_config
-from kvtier_scorer.config.flavors.tiers import PrefixTier
-from kvtier_scorer.config.flavors.version import minor_version
-from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import PLUGINS
+from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT, body_limits, uploads_bytes
+from kvtier_scorer.config.flavors.document import PrefixTier, minor_version, per_tier_config
+from kvtier_scorer.config.model import PLUGINS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "kvtier.dev/v1alpha1"
 TESTED_VERSION: Final = KVTIER_VERSION

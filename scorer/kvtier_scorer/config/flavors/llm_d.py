@@ -7,12 +7,19 @@ approximateprefix (parameters, the clamp) and .../scheduling/scorer/prefix (pref
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kvtier_scorer.config.errors import UnsupportedVersionError
-from kvtier_scorer.config.flavors.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
-from kvtier_scorer.config.flavors.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
-from kvtier_scorer.config.flavors.version import minor_version
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
+from kvtier_scorer.config.flavors.document import (
+    APPROX_PREFIX_PRODUCER,
+    PREFIX,
+    Plugin,
+    PrefixTier,
+    entries_of,
+    load_plugins,
+    minor_version,
+    prefix_tiers,
+    render,
+    unknown_gpu,
+)
+from kvtier_scorer.config.model import UPSTREAM_SCORERS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "llm-d.ai/v1alpha1"
 TESTED_VERSION: Final = "0.10.0"

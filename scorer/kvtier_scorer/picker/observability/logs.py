@@ -1,12 +1,80 @@
-"""The picker's log: one JSON object a line, or plain lines for people."""
+"""Text of clients made fit for one line of a log, and errors without what clients sent."""
 
 import logging
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Final
+from pathlib import Path
+from traceback import extract_tb
+from typing import Final, TypeAlias
 
 from pythonjsonlogger.json import JsonFormatter
 
 from kvtier_common.log_records import OneLineRecords
+
+_MOST: Final = 64
+_DELETE: Final = 0x7F
+
+
+def printable(text: str) -> str:
+    """The text in visible ASCII, and not more than 64 characters of it.
+
+    A client's identifiers may hold line breaks, which forge lines, or a terminal's own commands.
+    """
+    shown = "".join(
+        each if " " < each < chr(_DELETE) and each != "\\" else each.encode("unicode_escape").decode()
+        for each in text[:_MOST].encode(errors="replace").decode()
+    ).replace(" ", "\\x20")
+    return shown if len(text) <= _MOST else shown + "..."
+
+
+def error_location(error: BaseException) -> str:
+    """The class of an error and the line that raised it, without its message, which may quote a body."""
+    frames = extract_tb(error.__traceback__)
+    if not frames:
+        return type(error).__name__
+    last = frames[-1]
+    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno} in {last.name}"
+
+
+_Kind: TypeAlias = type[BaseException] | str
+
+
+class LogRateLimiter:
+    """Logs each kind of line at most once in a while, and how often it was left out in between.
+
+    Args:
+        log: The logger to write to.
+        every_s: Seconds between two lines of one kind.
+        clock: In seconds.
+    """
+
+    def __init__(self, log: logging.Logger, every_s: float, clock: Callable[[], float]) -> None:
+        self._log = log
+        self._every_s = every_s
+        self._clock = clock
+        self._logged_at_s: dict[_Kind, float] = {}
+        self._suppressed: dict[_Kind, int] = {}
+
+    def log(self, level: int, kind: _Kind, message: str, *args: object) -> None:
+        """Writes one line, unless one of this kind was written a moment ago.
+
+        Args:
+            level: A level of `logging`.
+            kind: What the line is about, such as the kind of an error.
+            message: With places for `args`, as `logging` has it.
+            args: Values; pass what a client chose through `printable` first.
+        """
+        now_s = self._clock()
+        if now_s - self._logged_at_s.get(kind, float("-inf")) < self._every_s:
+            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
+            return
+        self._logged_at_s[kind] = now_s
+        suppressed = self._suppressed.pop(kind, 0)
+        if suppressed:
+            message += " (and %d times more since this was last told)"
+            args = (*args, suppressed)
+        self._log.log(level, message, *args)
+
 
 _FIELDS: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _RENAMED: Final = {"asctime": "time", "levelname": "level", "name": "logger"}

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
-from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE, ScorerWeights
 from kvtier_scorer.simulate.engine.caches import CacheListener
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.settings import PoolSettings

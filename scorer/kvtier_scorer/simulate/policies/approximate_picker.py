@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, QUEUE
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, QUEUE
 from kvtier_scorer.simulate.engine.loads import Loads
 from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.engine.settings import PodSettings

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.config.model import PREFIX_SCORERS
 from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer, guide_entries
 

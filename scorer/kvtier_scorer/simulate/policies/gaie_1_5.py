@@ -7,8 +7,8 @@ to one key, so two prefix scorers read the same, which is one scorer with the we
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES, MIN_BLOCK_TOKENS
-from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.config.flavors.gaie import FIXED_ENTRIES, MIN_BLOCK_TOKENS
+from kvtier_scorer.config.model import PREFIX_SCORERS
 from kvtier_scorer.simulate.engine.policy import Situation
 from kvtier_scorer.simulate.policies.approximate_picker import ApproximatePicker, PrefixScorer
 

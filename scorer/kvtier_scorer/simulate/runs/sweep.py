@@ -16,8 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.config.model import PREFIX_SCORERS, ScorerWeights
 from kvtier_scorer.simulate.engine.policy import DEFAULT_WEIGHTS, WEIGHED
 from kvtier_scorer.simulate.engine.settings import PoolSettings
 from kvtier_scorer.simulate.policies import KVTIER

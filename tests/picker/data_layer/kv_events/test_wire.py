@@ -14,9 +14,9 @@ import zmq.asyncio
 from tests.picker.data_layer.kv_events.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import LARGE_MESSAGES, MOST_MESSAGE_BYTES
-from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import (
+from kvtier_scorer.picker.engines.kv_events.limits import LARGE_MESSAGES, MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
+from kvtier_scorer.picker.engines.kv_events.zmtp import (
     DEFAULT_TIMEOUTS,
     MessageTimeouts,
     ZmtpError,

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.scorer.config.settings.example import TEXT
 
-from kvtier_scorer.config.body_limits import body_limits
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.contract import body_limits
+from kvtier_scorer.config.parse import parse_settings
 
 MIB = 1 << 20
 

@@ -1,6 +1,6 @@
 from dataclasses import dataclass, replace
 
-from kvtier_scorer.config.frozen_map import FrozenMap
+from kvtier_scorer.config.model import FrozenMap
 
 
 @dataclass(frozen=True)

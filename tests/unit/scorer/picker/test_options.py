@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.config.model import PickerConfigError
 from kvtier_scorer.picker.options import POOL_GROUP, PodsFlags, Pool, Selection, pods_of
 
 NOTHING = PodsFlags(None, None, "ns", POOL_GROUP, None, None)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import PREFIX_SCORERS, QUEUE
-from kvtier_scorer.config.settings.sections import Affinity
-from kvtier_scorer.scheduling.affinity import preferred
+from kvtier_scorer.config.model import PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.settings import Affinity
+from kvtier_scorer.scheduling.scoring import preferred
 from kvtier_scorer.scorers.columns import Columns
 
 GPU_AND_CPU = {QUEUE, PREFIX_SCORERS[Tier.GPU], PREFIX_SCORERS[Tier.CPU]}

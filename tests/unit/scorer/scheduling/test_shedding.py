@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.unit.scorer.scheduling.pool import Pool, address, request, settings
 
-from kvtier_scorer.config.settings.sections import Shed, Shedding
+from kvtier_scorer.config.settings import Shed, Shedding
 from kvtier_scorer.errors import SaturatedError
-from kvtier_scorer.scheduling.shedding import saturated
+from kvtier_scorer.scheduling.scoring import saturated
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import GIB, size
 from kvtier_operator.planning.verdict import CheckResult
-from kvtier_scorer.config.body_limits import body_limits
+from kvtier_scorer.config.contract import body_limits
 
 _VERDICTS: Final = Verdicts("picker-memory", "spec.router.resources.limits.memory")
 _BODIES: Final = {True: "all the bodies that it takes", False: "many requests under way"}

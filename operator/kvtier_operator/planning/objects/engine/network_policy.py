@@ -5,7 +5,7 @@ from typing import Any, Final
 from kvtier_operator.planning.objects.ingress import ingress_policy, ports
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.plan import Plan
-from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
+from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT
 
 _LAST: Final = 65535
 

@@ -15,11 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK
+from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.layout import SLOT_BYTES
-from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored, EngineHash
-from kvtier_scorer.picker.engines.kv_events.payload.extra_keys import blocks_of_text, salt_of
+from kvtier_scorer.picker.engines.kv_events.payload import (
+    BlockRemoved,
+    BlockStored,
+    EngineHash,
+    blocks_of_text,
+    salt_of,
+)
 
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8

@@ -1,14 +1,11 @@
-"""One pod's messages, applied to the index: bytes in, calls out.
-
-A pod is precise while everything that it holds is known, and approximate otherwise. Everything is known from
-a publisher's first message on, after a complete replay, after a reset of the caches, and once each tier that
-is announced has taken in as many blocks as it holds: what is older has been evicted by then.
-"""
+"""The numbers of a publisher's messages: what was missed, what came twice, and when it began anew."""
 
 import logging
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import chain
 from typing import Final, Protocol
 
@@ -17,19 +14,63 @@ from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
-from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
-from kvtier_scorer.picker.engines.kv_events.payload.events import (
+from kvtier_scorer.picker.engines.kv_events.limits import HeldBlocks
+from kvtier_scorer.picker.engines.kv_events.payload import (
+    PART_BLOCKS,
     AllBlocksCleared,
     BlockRemoved,
     BlockStored,
     Event,
     MalformedEventsError,
+    cost,
     decode,
+    parts,
+    tier_of,
 )
-from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
-from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, cost, parts
-from kvtier_scorer.picker.engines.kv_events.publisher.message_sequence import Continuity, MessageSequence
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.observability.logs import LogRateLimiter
+
+
+class Continuity(Enum):
+    """How the number of a message relates to the ones before it."""
+
+    NEXT = auto()
+    DUPLICATE = auto()
+    AFTER_GAP = auto()
+    NEW_PUBLISHER = auto()
+
+
+@dataclass(slots=True)
+class MessageSequence:
+    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py).
+
+    Attributes:
+        expected: The number that comes next.
+    """
+
+    expected: int = 0
+    _last_live: int = -1
+
+    def continuity(self, number: int) -> Continuity:
+        """How a message from the publisher's own stream follows on those before it."""
+        if number <= self._last_live:
+            return Continuity.NEW_PUBLISHER
+        if number < self.expected:
+            return Continuity.DUPLICATE  # a replay brought it already
+        return Continuity.NEXT if number == self.expected else Continuity.AFTER_GAP
+
+    def advance_live(self, number: int) -> None:
+        """A message of the stream was taken."""
+        self._last_live = number
+        self.expected = max(self.expected, number + 1)
+
+    def advance_replayed(self, number: int) -> None:
+        """A message of a replay was taken."""
+        self.expected = number + 1
+
+    def restart(self) -> None:
+        """A publisher begins."""
+        self.expected, self._last_live = 0, -1
+
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2

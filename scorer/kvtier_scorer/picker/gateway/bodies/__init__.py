@@ -3,12 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kvtier_scorer.picker.gateway.bodies.chat_completions import chat_completions
-from kvtier_scorer.picker.gateway.bodies.completions import completions
-from kvtier_scorer.picker.gateway.bodies.embeddings import embeddings
+from kvtier_scorer.picker.gateway.bodies.apis import chat_completions, completions, embeddings, responses
 from kvtier_scorer.picker.gateway.bodies.fields import Body, parse_body
 from kvtier_scorer.picker.gateway.bodies.json_size import is_bounded
-from kvtier_scorer.picker.gateway.bodies.responses import responses
 from kvtier_scorer.scheduling.model import Prompt
 
 __all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "prompt_and_body", "read_prompt"]

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
+from kvtier_scorer.config.contract import RESOURCE
 from kvtier_scorer.picker.gateway.bodies import json_size
 from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
-from kvtier_scorer.picker.gateway.protocol.names import RESOURCE
 
 _STAYS: Final = Decision({})
 

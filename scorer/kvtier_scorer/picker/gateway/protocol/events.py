@@ -1,10 +1,20 @@
-"""What happened on a stream, as events: a request to pick for, a response, or messages to send."""
+"""What ends a stream, or a request, because of the gateway and not of its client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kvtier_scorer.errors import RefusedRequestError
+
+
+class ProtocolError(Exception):
+    """The gateway sent what does not make sense here; the stream ends with INVALID_ARGUMENT."""
+
+
+class GatewayMisconfiguredError(RefusedRequestError):
+    """The gateway is configured in a way in which prompts cannot be seen. Its operator has to change that."""
+
+    status: ClassVar[int] = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.config.model import PickerConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,18 @@ from tests.unit.scorer.config.any_input import INPUTS
 from tests.unit.scorer.config.flavors.strict import VERSIONS, Document, decode, parameters, weights
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.errors import NoScorerError, PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES
-from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS
+from kvtier_scorer.config.flavors.gaie import FIXED_ENTRIES
+from kvtier_scorer.config.model import (
+    PLUGINS,
+    PREFIX_SCORERS,
+    NoScorerError,
+    PickerConfigError,
+    PickerInput,
+    ScorerWeights,
+    TierTokens,
+    UnsupportedVersionError,
+)
 
 # Qwen3-32B in bf16 takes 262,144 bytes a token: 100 GiB hold 409,600 tokens.
 EXAMPLE = PickerInput(

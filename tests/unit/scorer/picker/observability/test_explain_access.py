@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.explain_access import ExplainAccess, explain_access
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.picker.options import ExplainAccess, explain_access
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - of this test
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.pods.pool_objects import MalformedObjectError, Pool, pod_instance, pool_of
+from kvtier_scorer.picker.pods.cluster import MalformedObjectError, Pool, pod_instance, pool_of
 from kvtier_scorer.picker.pods.source import Endpoint
 
 POOL = {"spec": {"selector": {"matchLabels": {"b": "2", "a": "1"}}, "targetPorts": [{"number": 8000}]}}

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.pods.ready_endpoints import PodInstance, ReadyEndpoints
-from kvtier_scorer.picker.pods.source import Endpoint
+from kvtier_scorer.picker.pods.source import Endpoint, PodInstance, ReadyEndpoints
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.pods.static import StaticPods
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.picker.pods.source import StaticPods
 
 
 def test_addresses_are_taken_in_both_families() -> None:

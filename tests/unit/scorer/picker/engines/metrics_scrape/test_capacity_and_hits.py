@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
-from kvtier_scorer.picker.engines.metrics_scrape.hits import increase
-from kvtier_scorer.picker.engines.metrics_scrape.scrape_interval import (
+from kvtier_scorer.picker.engines.engine_metrics import increase, most_entries, new_entries
+from kvtier_scorer.picker.engines.scraper import (
     SCRAPE_S,
     SHARE,
     after_failures_s,

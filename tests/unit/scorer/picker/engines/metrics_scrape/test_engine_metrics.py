@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import WANTED, EngineMetrics, NotMetricsError
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import engine_metrics as figures
+from kvtier_scorer.picker.engines.engine_metrics import WANTED, EngineMetrics, NotMetricsError
+from kvtier_scorer.picker.engines.engine_metrics import engine_metrics as figures
 from kvtier_scorer.picker.observability.counters import HitTokens
 
 LOAD = b"""# HELP vllm:num_requests_running Number of requests in model execution batches.

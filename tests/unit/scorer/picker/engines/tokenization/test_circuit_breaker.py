@@ -1,6 +1,6 @@
 """When a pod is asked for tokens again after it failed."""
 
-from kvtier_scorer.picker.engines.tokenization.circuit_breaker import CircuitBreaker
+from kvtier_scorer.picker.engines.tokenizers import CircuitBreaker
 
 
 class Turning:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.engines.tokenization.file_tokenizer import FileTokenizer
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.picker.engines.tokenizers import FileTokenizer
 from kvtier_scorer.picker.gateway.bodies import read_prompt
 
 WORDS = {"<s>": 0, "one": 1, "two": 2, "three": 3}

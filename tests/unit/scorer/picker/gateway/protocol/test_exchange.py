@@ -31,10 +31,14 @@ from kvtier_scorer.errors import (
     TooLargeError,
 )
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
-from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived
+from kvtier_scorer.picker.gateway.protocol.events import (
+    GatewayMisconfiguredError,
+    ProtocolError,
+    Reply,
+    RequestReceived,
+)
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.protocol.replies import CHUNK_BYTES
+from kvtier_scorer.picker.gateway.protocol.messages import CHUNK_BYTES
 
 
 def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls, HoldLimits
+from kvtier_scorer.picker.gateway.transport.resets import HeldCalls, HoldLimits
 
 
 @pytest.fixture

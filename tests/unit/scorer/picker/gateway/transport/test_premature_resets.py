@@ -1,6 +1,6 @@
 """Which connections are suspected for their resets."""
 
-from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS, PrematureResets
+from kvtier_scorer.picker.gateway.transport.resets import CALLS, PrematureResets
 
 
 def counted(resets: PrematureResets, peer: str, calls: str) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
 
-from kvtier_scorer.picker.engines.kv_events.payload.events import (
+from kvtier_scorer.picker.engines.kv_events.payload import (
     AllBlocksCleared,
     BlockRemoved,
     BlockStored,

@@ -6,8 +6,7 @@ from tests.unit.scorer.picker.engines.kv_events.wire import name
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
-from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored
-from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, parts
+from kvtier_scorer.picker.engines.kv_events.payload import PART_BLOCKS, BlockRemoved, BlockStored, parts
 
 NAMES = [name(each) for each in range(2 * PART_BLOCKS + 3)]
 STORED = BlockStored(list(NAMES), None, list(range(16 * len(NAMES))), 16)

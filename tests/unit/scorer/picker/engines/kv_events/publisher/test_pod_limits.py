@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from kvtier_scorer.picker.engines.kv_events.publisher.pod_limits import PodLimits, PodLimitsByAddress
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import ByteRate
+from kvtier_scorer.picker.engines.kv_events.limits import ByteRate, PodLimits, PodLimitsByAddress
 
 
 def limits_by_address(clock: Callable[[], float] = lambda: 0.0) -> PodLimitsByAddress:

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
-from kvtier_scorer.picker.engines.kv_events.payload.events import MalformedEventsError, decode
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import ByteRate, ByteRateLimiter, wait_s
+from kvtier_scorer.picker.engines.kv_events.limits import ByteRate, ByteRateLimiter, wait_s
+from kvtier_scorer.picker.engines.kv_events.payload import MalformedEventsError, decode
 
 MIB = 1 << 20
 
