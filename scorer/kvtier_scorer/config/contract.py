@@ -5,7 +5,6 @@ from typing import Final
 
 EVENTS_PORT: Final = 5557
 """Of the first data-parallel rank; further ranks take the next ones. vLLM's default (config/kv_events.py)."""
-
 REPLAY_PORT: Final = 5657
 """Where events that were missed can be asked for again, counted likewise: a hundred ranks further on."""
 BYTES_PER_HELD_BLOCK: Final = 160
@@ -13,7 +12,6 @@ BYTES_PER_HELD_BLOCK: Final = 160
 table, a chain of hashes (153 measured)."""
 EVENTS_BYTES: Final = 128 << 20
 """What the picker holds of messages at most: large ones as they come, one of them decoded, replays."""
-
 
 DESTINATION: Final = "x-gateway-destination-endpoint"
 """Header, and key of the metadata, with the picked endpoint."""
@@ -27,7 +25,6 @@ PRIORITY: Final = "x-kvtier-priority"
 REQUEST_ID: Final = "x-request-id"
 RESOURCE: Final = "x-kvtier-resource"
 """Header of a request whose model another KVCacheTier serves: its name, by which kvtier's gateway routes."""
-
 
 _MIB: Final = 1 << 20
 _BYTES_PER_TOKEN: Final = 16
@@ -88,5 +85,5 @@ def body_limits(max_prompt_tokens: int | None, asked_bytes: int | None) -> BodyL
         asked_bytes: The largest body that somebody asks for; None to follow the model.
     """
     follows = min((max_prompt_tokens or 0) * _BYTES_PER_TOKEN, _MOST_BYTES)
-    each = max(follows, DEFAULT_MAX_BODY_BYTES) if asked_bytes is None else asked_bytes
-    return BodyLimits(each, max(_AT_A_TIME * each, DEFAULT_TOTAL_BODY_BYTES))
+    max_bytes = max(follows, DEFAULT_MAX_BODY_BYTES) if asked_bytes is None else asked_bytes
+    return BodyLimits(max_bytes, max(_AT_A_TIME * max_bytes, DEFAULT_TOTAL_BODY_BYTES))

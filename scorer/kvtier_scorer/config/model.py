@@ -7,6 +7,21 @@ from typing import Final, TypeVar
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.contract import BodyLimits, body_limits
 
+QUEUE: Final = "queue"
+KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"
+PLUGINS: Final[Mapping[str, str]] = {
+    QUEUE: "queue-scorer",
+    KV_CACHE_UTILIZATION: "kv-cache-utilization-scorer",
+}
+"""The plugin of each scorer of our own picker that is not a tier's, in the order of the configuration."""
+UPSTREAM_SCORERS: Final = (QUEUE, KV_CACHE_UTILIZATION)
+"""Those of them that every other picker has too, as the same plugin."""
+PREFIX_SCORERS: Final[Mapping[Tier, str]] = {tier: f"{tier.label}_prefix" for tier in Tier}
+"""Who scores what a tier holds; one plugin, `prefix-cache-scorer`, is all of them."""
+SCORER_NAMES: Final = (*PLUGINS, *PREFIX_SCORERS.values())
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
 
 class PickerConfigError(ValueError):
     """The picker cannot be configured as asked; the message says what to change."""
@@ -20,44 +35,18 @@ class NoScorerError(PickerConfigError):
     """No scorer is left: every weight is 0 or belongs to a tier that does not exist."""
 
 
-QUEUE: Final = "queue"
-KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"
-
-PLUGINS: Final[Mapping[str, str]] = {
-    QUEUE: "queue-scorer",
-    KV_CACHE_UTILIZATION: "kv-cache-utilization-scorer",
-}
-"""The plugin of each scorer of our own picker that is not a tier's, in the order of the configuration."""
-
-UPSTREAM_SCORERS: Final = (QUEUE, KV_CACHE_UTILIZATION)
-"""Those of them that every other picker has too, as the same plugin."""
-
-PREFIX_SCORERS: Final[Mapping[Tier, str]] = {tier: f"{tier.label}_prefix" for tier in Tier}
-"""Who scores what a tier holds; one plugin, `prefix-cache-scorer`, is all of them."""
-
-SCORER_NAMES: Final = (*PLUGINS, *PREFIX_SCORERS.values())
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class FrozenMap(Mapping[K, V]):
-    """A mapping that does not change, in the order in which it was given.
-
-    Args:
-        values: What is in it; the values can be hashed as well as the keys.
-    """
+class FrozenMap(Mapping[_K, _V]):
+    """A mapping that does not change and can be hashed, as its values can, too."""
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[K, V]) -> None:
+    def __init__(self, values: Mapping[_K, _V]) -> None:
         self._values = dict(values)
 
-    def __getitem__(self, key: K) -> V:
+    def __getitem__(self, key: _K) -> _V:
         return self._values[key]
 
-    def __iter__(self) -> Iterator[K]:
+    def __iter__(self) -> Iterator[_K]:
         return iter(self._values)
 
     def __len__(self) -> int:
@@ -66,7 +55,7 @@ class FrozenMap(Mapping[K, V]):
     def __hash__(self) -> int:
         return hash(frozenset(self._values.items()))
 
-    def __or__(self, others: Mapping[K, V]) -> "FrozenMap[K, V]":
+    def __or__(self, others: Mapping[_K, _V]) -> "FrozenMap[_K, _V]":
         return FrozenMap({**self._values, **others})
 
     def __repr__(self) -> str:

@@ -1,4 +1,8 @@
-"""The settings of kvtier's own picker: sections that other pickers do not have, and all of them together."""
+"""Reads the configuration of kvtier's own picker: what `flavors/builtin.py` renders, or what a person wrote.
+
+Strict, as the other pickers are: an unknown field is refused rather than ignored, and each error is one line
+that begins with the field's path.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -7,12 +11,7 @@ import msgspec
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors.builtin import API_VERSION
-from kvtier_scorer.config.flavors.document import (
-    KIND,
-    PICKER,
-    PREFIX,
-    PROFILE_HANDLER,
-)
+from kvtier_scorer.config.flavors.document import KIND, PICKER, PREFIX, PROFILE_HANDLER
 from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError
 from kvtier_scorer.config.settings import (
     DEFAULT_MAX_PREFIX_TOKENS,
@@ -32,6 +31,9 @@ from kvtier_scorer.config.strict import convert, field_error, load_mapping
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 Whole = Annotated[int, msgspec.Meta(ge=1, le=1 << 48)]
+_NAMES: Final = {plugin: name for name, plugin in PLUGINS.items()}
+_DEFAULT_WEIGHT: Final = 1.0
+"""Of a scorer whose reference gives none (gateway-api-inference-extension v1.5.0, pkg/epp/config/loader)."""
 
 
 class PluginEntry(Section, frozen=True, kw_only=True):
@@ -102,11 +104,7 @@ class PrefixParameters(Section, frozen=True, kw_only=True):
     max_prefix_tokens_to_match: Whole | None = None
 
     def check(self, path: str) -> None:
-        """The tier must be one that there is.
-
-        Raises:
-            PickerConfigError: It is none.
-        """
+        """Raises PickerConfigError unless the tier is one that there is."""
         names = [tier.label for tier in Tier]
         if self.tier not in names:
             raise field_error(f"{path}.tier", f"must be {' or '.join(names)}, not {self.tier!r}")
@@ -118,33 +116,28 @@ _PARAMETERS: Final[Mapping[str, type[Section]]] = {
     PICKER: MaxScoreParameters,
     PROFILE_HANDLER: NoParameters,
 }
-_NAMES: Final = {plugin: name for name, plugin in PLUGINS.items()}
-_DEFAULT_WEIGHT: Final = 1.0
-"""Of a scorer whose reference gives none (gateway-api-inference-extension v1.5.0, pkg/epp/config/loader)."""
 
-_Declared = Mapping[str, tuple[str, PluginEntry, Section]]
+_ByReference = Mapping[str, tuple[str, PluginEntry, Section]]
 
 
-def scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], PrefixSettings | None]:
-    """The scorers of the one profile, and what its prefix scorers share.
-
-    Raises:
-        NoScorerError: No scorer has a weight.
-        PickerConfigError: A plugin is unknown, missing, named twice or left unused, or two contradict.
-    """
-    declared = _declared(document.plugins)
+def _scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], PrefixSettings | None]:
+    """The scorers of the one profile, and what its prefix scorers share."""
+    plugins = _by_reference(document.plugins)
     profiles = document.scheduling_profiles
     if len(profiles) != 1:
         raise field_error("schedulingProfiles", f"must have one profile, not {len(profiles)}")
     references = profiles[0].plugins
     path = "schedulingProfiles[0].plugins"
-    _check_references(declared, references, path)
+    _check_references(plugins, references, path)
 
     weighted: dict[str, float] = {}
     prefixes: list[tuple[str, PrefixParameters, bool]] = []
     for place, reference in enumerate(references):
-        where, plugin, given = declared[reference.plugin_ref]
-        name = _scorer(plugin, given)
+        where, plugin, parameters = plugins[reference.plugin_ref]
+        if isinstance(parameters, PrefixParameters):
+            name: str | None = PREFIX_SCORERS[Tier.of(parameters.tier)]
+        else:
+            name = _NAMES.get(plugin.type)
         if name is None:
             if reference.weight is not None:
                 raise field_error(f"{path}[{place}].weight", f"{plugin.type} is no scorer; leave it out")
@@ -155,68 +148,62 @@ def scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], P
         if name in weighted:
             raise field_error(where, f"a second {name} scorer; keep one")
         weighted[name] = weight
-        if isinstance(given, PrefixParameters):
-            prefixes.append((where, given, weight > 0))
+        if isinstance(parameters, PrefixParameters):
+            prefixes.append((where, parameters, weight > 0))
     scorers = tuple(ScorerSetting(name, weight) for name, weight in weighted.items() if weight)
     if not scorers:
         raise NoScorerError(f"{path}: no scorer is left; give one a weight above 0")
     return scorers, _prefix(prefixes)
 
 
-def _declared(plugins: Sequence[PluginEntry]) -> _Declared:
-    declared: dict[str, tuple[str, PluginEntry, Section]] = {}
-    for place, plugin in enumerate(plugins):
+def _by_reference(entries: Sequence[PluginEntry]) -> _ByReference:
+    plugins: dict[str, tuple[str, PluginEntry, Section]] = {}
+    for place, plugin in enumerate(entries):
         where = f"plugins[{place}]"
         if plugin.type not in _PARAMETERS:
             known = ", ".join(_PARAMETERS)
             raise field_error(f"{where}.type", f"unknown plugin {plugin.type!r}; known are {known}")
-        if plugin.reference in declared:
+        if plugin.reference in plugins:
             raise field_error(f"{where}.name", f"{plugin.reference!r} is there twice; give it another name")
-        given = convert(plugin.parameters or {}, _PARAMETERS[plugin.type], f"{where}.parameters")
-        if isinstance(given, PrefixParameters):
-            given.check(f"{where}.parameters")
-        declared[plugin.reference] = (where, plugin, given)
-    return declared
+        parameters = convert(plugin.parameters or {}, _PARAMETERS[plugin.type], f"{where}.parameters")
+        if isinstance(parameters, PrefixParameters):
+            parameters.check(f"{where}.parameters")
+        plugins[plugin.reference] = (where, plugin, parameters)
+    return plugins
 
 
-def _check_references(declared: _Declared, references: Iterable[Reference], path: str) -> None:
+def _check_references(plugins: _ByReference, references: Iterable[Reference], path: str) -> None:
     seen: set[str] = set()
     for place, reference in enumerate(references):
         name = reference.plugin_ref
-        if name not in declared:
-            known = ", ".join(declared)
+        if name not in plugins:
+            known = ", ".join(plugins)
             raise field_error(f"{path}[{place}].pluginRef", f"no plugin is named {name!r}; there are {known}")
         if name in seen:
             raise field_error(f"{path}[{place}].pluginRef", f"{name!r} is there twice; keep one")
-        if declared[name][1].type == PROFILE_HANDLER:
+        if plugins[name][1].type == PROFILE_HANDLER:
             raise field_error(f"{path}[{place}].pluginRef", f"{PROFILE_HANDLER} belongs to no profile")
         seen.add(name)
-    for name, (where, plugin, _) in declared.items():
+    for name, (where, plugin, _) in plugins.items():
         if name not in seen and plugin.type != PROFILE_HANDLER:
             raise field_error(where, f"{name!r} is in no profile; add it to {path} or leave it out")
-
-
-def _scorer(plugin: PluginEntry, given: Section) -> str | None:
-    if isinstance(given, PrefixParameters):
-        return PREFIX_SCORERS[Tier.of(given.tier)]
-    return _NAMES.get(plugin.type)
 
 
 def _prefix(prefixes: Sequence[tuple[str, PrefixParameters, bool]]) -> PrefixSettings | None:
     if not prefixes:
         return None
     first_where, first, _ = prefixes[0]
-    for where, given, _ in prefixes[1:]:
-        for name, one, other in (
-            ("blockSizeTokens", first.block_size_tokens, given.block_size_tokens),
-            ("maxPrefixTokensToMatch", first.max_prefix_tokens_to_match, given.max_prefix_tokens_to_match),
+    for where, other, _ in prefixes[1:]:
+        for name, one, two in (
+            ("blockSizeTokens", first.block_size_tokens, other.block_size_tokens),
+            ("maxPrefixTokensToMatch", first.max_prefix_tokens_to_match, other.max_prefix_tokens_to_match),
         ):
-            if one != other:
+            if one != two:
                 raise field_error(
                     f"{where}.parameters.{name}",
-                    f"{other} differs from {one} of {first_where}; the tiers are looked up together",
+                    f"{two} differs from {one} of {first_where}; the tiers are looked up together",
                 )
-    entries = {Tier.of(given.tier): given.lru_capacity_per_server for _, given, weighs in prefixes if weighs}
+    entries = {Tier.of(tier.tier): tier.lru_capacity_per_server for _, tier, weighs in prefixes if weighs}
     if not entries:
         return None
     max_tokens = first.max_prefix_tokens_to_match or DEFAULT_MAX_PREFIX_TOKENS
@@ -242,7 +229,7 @@ def parse_settings(text: str) -> PickerSettings:
     document.metrics.check("metrics")
     document.tokenization.check("tokenization")
     document.limits.check("limits")
-    scorers, prefix = scorers_and_prefix(document)
+    scorers, prefix = _scorers_and_prefix(document)
     if document.events.enabled and document.tokenization.mode is TokenizationMode.ESTIMATE:
         # events name blocks by their tokens, which an estimate never meets
         raise field_error(

@@ -19,6 +19,11 @@ from kvtier_scorer.config.strict import field_error
 _STALE_AFTER_SCRAPES: Final = 5
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
+"""What of a prompt is looked at where the configuration does not say: llm-d-router's defaultMaxPrefixTokens
+(v0.9.0, dataproducer/approximateprefix)."""
+ASSUMED_ENTRIES: Final = 31250
+"""Entries of a tier whose size is not known yet: defaultLRUCapacityPerServer of the same file."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -80,11 +85,7 @@ class Metrics(Section, frozen=True, kw_only=True):
     staleness_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def check(self, path: str) -> None:
-        """A reading must not be stale before the next one can be there.
-
-        Raises:
-            PickerConfigError: It would be.
-        """
+        """Raises PickerConfigError: a reading would be stale before the next one can be there."""
         if self.staleness_ms is not None and self.staleness_ms <= self.scrape_interval_ms:
             raise field_error(
                 f"{path}.stalenessMs",
@@ -142,11 +143,7 @@ class Tokenization(Section, frozen=True, kw_only=True):
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 500
 
     def check(self, path: str) -> None:
-        """A path goes with `Tokenizer`, and only with it.
-
-        Raises:
-            PickerConfigError: It is lacking, or there for nothing.
-        """
+        """Raises PickerConfigError: a path goes with `Tokenizer`, and only with it."""
         if self.mode is TokenizationMode.TOKENIZER and not self.path:
             raise field_error(f"{path}.path", "mode Tokenizer needs the path of a tokenizer.json")
         if self.mode is not TokenizationMode.TOKENIZER and self.path is not None:
@@ -173,11 +170,7 @@ class Limits(Section, frozen=True, kw_only=True):
         return uploads_bytes(self.max_body_bytes) if self.upload_bytes is None else self.upload_bytes
 
     def check(self, path: str) -> None:
-        """The largest body must find room.
-
-        Raises:
-            PickerConfigError: It would not.
-        """
+        """Raises PickerConfigError: the largest body would find no place."""
         totals = {"totalBodyBytes": self.total_body_bytes, "uploadBytes": self.most_upload_bytes}
         for name, total_bytes in totals.items():
             if total_bytes < self.max_body_bytes:
@@ -186,22 +179,9 @@ class Limits(Section, frozen=True, kw_only=True):
                 )
 
 
-DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
-"""What of a prompt is looked at where the configuration does not say: llm-d-router's defaultMaxPrefixTokens
-(v0.9.0, dataproducer/approximateprefix)."""
-
-ASSUMED_ENTRIES: Final = 31250
-"""Entries of a tier whose size is not known yet: defaultLRUCapacityPerServer of the same file."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScorerSetting:
-    """One scorer.
-
-    Attributes:
-        name: Name of the scorer.
-        weight: More than 0; only the ratios matter.
-    """
+    """One scorer; its weight is more than 0, and only the ratios matter."""
 
     name: str
     weight: float

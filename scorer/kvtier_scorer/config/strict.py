@@ -10,25 +10,6 @@ from kvtier_common.errors import MalformedError
 from kvtier_common.formats.yaml_text import read_yaml
 from kvtier_scorer.config.model import PickerConfigError
 
-
-def load_mapping(text: str) -> dict[str, Any]:
-    """The one mapping that `text` holds.
-
-    Raises:
-        PickerConfigError: It is not YAML, not one document, not a mapping, or has a key twice.
-    """
-    try:
-        documents = [*read_yaml(text)]
-    except MalformedError as error:
-        raise PickerConfigError(f"bad YAML: {error}") from None
-    match documents:
-        case [dict() as document]:
-            return document
-        case [_, _, *_]:
-            raise PickerConfigError(f"{len(documents)} documents; keep one")
-    raise PickerConfigError("the configuration must be a mapping with apiVersion, kind and plugins")
-
-
 _T = TypeVar("_T")
 # how msgspec ends its messages: " - at `$.plugins[0].name`", or " - at `key` in `$`"
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`$")
@@ -48,24 +29,42 @@ _PLAINER: Final = (
 )
 
 
-def convert(given: object, wanted: type[_T], path: str = "") -> _T:
-    """`given` as `wanted`.
+def load_mapping(text: str) -> dict[str, Any]:
+    """The one mapping that `text` holds.
+
+    Raises:
+        PickerConfigError: It is not YAML, not one document, not a mapping, or has a key twice.
+    """
+    try:
+        documents = [*read_yaml(text)]
+    except MalformedError as error:
+        raise PickerConfigError(f"bad YAML: {error}") from None
+    match documents:
+        case [dict() as document]:
+            return document
+        case [_, _, *_]:
+            raise PickerConfigError(f"{len(documents)} documents; keep one")
+    raise PickerConfigError("the configuration must be a mapping with apiVersion, kind and plugins")
+
+
+def convert(value: object, wanted: type[_T], path: str = "") -> _T:
+    """`value` as `wanted`.
 
     Args:
-        given: What YAML gave.
+        value: What YAML gave.
         wanted: A msgspec Struct that forbids unknown fields.
-        path: Of `given` in the document; empty for the document itself.
+        path: Of `value` in the document; empty for the document itself.
 
     Raises:
         PickerConfigError: It does not fit; the message begins with the field's path.
     """
     try:
-        return msgspec.convert(given, wanted, strict=True)
+        return msgspec.convert(value, wanted, strict=True)
     except msgspec.ValidationError as error:
         message = str(error)
-    found = _PLACE.search(message)
-    inner = found["path"] if found else ""
-    what = message[: found.start()] if found else message
+    place = _PLACE.search(message)
+    inner = place["path"] if place else ""
+    what = message[: place.start()] if place else message
     joint = "." if path and inner and not inner.startswith("[") else ""
     if what.startswith("Invalid enum value"):
         what = f"must be {' or '.join(_choices(wanted, inner))}, not{what.removeprefix('Invalid enum value')}"

@@ -1,10 +1,10 @@
-"""XXH64 for kernels.
+"""A prompt as chained block hashes: `hash[i] = xxh64(block i, seed=hash[i - 1])`.
 
-A prompt's blocks are hashed one after another, each seeded by the one before, and calling a library for each
-would cost more than the hashing.
-
-Source: the XXH64 algorithm in https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md (constants and
-steps are its own); tested to equal the xxhash library.
+A hash stands for its block and everything before it, so two prompts share the hash at `i` if, and but for a
+collision of 64-bit hashes only if, they share the model, the salt and all blocks up to `i`. Only full blocks
+count: engines share nothing smaller. Calling a library for each block would cost more than the hashing: XXH64
+is a kernel after https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md (constants and steps are
+its own), tested to equal the xxhash library.
 """
 
 import numpy as np
@@ -19,6 +19,10 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _STRIPE = 32
+Hashes = NDArray[np.uint64]
+TOKEN_BYTES = 4
+"""A token is hashed as uint32, little-endian."""
+_LENGTH_BYTES = 8
 
 
 @compiled_part
@@ -75,13 +79,6 @@ def xxh64(data: NDArray[np.uint8], start: int, length: int, seed: np.uint64) -> 
     total = (total ^ (total >> np.uint64(33))) * _P2
     total = (total ^ (total >> np.uint64(29))) * _P3
     return total ^ (total >> np.uint64(32))
-
-
-Hashes = NDArray[np.uint64]
-
-TOKEN_BYTES = 4
-"""A token is hashed as uint32, little-endian."""
-_LENGTH_BYTES = 8
 
 
 def prefix_seed(model: str, salt: str, *, tokens: bool) -> int:

@@ -5,10 +5,8 @@ import gc
 import logging
 import os
 import random
-import signal
 from collections import Counter
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -22,16 +20,11 @@ from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader, Tokenizer
+from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
 from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import (
-    AROUND_BYTES,
-    CALLS,
-    HEALTH_CONNECTIONS,
-    HEALTH_MESSAGE_BYTES,
-    Limits,
-)
+from kvtier_scorer.picker.gateway.transport.limits import AROUND_BYTES, CALLS, Limits
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
@@ -55,9 +48,7 @@ async def serve(options: Options) -> None:
     Raises:
         PickerConfigError: It cannot run as asked; the message says what to change.
     """
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_event()
     settings = options.settings
     certificates = Certificates(options.certificates) if options.tls else None
     source = await _source(options.pods)
@@ -92,12 +83,7 @@ async def serve(options: Options) -> None:
         options.ext_proc_port,
         certificates.credentials if certificates else None,
     )
-    probed = GrpcServer(
-        health.methods(),
-        Limits(HEALTH_MESSAGE_BYTES, HEALTH_CONNECTIONS, CALLS),
-        options.host,
-        options.health_port,
-    )
+    probed = health_server(health, options.host, options.health_port)
     async with AsyncExitStack() as stack:
         stack.callback(requests.close)
         if tokenizer is not None:
@@ -110,9 +96,7 @@ async def serve(options: Options) -> None:
             failures = Counter(layer.scraper.failures.values())
             stale = stale_pods(settings, table, monotonic())
             skipped_pods = tokenizer.skipped_pods if tokenizer is not None else 0
-            return replace(
-                metrics_snapshot(counters, table, stale, failures, service.calls), skipped_pods=skipped_pods
-            )
+            return metrics_snapshot(counters, table, stale, failures, service.calls, skipped_pods)
 
         http_server = HttpServer(
             now,
@@ -141,13 +125,7 @@ async def serve(options: Options) -> None:
         await stop.wait()
 
         _LOG.info("stopping; %d calls are open", service.calls)
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        health.set_ready(ready=False)
-        health.end()
-        service.drain()
-        await picking.drain(options.grace_s)
+        await drain(service, health, picking, background, options.grace_s)
     _LOG.info("stopped")
 
 

@@ -20,6 +20,8 @@ _MOST_TOKEN: Final = 4096
 _LAST_PORT: Final = 65535
 _OFF: Final = "off"
 _BEARER: Final = "bearer "
+POOL_GROUP: Final = "inference.networking.k8s.io"
+_LABEL: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)=(?P<value>[A-Za-z0-9._-]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,6 @@ def _is_own_host(host: str) -> bool:
     return True
 
 
-POOL_GROUP: Final = "inference.networking.k8s.io"
-_LABEL: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)=(?P<value>[A-Za-z0-9._-]*)")
-
-
 @dataclass(frozen=True, slots=True)
 class Pool:
     """An InferencePool of the cluster."""
@@ -161,6 +159,27 @@ class Options:
     certificates: Path | None
     grace_s: float
     tells_endpoint: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouterOptions:
+    """How a model router is started.
+
+    Attributes:
+        routes: Other resources, by the model that requests name.
+        grpc_port: Of the service that the gateway beside it calls, on loopback.
+        grpc_health_port: Of grpc.health.v1.
+        max_body_bytes: Of one body.
+        total_body_bytes: Of all bodies at a time.
+        grace_s: How long requests under way may take once it is told to stop.
+    """
+
+    routes: Mapping[str, str]
+    grpc_port: int
+    grpc_health_port: int
+    max_body_bytes: int
+    total_body_bytes: int
+    grace_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is asked of the scheduler, and what it answers."""
+"""What is asked of the scheduler, a prompt as the blocks that the index knows, and what it answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings import PrefixSettings
 from kvtier_scorer.index.chain import prefix_seed, text_hashes, token_hashes
+
+BYTES_PER_TOKEN: Final = 4
+"""Of text that was not tokenized, as the other pickers take it (gateway-api-inference-extension v1.5.0,
+dataproducer/approximateprefix, averageCharactersPerToken)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +70,6 @@ class Pick:
     prompt_tokens: int
     matched_tokens: Mapping[Tier, int]
     score: float
-
-
-BYTES_PER_TOKEN: Final = 4
-"""Of text that was not tokenized, as the other pickers take it (gateway-api-inference-extension v1.5.0,
-dataproducer/approximateprefix, averageCharactersPerToken)."""
 
 
 def prompt_tokens(prompt: Prompt) -> int:

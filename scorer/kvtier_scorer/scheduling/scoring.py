@@ -1,9 +1,19 @@
-"""When a request is refused because every pod is saturated.
+"""Candidates' columns, scores and totals: what both a pick and its explanation are made from.
+
+    preferred = holds at least half of the prompt
+                and 0.8 of what the best candidate holds
+                and has fewer than 5 requests more than the least loaded one
+
+The queue score spreads the candidates' queues over 0 to 1 however little they differ: with one request
+waiting somewhere that pod loses as much as a whole prefix is worth at 2:2:1:1, and prefixes wander from pod
+to pod. On the guide's High-cache trace weights alone find 0.7 of the prompts' tokens, with this rule 0.87 of
+at most 0.89 (`tests/bench/picker/hit_rate.py`). llm-d-router's prefix-cache-affinity-filter has the same
+purpose.
 
 A pod is saturated with `queueDepth` or more requests waiting, or `kvCacheUtilization` or more of its device
 cache used: what gateway-api-inference-extension v1.5.0 (saturationdetector/utilization/detector.go) scores 1
-or more. That version compares the pods' average with 1; here each one must be saturated, as in v1.2.0
-(pkg/epp/saturationdetector): one pod with a long queue says nothing of the others' room.
+or more. That version compares the pods' average with 1; here each one must be saturated: one pod with a long
+queue says nothing of the others.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,6 +30,9 @@ from kvtier_scorer.errors import SaturatedError
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
+
+_OF_THE_BEST: Final = 0.8
+"""A pod with nearly as much as the best is as good: load decides between them (llm-d-router's threshold)."""
 
 
 def saturated(
@@ -58,10 +71,6 @@ def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> Non
             f"{pods} saturated: {shedding.queue_depth} or more requests wait, or "
             f"{shedding.kv_cache_utilization:.0%} of the KV cache is used; send it again later"
         )
-
-
-_OF_THE_BEST: Final = 0.8
-"""A pod with nearly as much as the best is as good: load decides between them (llm-d-router's threshold)."""
 
 
 def preferred(affinity: Affinity, columns: Columns, scored: Collection[str]) -> NDArray[np.bool_] | None:

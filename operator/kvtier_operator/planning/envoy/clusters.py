@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from kvtier_operator.planning.envoy.extensions import any_of, extension, socket_address
 from kvtier_operator.planning.envoy.gateway import (
-    DESTINATION,
     Address,
     EngineService,
     Gateway,
     KnownEngines,
     Picker,
 )
+from kvtier_scorer.config.contract import DESTINATION
 
 ENGINES: Final = "engines"
 PICKED: Final = "picked-engine"

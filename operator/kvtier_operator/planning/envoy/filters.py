@@ -5,7 +5,8 @@ from typing import Any, Final
 from kvtier_operator.api.spec.router import FailureMode
 from kvtier_operator.planning.envoy.clusters import MODEL_ROUTER, PICKER
 from kvtier_operator.planning.envoy.extensions import EXT_PROC, any_of, extension
-from kvtier_operator.planning.envoy.gateway import SERVED, BodyMode, Gateway, Picker
+from kvtier_operator.planning.envoy.gateway import BodyMode, Gateway, Picker
+from kvtier_scorer.config.contract import SERVED
 
 PICK_TIMEOUT_S: Final = 2.0
 """How long the picker may take before the failure mode decides. A pick takes milliseconds."""

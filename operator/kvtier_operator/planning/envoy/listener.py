@@ -8,7 +8,8 @@ from typing import Any, Final
 from kvtier_operator.planning.envoy.clusters import ENGINES, PICKED, cluster_of
 from kvtier_operator.planning.envoy.extensions import UNLIMITED, any_of, extension, socket_address
 from kvtier_operator.planning.envoy.filters import LATE_PICK, http_filters, unasked
-from kvtier_operator.planning.envoy.gateway import DESTINATION, RESOURCE, EngineService, Gateway
+from kvtier_operator.planning.envoy.gateway import EngineService, Gateway
+from kvtier_scorer.config.contract import DESTINATION, RESOURCE
 
 READY_PATH: Final = "/gateway/ready"
 """Answers 200 by itself, to whoever can reach the gateway at all."""

@@ -22,17 +22,17 @@ class FlavorModule(Protocol):
 
     SCORERS: Container[str]
 
-    def config(self, given: PickerInput) -> PickerConfig:
+    def config(self, inputs: PickerInput) -> PickerConfig:
         """The configuration, of weights that all have a scorer."""
 
 
 @lru_cache(maxsize=256)
-def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
+def picker_config(flavor: str, inputs: PickerInput) -> PickerConfig:
     """The EndpointPickerConfig of one flavour.
 
     Args:
         flavor: `llm-d`, `gaie` or `builtin`.
-        given: Weights, tiers in tokens and the picker's version.
+        inputs: Weights, tiers in tokens and the picker's version.
 
     Returns:
         The configuration and the LRU capacities in it.
@@ -43,8 +43,8 @@ def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
         PickerConfigError: The flavour is not known.
     """
     module = _module(flavor)
-    unread = tuple(name for name in PLUGINS if given.weights.get(name) and name not in module.SCORERS)
-    read = replace(given, weights=given.weights | dict.fromkeys(unread, 0))
+    unread = tuple(name for name in PLUGINS if inputs.weights.get(name) and name not in module.SCORERS)
+    read = replace(inputs, weights=inputs.weights | dict.fromkeys(unread, 0))
     return replace(module.config(read), unread=unread)
 
 

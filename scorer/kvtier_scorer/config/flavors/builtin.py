@@ -21,33 +21,33 @@ _FOLLOWING_EVENTS: Final = {
 }
 
 
-def config(given: PickerInput) -> PickerConfig:
+def config(inputs: PickerInput) -> PickerConfig:
     """The configuration for kvtier's own picker.
 
     Raises:
         UnsupportedVersionError: The version is not this package's.
         NoScorerError: No scorer has a weight and a tier.
     """
-    version = given.version or TESTED_VERSION
+    version = inputs.version or TESTED_VERSION
     if minor_version(version) != minor_version(TESTED_VERSION):
         raise UnsupportedVersionError(
             f"kvtier's own picker {version} is not this release's; leave it out or use {TESTED_VERSION}"
         )
 
     def parameters(tier: PrefixTier) -> dict[str, Any]:
-        settings = {"tier": tier.name, "blockSizeTokens": given.engine_block_tokens}
-        if given.max_prefix_tokens is None:
+        settings = {"tier": tier.name, "blockSizeTokens": inputs.engine_block_tokens}
+        if inputs.max_prefix_tokens is None:
             return settings
-        return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
+        return {**settings, "maxPrefixTokensToMatch": inputs.max_prefix_tokens}
 
-    sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given)}
-    return per_tier_config(given, version, API_VERSION, parameters, sections)
+    sections = {**(_FOLLOWING_EVENTS if inputs.kv_events else {}), **_limits(inputs)}
+    return per_tier_config(inputs, version, API_VERSION, parameters, sections)
 
 
-def _limits(given: PickerInput) -> dict[str, Any]:
-    bodies, limits = given.bodies, {}
+def _limits(inputs: PickerInput) -> dict[str, Any]:
+    bodies, limits = inputs.bodies, {}
     if bodies != body_limits(None, None):
         limits = {"maxBodyBytes": bodies.max_bytes, "totalBodyBytes": bodies.total_bytes}
-    if given.uploads_bytes not in {None, uploads_bytes(bodies.max_bytes)}:
-        limits["uploadBytes"] = given.uploads_bytes
+    if inputs.uploads_bytes not in {None, uploads_bytes(bodies.max_bytes)}:
+        limits["uploadBytes"] = inputs.uploads_bytes
     return {"limits": limits} if limits else {}

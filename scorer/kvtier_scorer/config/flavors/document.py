@@ -18,20 +18,6 @@ from kvtier_scorer.config.model import (
     entries_for,
 )
 
-
-def minor_version(version: str) -> tuple[int, int]:
-    """Major and minor of `1.4`, `v1.4` or `v1.4.2`.
-
-    Raises:
-        UnsupportedVersionError: It is not a version.
-    """
-    parts = version.removeprefix("v").split(".")
-    try:
-        return int(parts[0]), int(parts[1])
-    except (IndexError, ValueError):
-        raise UnsupportedVersionError(f"{version!r} is not a version; write major.minor, as in 1.4") from None
-
-
 KIND: Final = "EndpointPickerConfig"
 PREFIX: Final = "prefix-cache-scorer"
 APPROX_PREFIX_PRODUCER: Final = "approx-prefix-cache-producer"
@@ -43,12 +29,9 @@ PROFILE_HANDLER: Final = "single-profile-handler"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One plugin of the picker.
+    """One plugin of the picker: its registered type, its name (the type where empty), and its parameters.
 
     Attributes:
-        kind: Its registered type.
-        name: Its name; the type where empty.
-        parameters: Its parameters.
         weight: Weight as a scorer of the profile; None for a plugin that does not score.
     """
 
@@ -114,11 +97,9 @@ def load_plugins(weights: Mapping[str, int]) -> tuple[Plugin, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PrefixTier:
-    """One tier that a prefix scorer stands for.
+    """One tier that a prefix scorer of some weight stands for.
 
     Attributes:
-        tier: Which.
-        weight: Weight of its scorer, more than 0.
         entries: LRU capacity; None where the picker asks the engine.
     """
 
@@ -132,9 +113,9 @@ class PrefixTier:
         return self.tier.label
 
 
-def prefix_tiers(given: PickerInput, tokens_per_entry: int) -> tuple[PrefixTier, ...]:
+def prefix_tiers(inputs: PickerInput, tokens_per_entry: int) -> tuple[PrefixTier, ...]:
     """The tiers that exist and have a weight, fastest first. Every engine has a device cache."""
-    weights, tokens = given.weights, given.tokens
+    weights, tokens = inputs.weights, inputs.tokens
     return tuple(
         PrefixTier(tier, weight, entries_for(tokens[tier], tokens_per_entry))
         for tier, scorer in PREFIX_SCORERS.items()
@@ -147,13 +128,8 @@ def unknown_gpu(tiers: tuple[PrefixTier, ...]) -> bool:
     return any(tier.entries is None for tier in tiers)
 
 
-def entries_of(tiers: tuple[PrefixTier, ...]) -> Mapping[Tier, int | None]:
-    """The capacities of `tiers`."""
-    return {each.tier: each.entries for each in tiers}
-
-
 def per_tier_config(
-    given: PickerInput,
+    inputs: PickerInput,
     version: str,
     api_version: str,
     parameters: Callable[[PrefixTier], Mapping[str, Any]],
@@ -162,25 +138,35 @@ def per_tier_config(
     """The configuration, in entries of the engine's own blocks.
 
     Args:
-        given: What is known of the engines.
+        inputs: What is known of the engines.
         version: The picker's.
         api_version: Of its configuration.
         parameters: Of a tier's scorer, beside its capacity.
         sections: What else the document has.
-
-    Raises:
-        NoScorerError: No scorer has a weight and a tier.
     """
-    tiers = prefix_tiers(given, given.engine_block_tokens)
-    plugins = [*load_plugins(given.weights)]
+    tiers = prefix_tiers(inputs, inputs.engine_block_tokens)
+    plugins = [*load_plugins(inputs.weights)]
     for tier in tiers:
         capacity = {} if tier.entries is None else {"lruCapacityPerServer": tier.entries}
         name = f"{tier.name}-prefix-cache-scorer"
         plugins.append(Plugin(PREFIX, name, {**parameters(tier), **capacity}, weight=tier.weight))
     return PickerConfig(
         version=version,
-        tokens_per_entry=given.engine_block_tokens,
-        entries=entries_of(tiers),
+        tokens_per_entry=inputs.engine_block_tokens,
+        entries={tier.tier: tier.entries for tier in tiers},
         text=render(api_version, plugins, sections=sections),
         gpu_from_metrics=unknown_gpu(tiers),
     )
+
+
+def minor_version(version: str) -> tuple[int, int]:
+    """Major and minor of `1.4`, `v1.4` or `v1.4.2`.
+
+    Raises:
+        UnsupportedVersionError: It is not a version.
+    """
+    parts = version.removeprefix("v").split(".")
+    try:
+        return int(parts[0]), int(parts[1])
+    except (IndexError, ValueError):
+        raise UnsupportedVersionError(f"{version!r} is not a version; write major.minor, as in 1.4") from None

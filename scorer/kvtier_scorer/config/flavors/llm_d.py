@@ -12,7 +12,6 @@ from kvtier_scorer.config.flavors.document import (
     PREFIX,
     Plugin,
     PrefixTier,
-    entries_of,
     load_plugins,
     minor_version,
     prefix_tiers,
@@ -33,34 +32,34 @@ MIN_BLOCK_TOKENS: Final = 64
 """approximateprefix/plugin.go, minBlockSizeTokens: smaller block sizes are raised to it."""
 
 
-def config(given: PickerInput) -> PickerConfig:
+def config(inputs: PickerInput) -> PickerConfig:
     """The configuration for llm-d-router.
 
     Raises:
         UnsupportedVersionError: The version is not 0.9 or a later 0.x.
         NoScorerError: No scorer has a weight and a tier.
     """
-    version = given.version or TESTED_VERSION
+    version = inputs.version or TESTED_VERSION
     minor = minor_version(version)
     if not _FIRST <= minor < _AFTER_LAST:
         raise UnsupportedVersionError(f"llm-d-router {version} is not supported; use 0.9 or 0.10")
-    block_tokens = max(MIN_BLOCK_TOKENS, given.engine_block_tokens)
-    tiers = prefix_tiers(given, block_tokens)
-    plugins = [*load_plugins(given.weights)]
-    if given.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
+    block_tokens = max(MIN_BLOCK_TOKENS, inputs.engine_block_tokens)
+    tiers = prefix_tiers(inputs, block_tokens)
+    plugins = [*load_plugins(inputs.weights)]
+    if inputs.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
         plugins.append(Plugin(METRICS_SOURCE, parameters={"scheme": "https"}))
     for tier in tiers:
-        plugins += _tier_plugins(tier, block_tokens, given.max_prefix_tokens)
+        plugins += _tier_plugins(tier, block_tokens, inputs.max_prefix_tokens)
     unknown = unknown_gpu(tiers)
     warnings = (
         *(_untested(version) if minor > _LAST_TESTED else ()),
-        *(_too_small(given.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
+        *(_too_small(inputs.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
     )
-    until_known = _too_large(given.engine_block_tokens) if unknown else ()
+    until_known = _too_large(inputs.engine_block_tokens) if unknown else ()
     return PickerConfig(
         version=version,
         tokens_per_entry=block_tokens,
-        entries=entries_of(tiers),
+        entries={tier.tier: tier.entries for tier in tiers},
         text=render(API_VERSION, plugins, (*warnings, *until_known)),
         warnings=warnings,
         gpu_from_metrics=unknown,

@@ -9,7 +9,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def pod_task(running: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """Starts a task for as long as a pod is followed. It ends by being cancelled, or by a fault of ours, which is logged."""
+    """Starts the task. It ends by being cancelled, or by a fault of ours, which is logged."""
     task = asyncio.create_task(running, name=name)
     task.add_done_callback(_ended)
     return task

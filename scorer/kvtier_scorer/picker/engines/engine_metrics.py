@@ -1,4 +1,4 @@
-"""What a picker needs of one pod's /metrics: families that were found in it, as figures."""
+"""One pod's /metrics as figures: its load, the sizes of its tiers, and the hits that it confirms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -44,6 +44,13 @@ _KEPT_LABELS: Final = 1024
 _KEPT_BYTES: Final = 2048
 """Of labels that are read once, because those of information never change."""
 _LONGEST_MODEL: Final = 1024
+_kept_labels: Final = lru_cache(maxsize=_KEPT_LABELS)(read_labels)
+_MOST: Final = 1 << 20
+"""Of a tier that nobody planned, such as the device cache: 16 million tokens in blocks of 16."""
+_ROOM: Final = 2
+"""A tier may hold so many times what was planned: a hybrid model's tokens may cost less than that."""
+_TOLERANCE: Final = 0.05
+"""Capacities that differ by less stay: engines of one plan differ by some blocks, and a resize evicts."""
 
 
 class NotMetricsError(ValueError):
@@ -108,9 +115,6 @@ def _labels(text: bytes) -> Mapping[str, str]:
     return _kept_labels(text) if len(text) <= _KEPT_BYTES else read_labels(text)
 
 
-_kept_labels: Final = lru_cache(maxsize=_KEPT_LABELS)(read_labels)
-
-
 def _loras(samples: Sequence[Sample]) -> frozenset[str]:
     """The value is when the labels were true; the newest are (v1/metrics/loggers.py)."""
     if not samples:
@@ -160,14 +164,6 @@ def increase(before: HitTokens, now: HitTokens) -> HitTokens:
     if any(after < earlier for earlier, after in pairs):
         return now
     return HitTokens(*(after - earlier for earlier, after in pairs))
-
-
-_MOST: Final = 1 << 20
-"""Of a tier that nobody planned, such as the device cache: 16 million tokens in blocks of 16."""
-_ROOM: Final = 2
-"""A tier may hold so many times what was planned: a hybrid model's tokens may cost less than that."""
-_TOLERANCE: Final = 0.05
-"""Capacities that differ by less stay: engines of one plan differ by some blocks, and a resize evicts."""
 
 
 def most_entries(planned: Mapping[Tier, int | None]) -> Mapping[Tier, int]:

@@ -1,4 +1,4 @@
-"""How often pods are scraped, so that a thousand of them do not take the core that picks."""
+"""Scrapes every pod again and again, each in its own rhythm, so that a thousand do not take a whole core."""
 
 import asyncio
 import logging
@@ -24,6 +24,14 @@ SCRAPE_S: Final = 0.0003
 SHARE: Final = 0.25
 """Of one core, that scraping may take at most."""
 _LONGEST_S: Final = 5.0
+_KEPT_S: Final = 60.0
+_MOST_CHARACTERS: Final = 80
+_LOG: Final = logging.getLogger(__name__)
+_TIMEOUT_S: Final = 1.0
+_LONG_ANSWERS: Final = 8
+"""That are read at a time: each may have 1 MiB of samples."""
+_LOG_INTERVAL_S: Final = 10.0
+"""Of one pod, that may have another trouble each time."""
 
 
 def interval_s(wanted_s: float, pods: int) -> float:
@@ -37,10 +45,6 @@ def interval_s(wanted_s: float, pods: int) -> float:
 def after_failures_s(usual_s: float, failures: int) -> float:
     """Seconds to the next scrape after so many wrong answers in a row: doubling, 5 s at most."""
     return max(usual_s, doubled_s(usual_s, _LONGEST_S, failures))
-
-
-_KEPT_S: Final = 60.0
-_MOST_CHARACTERS: Final = 80
 
 
 class ScrapeError(Exception):
@@ -96,14 +100,6 @@ async def fetch(
     except (aiohttp.ClientError, OSError, ValueError) as error:
         text = str(error)[:_MOST_CHARACTERS] or type(error).__name__
         raise ScrapeError("unreadable", f"/metrics cannot be read: {text!a}", is_answer=True) from error
-
-
-_LOG: Final = logging.getLogger(__name__)
-_TIMEOUT_S: Final = 1.0
-_LONG_ANSWERS: Final = 8
-"""That are read at a time: each may have 1 MiB of samples."""
-_LOG_INTERVAL_S: Final = 10.0
-"""Of one pod, that may have another trouble each time."""
 
 
 class ScrapeSink(Protocol):

@@ -25,6 +25,36 @@ _LONGEST_WAIT_S: Final = 60.0
 _MOST_FAILURES: Final = 16
 _MOST_PODS: Final = 4096
 """Those in trouble; the one that has been for longest is forgotten."""
+_LOG: Final = logging.getLogger(__name__)
+_OK: Final = 200
+_FAULT: Final = 500
+_COMPLETION: Final = ("model", "prompt", "add_special_tokens")
+_CHAT: Final = (
+    "model", "messages", "add_generation_prompt", "continue_final_message", "add_special_tokens",
+    "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "tools",
+)  # fmt: skip
+"""What decides the tokens (vLLM 0.32, entrypoints/serve/tokenize/protocol.py)."""
+_DRAWS: Final = 4
+"""Pods that are looked at for one that may be asked."""
+_ASKED_A_POD: Final = 32
+"""At a time: each is a connection."""
+_MORE_TOKENS: Final = 1 << 15
+"""Than bytes asked about: a chat template's own, and images that are named by a short address."""
+_TOKEN_BYTES: Final = 12
+_ANSWER_BYTES: Final = 4096
+"""Of an answer, beside its tokens."""
+_MOST_ANSWER_BYTES: Final = 16 << 20
+_MOST_HELD_BYTES: Final = 32 << 20
+"""Of all answers that are being read."""
+_PIECE_BYTES: Final = 64 << 10
+_SLOW: Final = 0.5
+"""Part of the time for an answer; a pod that takes more, some times in a row, is not asked for a while."""
+_LOG_INTERVAL_S: Final = 10.0
+_NO_ANSWER: Final = (
+    aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.MsgspecError, RecursionError,
+)  # fmt: skip
+_SPECIAL: Final = b"+"
+_PLAIN: Final = b"-"
 
 
 @dataclass(slots=True)
@@ -85,40 +115,8 @@ def _wait_s(failures: int) -> float:
     return doubled_s(_FIRST_S, _LONGEST_WAIT_S, max(0, failures - _FAILURES))
 
 
-_LOG: Final = logging.getLogger(__name__)
-_OK: Final = 200
-_FAULT: Final = 500
-_COMPLETION: Final = ("model", "prompt", "add_special_tokens")
-_CHAT: Final = (
-    "model", "messages", "add_generation_prompt", "continue_final_message", "add_special_tokens",
-    "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "tools",
-)  # fmt: skip
-"""What decides the tokens (vLLM 0.32, entrypoints/serve/tokenize/protocol.py)."""
-_DRAWS: Final = 4
-"""Pods that are looked at for one that may be asked."""
-_ASKED_A_POD: Final = 32
-"""At a time: each is a connection."""
-_MORE_TOKENS: Final = 1 << 15
-"""Than bytes asked about: a chat template's own, and images that are named by a short address."""
-_TOKEN_BYTES: Final = 12
-_ANSWER_BYTES: Final = 4096
-"""Of an answer, beside its tokens."""
-_MOST_ANSWER_BYTES: Final = 16 << 20
-_MOST_HELD_BYTES: Final = 32 << 20
-"""Of all answers that are being read."""
-_PIECE_BYTES: Final = 64 << 10
-_SLOW: Final = 0.5
-"""Part of the time for an answer; a pod that takes more, some times in a row, is not asked for a while."""
-_LOG_INTERVAL_S: Final = 10.0
-
-
 class _WrongAnswerError(ValueError):
     """An answer that no engine gives, in a word."""
-
-
-_NO_ANSWER: Final = (
-    aiohttp.ClientError, TimeoutError, OSError, ValueError, msgspec.MsgspecError, RecursionError,
-)  # fmt: skip
 
 
 class _Answer(msgspec.Struct):
@@ -269,10 +267,6 @@ def _tokenize_request(prompt: Prompt, body: Mapping[str, Any]) -> Mapping[str, A
     else:
         return None
     return {name: body[name] for name in names if body.get(name) is not None}
-
-
-_SPECIAL: Final = b"+"
-_PLAIN: Final = b"-"
 
 
 class FileTokenizer:

@@ -1,4 +1,4 @@
-"""Text of clients made fit for one line of a log, and errors without what clients sent."""
+"""The picker's log: JSON or plain lines, and what clients can bring about kept from filling it."""
 
 import logging
 from collections.abc import Callable
@@ -13,6 +13,9 @@ from kvtier_common.log_records import OneLineRecords
 
 _MOST: Final = 64
 _DELETE: Final = 0x7F
+_Kind: TypeAlias = type[BaseException] | str
+_FIELDS: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_RENAMED: Final = {"asctime": "time", "levelname": "level", "name": "logger"}
 
 
 def printable(text: str) -> str:
@@ -34,9 +37,6 @@ def error_location(error: BaseException) -> str:
         return type(error).__name__
     last = frames[-1]
     return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno} in {last.name}"
-
-
-_Kind: TypeAlias = type[BaseException] | str
 
 
 class LogRateLimiter:
@@ -74,10 +74,6 @@ class LogRateLimiter:
             message += " (and %d times more since this was last told)"
             args = (*args, suppressed)
         self._log.log(level, message, *args)
-
-
-_FIELDS: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
-_RENAMED: Final = {"asctime": "time", "levelname": "level", "name": "logger"}
 
 
 class LogFormat(StrEnum):

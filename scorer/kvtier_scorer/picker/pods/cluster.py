@@ -12,6 +12,15 @@ from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy
 from kvtier_scorer.picker.pods.source import Endpoint, EndpointSink, PodInstance, ReadyEndpoints, address_of
 
+_PODS: Final = "/api/v1/namespaces/{}/pods"
+_OBJECT_BYTES: Final = 4 << 20
+"""etcd keeps 1.5 MiB of an object, which as JSON can be more."""
+_LIST_AFTER: Final = 5
+"""Failures in a row from which the resource version itself is in doubt."""
+USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
+_LOG: Final = logging.getLogger(__name__)
+_POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"
+
 
 class MalformedObjectError(ValueError):
     """An object is not what its kind says; the message says where."""
@@ -82,14 +91,6 @@ def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
 
 
-_PODS: Final = "/api/v1/namespaces/{}/pods"
-_OBJECT_BYTES: Final = 4 << 20
-"""etcd keeps 1.5 MiB of an object, which as JSON can be more."""
-_LIST_AFTER: Final = 5
-"""Failures in a row from which the resource version itself is in doubt."""
-USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
-
-
 def reflector_policy(wait_s: Callable[[int], float] = USUAL_WAIT_S) -> ReflectorPolicy:
     """What is done when something is wrong: pods are served as they last were, for as long as it takes.
 
@@ -146,10 +147,6 @@ class _PodSink:
         del version
         self.endpoints.replace({name for _, name in places})
         self.listed()
-
-
-_LOG: Final = logging.getLogger(__name__)
-_POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"
 
 
 @dataclass(slots=True)

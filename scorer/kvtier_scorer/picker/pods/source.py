@@ -1,4 +1,4 @@
-"""The ready servers of pods, and the protocol of those who find them."""
+"""The ready servers of pods: the protocol of those who find them, changes, and a list that never changes."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from typing import Final, Protocol
 
 from kvtier_scorer.config.model import PickerConfigError
+
+_LAST_PORT: Final = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,6 @@ class PodSource(Protocol):
 
     async def run(self, sink: EndpointSink) -> None:
         """Passes pods on until it is cancelled."""
-
-
-_LAST_PORT: Final = 65535
 
 
 class StaticPods:

@@ -14,7 +14,7 @@ _OBJECTIVES: Final = ("inferenceobjectives", "inferencemodelrewrites")
 def picker_role(plan: Plan) -> dict[str, Any]:
     """Least rights by flavour.
 
-    Source: config/charts of llm-d-router v0.10.0 and of the inference extension v1.2.0 and v1.5.0 (rbac.yaml,
+    Source: config/charts of llm-d-router v0.10.0 and of the inference extension v1.4.0 and v1.5.0 (rbac.yaml,
     leader-election-rbac.yaml). The metrics endpoint is served without authentication, so the cluster-wide
     right to review tokens is not needed.
     """

@@ -21,6 +21,17 @@ _LEAST_BYTES: Final = 1024
 """What a message counts at least: reading it takes time, however short it is."""
 _FIRST_S: Final = 1.0
 _LONGEST_S: Final = 300.0
+_KEPT_S: Final = 60.0
+_MOST_LEFT: Final = 4096
+"""Pods that left; the one that did first is forgotten."""
+_LONG_S: Final = 600.0
+"""Within its rate for so long, a pod's earlier excesses are forgotten."""
+_REPLAYS: Final = 8
+"""In a row; a connection that is lost again and again asks for one each time."""
+_REPLAY_S: Final = 10.0
+"""Until one more may be asked for."""
+_OF_ALLOWED: Final = 3 / 4
+"""Of what the index may grow to: 3/8 of a memory limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +78,6 @@ class ByteRateLimiter:
 def wait_s(failures: int) -> float:
     """Seconds to wait after so many failures in a row: doubling from 1 s, 5 minutes at most."""
     return doubled_s(_FIRST_S, _LONGEST_S, failures - 1) if failures else 0.0
-
-
-_KEPT_S: Final = 60.0
-_MOST_LEFT: Final = 4096
-"""Pods that left; the one that did first is forgotten."""
-_LONG_S: Final = 600.0
-"""Within its rate for so long, a pod's earlier excesses are forgotten."""
-_REPLAYS: Final = 8
-"""In a row; a connection that is lost again and again asks for one each time."""
-_REPLAY_S: Final = 10.0
-"""Until one more may be asked for."""
 
 
 @dataclass(slots=True)
@@ -158,10 +158,6 @@ class PodLimitsByAddress:
         limits.left_s = self._clock()
         if len(self._left) > _MOST_LEFT:
             del self._left[next(iter(self._left))]
-
-
-_OF_ALLOWED: Final = 3 / 4
-"""Of what the index may grow to: 3/8 of a memory limit."""
 
 
 class Holder(Protocol):

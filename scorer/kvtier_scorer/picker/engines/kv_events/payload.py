@@ -1,4 +1,8 @@
-"""vLLM's KV events as they are on the wire (vllm/distributed/kv_events.py), and what they mean."""
+"""vLLM's KV events as they are on the wire (vllm/distributed/kv_events.py), and what they mean.
+
+A batch is a msgpack array. Its events are maps in vLLM 0.32 and arrays in older ones; both are read, and what
+a newer vLLM appends to either is passed over.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, TypeAlias
@@ -16,6 +20,16 @@ Keys: TypeAlias = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=64)]
 """Of one block; read only as far as it matters, because anything may be in them."""
 _FIXARRAY: Final = range(0x90, 0xA0)
 _ARRAYS: Final = frozenset({*_FIXARRAY, 0xDC, 0xDD})
+_KNOWN: Final = frozenset({"BlockStored", "BlockRemoved", "AllBlocksCleared"})
+_TEXT: Final = msgspec.msgpack.Decoder(str)
+_TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in Tier}, "STORAGE": Tier.DISK}
+"""vLLM's own are GPU, CPU and STORAGE (vllm/distributed/kv_events.py); kvtier's connector uses these too."""
+PART_BLOCKS: Final = 512
+"""A few milliseconds, at up to 10 us a block."""
+_BLOCK_TOKENS: Final = 16
+"""What a block has where it is not large: larger ones count as several, for their tokens are hashed."""
+_CLEARING_BLOCKS: Final = 4
+"""What a reset of the caches counts, as a number of blocks."""
 
 
 class MalformedEventsError(ValueError):
@@ -88,11 +102,9 @@ class _KindOfArray(msgspec.Struct, array_like=True, gc=False):
 
 
 Event: TypeAlias = BlockStored | BlockRemoved | AllBlocksCleared
-_KNOWN: Final = frozenset({"BlockStored", "BlockRemoved", "AllBlocksCleared"})
 _BATCH: Final = msgspec.msgpack.Decoder(_Batch)
 _MAP: Final = msgspec.msgpack.Decoder(BlockStored | BlockRemoved | AllBlocksCleared)
 _ARRAY: Final = msgspec.msgpack.Decoder(_StoredArray | _RemovedArray | _ClearedArray)
-_TEXT: Final = msgspec.msgpack.Decoder(str)
 _KIND: Final = msgspec.msgpack.Decoder(_Kind)
 _KIND_OF_ARRAY: Final = msgspec.msgpack.Decoder(_KindOfArray)
 
@@ -164,21 +176,9 @@ def blocks_of_text(event: BlockStored) -> int:
     return len(event.block_hashes)
 
 
-_TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in Tier}, "STORAGE": Tier.DISK}
-"""vLLM's own are GPU, CPU and STORAGE (vllm/distributed/kv_events.py); kvtier's connector uses these too."""
-
-
 def tier_of(medium: str | None) -> Tier | None:
     """The tier of an event's medium; the device where it has none, None for a medium that is not known."""
     return Tier.GPU if medium is None else _TIERS.get(medium.upper())
-
-
-PART_BLOCKS: Final = 512
-"""A few milliseconds, at up to 10 us a block."""
-_BLOCK_TOKENS: Final = 16
-"""What a block has where it is not large: larger ones count as several, for their tokens are hashed."""
-_CLEARING_BLOCKS: Final = 4
-"""What a reset of the caches counts, as a number of blocks."""
 
 
 def cost(event: Event | None) -> int:

@@ -1,4 +1,9 @@
-"""The numbers of a publisher's messages: what was missed, what came twice, and when it began anew."""
+"""One pod's messages, applied to the index: bytes in, calls out.
+
+A pod is precise while everything that it holds is known, and approximate otherwise. Everything is known from
+a publisher's first message on, after a complete replay, after a reset of the caches, and once each tier that
+is announced has taken in as many blocks as it holds: what is older has been evicted by then.
+"""
 
 import logging
 import time
@@ -28,6 +33,15 @@ from kvtier_scorer.picker.engines.kv_events.payload import (
     tier_of,
 )
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
+
+_LOG: Final = logging.getLogger(__name__)
+_TIMES_OVER: Final = 2
+_LINES: Final = 20
+"""About one pod; what it sends could differ each time."""
+_LOG_INTERVAL_S: Final = 60.0
+"""Between two lines that say that it became approximate, or precise: it decides how often it does."""
+_AT_LEAST: Final = 1 << 16
+"""Blocks of a tier that are taken in whatever its capacity is said to be: a plan may be far off at first."""
 
 
 class Continuity(Enum):
@@ -70,16 +84,6 @@ class MessageSequence:
     def restart(self) -> None:
         """A publisher begins."""
         self.expected, self._last_live = 0, -1
-
-
-_LOG: Final = logging.getLogger(__name__)
-_TIMES_OVER: Final = 2
-_LINES: Final = 20
-"""About one pod; what it sends could differ each time."""
-_LOG_INTERVAL_S: Final = 60.0
-"""Between two lines that say that it became approximate, or precise: it decides how often it does."""
-_AT_LEAST: Final = 1 << 16
-"""Blocks of a tier that are taken in whatever its capacity is said to be: a plan may be far off at first."""
 
 
 class TierIndex(Protocol):

@@ -1,4 +1,4 @@
-"""Where a pod publishes its KV events."""
+"""Subscribes to the KV events of every pod, and asks for those that were missed."""
 
 import asyncio
 import logging
@@ -24,6 +24,19 @@ from kvtier_scorer.picker.engines.kv_events.limits import (
 )
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView, TierIndex
 from kvtier_scorer.picker.engines.kv_events.zmtp import Connection, ZmtpError, connected
+
+TIMEOUT_S: Final = 2.0
+_NUMBER_BYTES: Final = 8
+_END: Final = -1
+_REPLAY_FRAMES: Final = 4
+"""What a REQ socket would strip, the topic, the number, the payload."""
+_LOG: Final = logging.getLogger(__name__)
+_REPLAYS: Final = 4
+"""At a time: each may hold a message of 4 MiB."""
+_RECONNECT_S: Final = 0.2
+_RECONNECT_MAX_S: Final = 5.0
+_FRAMES: Final = 3
+_RATE: Final = ByteRate()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +98,6 @@ async def in_steps(work: Generator[int], count: Callable[[int], None] = lambda _
             await asyncio.sleep(0)
 
 
-TIMEOUT_S: Final = 2.0
-_NUMBER_BYTES: Final = 8
-_END: Final = -1
-_REPLAY_FRAMES: Final = 4
-"""What a REQ socket would strip, the topic, the number, the payload."""
-
-
 class ReplayError(Exception):
     """The publisher did not replay; the message says why, in one line."""
 
@@ -146,15 +152,6 @@ async def _take_all(
             await in_steps(take(number, frames[3]))
         await asyncio.sleep(0)
     raise ReplayError(f"{endpoint} replays more than any engine keeps")
-
-
-_LOG: Final = logging.getLogger(__name__)
-_REPLAYS: Final = 4
-"""At a time: each may hold a message of 4 MiB."""
-_RECONNECT_S: Final = 0.2
-_RECONNECT_MAX_S: Final = 5.0
-_FRAMES: Final = 3
-_RATE: Final = ByteRate()
 
 
 class _EnoughError(Exception):

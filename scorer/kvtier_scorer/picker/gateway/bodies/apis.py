@@ -27,6 +27,15 @@ _MESSAGE_FIELDS: Final = frozenset({"role", "content", "type", "id", "status"})
 _REFERENCE: Final = "item_reference"
 _REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}
 """All that such an item says is which one it means."""
+_CHAT_PREAMBLE: Final = (
+    "chat_template",
+    "chat_template_kwargs",
+    "reasoning_effort",
+    "documents",
+    "tools",
+    "functions",
+)
+_RESPONSES_PREAMBLE: Final = ("reasoning", "tools")
 
 
 def preamble(body: Body, fields: Iterable[str]) -> list[bytes]:
@@ -97,16 +106,6 @@ def _content_part(part: object, field: str) -> bytes:
     return digest(part, field)
 
 
-_CHAT_PREAMBLE: Final = (
-    "chat_template",
-    "chat_template_kwargs",
-    "reasoning_effort",
-    "documents",
-    "tools",
-    "functions",
-)
-
-
 def chat_completions(body: Body) -> Prompt:
     """The prompt of a chat.
 
@@ -126,9 +125,6 @@ def completions(body: Body) -> Prompt:
     if body.get("prompt") is None and (embeds := body.get("prompt_embeds")) is not None:
         return text_prompt(body, digest(embeds, "prompt_embeds"))
     return text_or_tokens(body, "prompt")
-
-
-_RESPONSES_PREAMBLE: Final = ("reasoning", "tools")
 
 
 def responses(body: Body) -> Prompt:

@@ -1,4 +1,4 @@
-"""One call is one HTTP request of a gateway: a question, its answer, and what became of it.
+"""The calls of gateways: each is one HTTP request, a question, its answer, and what became of it.
 
 The next message is read when the last one has been handled and its answer is on its way: what a gateway sends
 meanwhile waits in its own memory, held back by HTTP/2's flow control.
@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
-from typing import Final, Protocol
+from typing import Final
 
 import grpc
 
@@ -33,34 +33,8 @@ from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.logs import LogRateLimiter, error_location
 
 _NEVER: Final = float("inf")
-
-
-class Service(Protocol):
-    """The part of `ExtProcService` that a call uses."""
-
-    budget: BodyBudget
-    uploads: BodyBudget
-    timings: CallTimings
-    draining: bool
-    tells_endpoint: bool
-
-    def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
-        """What becomes of a request; None where reading it takes a while."""
-
-    async def decide(self, event: RequestReceived, begun_s: float) -> Decision:
-        """What becomes of a request."""
-
-    def on_refusal(self, error: RefusedRequestError) -> None:
-        """Counts and logs a refusal."""
-
-    def on_error(self, error: Exception) -> InternalError:
-        """Logs an error of the picker itself."""
-
-    def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
-        """A response is on its way to the client."""
-
-    def on_protocol_error(self, error: ProtocolError) -> None:
-        """Logs that a gateway does not keep to the protocol."""
+_PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
+_SERVER_ERROR: Final = 500
 
 
 class Call:
@@ -76,7 +50,7 @@ class Call:
         "_task", "_upload", "answered", "due_s",
     )  # fmt: skip
 
-    def __init__(self, service: Service, context: Context) -> None:
+    def __init__(self, service: "ExtProcCalls", context: Context) -> None:
         self.answered = False
         self.due_s = monotonic() + service.timings.first_message_s
         self._service = service
@@ -198,10 +172,6 @@ class Call:
             self.answered = True  # a gateway may have it, and be gone, before this is told
             await write(message)
         self.due_s = _NEVER
-
-
-_PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
-_SERVER_ERROR: Final = 500
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,8 @@ from kvtier_scorer.scheduling.model import Pick, PickRequest, Prompt
 from kvtier_scorer.scheduling.scheduler import Scheduler
 
 TokenIds = NDArray[np.uint32]
+_WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Tokenizer(Protocol):
@@ -52,12 +53,6 @@ class Tokenizer(Protocol):
         """Lets go of connections."""
 
 
-SWITCH_S: Final = 0.0005
-"""How long the thread that reads bodies keeps the interpreter's lock while the loop waits for it. Python's
-own 5 ms would be added to a neighbour's request at each of its system calls."""
-_WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
-
-
 class RequestReader:
     """Reads requests: those that take no time at once, the others on one thread, one after the other.
 
@@ -70,8 +65,7 @@ class RequestReader:
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
         self._thread = ThreadPoolExecutor(1, "bodies")
-        json_size.load_kernels()
-        sys.setswitchinterval(SWITCH_S)
+        json_size.prepare_reading()
 
     def read_now(self, event: RequestReceived) -> PickRequest | None:
         """What is asked for, its tokens estimated; None where `read` has to tell.
@@ -128,9 +122,6 @@ def _priority(text: str | None) -> int:
     if _WHOLE.fullmatch(text) is None:
         raise BadRequestError(f"{PRIORITY}: must be a whole number of at most 10 digits")
     return int(text)
-
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

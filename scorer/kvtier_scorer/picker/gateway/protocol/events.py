@@ -1,4 +1,4 @@
-"""What ends a stream, or a request, because of the gateway and not of its client."""
+"""What happened on a stream: a request to pick for, a response, messages to send; and what ends it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

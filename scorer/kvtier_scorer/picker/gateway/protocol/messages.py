@@ -30,6 +30,17 @@ _STATUS_DIGITS: Final = 3
 _MOST_DIGITS: Final = 18
 _REQUEST_HEADERS: Final = frozenset({":path", _CONTENT_LENGTH, PRIORITY, REQUEST_ID})
 _RESPONSE_HEADERS: Final = frozenset({":status", SERVED})
+_TYPES: Final = {
+    400: "invalid_request_error",
+    404: "invalid_request_error",
+    413: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "service_unavailable_error",
+}
+CHUNK_BYTES: Final = 62_000
+"""Body in one message: 64,000 bytes are the most that Envoy takes, less room for the message around it
+(gateway-api-inference-extension v1.5.0, pkg/common/envoy, bodyByteLimit)."""
+_OVERWRITE: Final = HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 
 
 def request_head(request: ProcessingRequest) -> RequestHead:
@@ -99,15 +110,6 @@ def _metadata(request: ProcessingRequest, namespace: str, key: str) -> Any:  # n
     return fields.get(key)
 
 
-_TYPES: Final = {
-    400: "invalid_request_error",
-    404: "invalid_request_error",
-    413: "invalid_request_error",
-    429: "rate_limit_error",
-    503: "service_unavailable_error",
-}
-
-
 def error_body(refused: RefusedRequestError) -> bytes:
     """The JSON body of a refusal."""
     return orjson.dumps(
@@ -120,12 +122,6 @@ def error_body(refused: RefusedRequestError) -> bytes:
             }
         }
     )
-
-
-CHUNK_BYTES: Final = 62_000
-"""Body in one message: 64,000 bytes are the most that Envoy takes, less room for the message around it
-(gateway-api-inference-extension v1.5.0, pkg/common/envoy, bodyByteLimit)."""
-_OVERWRITE: Final = HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
 
 
 def request_headers(decision: Decision, content_length: int | None) -> bytes:

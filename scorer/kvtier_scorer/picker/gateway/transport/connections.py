@@ -16,6 +16,14 @@ from kvtier_scorer.picker.gateway.transport.limits import CONNECTIONS
 _OPEN: Final = Path("/proc/self/fd")
 _SHARE: Final = 2
 """Half is kept for health checks, and for what the picker asks of pods and of the API server."""
+_LOG: Final = logging.getLogger(__name__)
+_CHECK_INTERVAL_S: Final = 1.0
+_LOGGED_EVERY: Final = 60
+"""Looks between two tellings, while it lasts."""
+_MAPPED: Final = "::ffff:"
+_OPEN_STATES: Final = (1, 8)
+"""ESTABLISHED and CLOSE_WAIT, as the first byte of TCP_INFO has them (include/net/tcp_states.h)."""
+_INTERNET: Final = (socket.AF_INET, socket.AF_INET6)
 
 
 def raise_limit() -> int:
@@ -36,12 +44,6 @@ def connections_within(descriptors: int) -> int:
 def open_descriptors() -> int:
     """How many are open now."""
     return len(os.listdir(_OPEN))  # noqa: PTH208 - a second's look, without an object for each
-
-
-_LOG: Final = logging.getLogger(__name__)
-_CHECK_INTERVAL_S: Final = 1.0
-_LOGGED_EVERY: Final = 60
-"""Looks between two tellings, while it lasts."""
 
 
 async def warn_when_full(
@@ -70,12 +72,6 @@ async def warn_when_full(
                 "raise the limit of open files, or find out who opens them",
                 connections,
             )
-
-
-_MAPPED: Final = "::ffff:"
-_OPEN_STATES: Final = (1, 8)
-"""ESTABLISHED and CLOSE_WAIT, as the first byte of TCP_INFO has them (include/net/tcp_states.h)."""
-_INTERNET: Final = (socket.AF_INET, socket.AF_INET6)
 
 
 def disconnect(peer: str) -> bool:

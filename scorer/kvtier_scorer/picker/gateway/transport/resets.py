@@ -1,7 +1,9 @@
-"""Counts calls that a client resets before they are answered: many of them, at once, are rapid reset.
+"""Calls that a client resets before they are answered: many of them at once are rapid reset (CVE-2023-44487).
 
-Their streams cost a client nothing and the picker a call each (CVE-2023-44487). The rule is Envoy's
-(overload.premature_reset_total_stream_count), with a lower number: a call costs more here.
+Their streams cost a client nothing and the picker a call each. The rule is Envoy's
+(overload.premature_reset_total_stream_count), with a lower number: a call costs more here. Calls of such a
+connection are held: one that has no stream left costs the picker nothing, for only the C core sees what its
+client sends further, and refuses it (REFUSED_STREAM). Closed at once, it would be opened anew.
 """
 
 import asyncio

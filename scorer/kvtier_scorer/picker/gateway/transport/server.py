@@ -1,5 +1,6 @@
-"""Threads of the picker by priority: the event loop that answers, before the C core's that take frames."""
+"""A port that serves gRPC, with grpcio's server: its threads, and what that writes to the log."""
 
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +11,11 @@ import grpc
 
 from kvtier_scorer.picker.gateway.transport.limits import Limits
 
+Methods: TypeAlias = Mapping[str, "grpc.RpcMethodHandler[bytes, bytes]"]
+"""By path, such as `/grpc.health.v1.Health/Check`."""
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+"""Of one call, which is given bytes and gives bytes."""
+_EVERY_ADDRESS: Final = "[::]"
 _TASKS: Final = Path("/proc/self/task")
 POOL: Final = frozenset({"event_engine", "lifeguard"})
 """The C core's pool of threads: each frame of a rapid reset is a piece of work for it. The lifeguard starts
@@ -17,6 +23,8 @@ further ones, which inherit its niceness. What a well-behaved gateway sends is t
 NICE: Final = 19
 """Some 70 times less of a processor than the loop, where both want it. In a cluster this is among the threads
 of one container: containers share by their requests."""
+_GRPC_LOG: Final = logging.getLogger("grpc._cython.cygrpc")
+_CANNOT_SEND: Final = 'Failed "execute_batch"'
 
 
 def prefer_event_loop() -> None:
@@ -27,11 +35,16 @@ def prefer_event_loop() -> None:
                 os.setpriority(os.PRIO_PROCESS, int(task.name), NICE)
 
 
-Methods: TypeAlias = Mapping[str, "grpc.RpcMethodHandler[bytes, bytes]"]
-"""By path, such as `/grpc.health.v1.Health/Check`."""
-Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
-"""Of one call, which is given bytes and gives bytes."""
-_EVERY_ADDRESS: Final = "[::]"
+def _is_told(record: logging.LogRecord) -> bool:
+    """Whether a record of grpcio's goes on: a client that is gone while it is answered is a line for debug.
+
+    grpcio writes a traceback where the answer fails before it knows that the client is gone.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if not isinstance(error, grpc.aio.InternalError) or not str(error).startswith(_CANNOT_SEND):
+        return True
+    record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
+    return _GRPC_LOG.isEnabledFor(logging.DEBUG)
 
 
 class GrpcServer:
@@ -59,6 +72,7 @@ class GrpcServer:
         self.port = port
         self._host = host
         self._credentials = credentials
+        _GRPC_LOG.addFilter(_is_told)
         self._server = grpc.aio.server(
             handlers=(_ByPath(methods),), options=limits.options(), maximum_concurrent_rpcs=limits.calls
         )
