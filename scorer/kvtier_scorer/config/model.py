@@ -75,9 +75,7 @@ class PickerInput:
     """What decides a picker's configuration.
 
     Attributes:
-        weights: Weights of the scorers.
         tokens: What each tier of one pod holds.
-        engine_block_tokens: Tokens in one KV block of the engine.
         max_prefix_tokens: Longest prompt that the engine takes; None if not known.
         version: The picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with.
         max_body_bytes: Largest body of a request; None to follow `max_prefix_tokens`. kvtier's own alone
@@ -108,8 +106,6 @@ class PickerConfig:
     """A picker's configuration.
 
     Attributes:
-        version: The version it is for.
-        tokens_per_entry: Tokens that one LRU entry stands for.
         entries: LRU capacities of the tiers' prefix scorers, per pod; None where the picker asks the engine.
         text: The EndpointPickerConfig, as YAML.
         warnings: What does not work as the resource asks in this version, one line each.

@@ -192,7 +192,6 @@ class PrefixSettings:
     """What the prefix scorers share.
 
     Attributes:
-        block_tokens: Tokens in a block, one entry of the index.
         max_tokens: What of a longer prompt is looked at.
         entries: Blocks that each tier with a scorer holds, a pod; None where the engine has to be asked.
     """
@@ -216,17 +215,10 @@ class PrefixSettings:
 
 @dataclass(frozen=True, slots=True)
 class PickerSettings:
-    """Everything that the picker is configured with.
+    """Everything that the picker is configured with: each scorer once, and at least one.
 
     Attributes:
-        scorers: At least one, each once.
         prefix: None where no prefix scorer has a weight: prompts are then not hashed.
-        shedding: When requests are refused.
-        metrics: How the engines' load is read.
-        events: vLLM's KV events.
-        tokenization: How a prompt's tokens are found.
-        limits: What a request may take of the picker.
-        affinity: When what a pod holds comes before its weighted sum.
     """
 
     scorers: tuple[ScorerSetting, ...]

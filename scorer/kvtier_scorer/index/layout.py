@@ -68,7 +68,7 @@ PRECISE: Final = 10
 HINT: Final = 11
 """The capacity that was asked for."""
 DROPPED: Final = 12
-"""Blocks that a precise holder was told of and had no room for."""
+"""Blocks that a precise holder was told of and had no slot for."""
 HOLDER_FIELDS: Final = 16
 """Two cache lines, what every look-up reads in the first."""
 

@@ -83,9 +83,9 @@ def new_pool(words: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 class PageDirectory:
-    """Gives holders room for page numbers: 8 bytes for each 4,096 entries that a holder may have.
+    """Gives holders places for page numbers: 8 bytes for each 4,096 entries that a holder may have.
 
-    Rooms are powers of two; one that is given back serves the next holder of that size.
+    Their numbers are powers of two; what is given back serves the next holder of that size.
     """
 
     def __init__(self) -> None:
@@ -93,35 +93,35 @@ class PageDirectory:
         self._free: dict[int, list[int]] = {}
 
     def reserve(self, memory: IndexArrays, holder: int, entries: int) -> IndexArrays:
-        """Make room for `entries`, keeping the pages that the holder has; returns the memory to use now."""
-        room = _room(entries)
+        """Reserve places for `entries`, with the pages that there are; returns the memory to use now."""
+        places = _places(entries)
         row = memory.holders[holder]
         before, had = int(row[DIRECTORY]), int(row[PAGES])
-        if room <= had:
+        if places <= had:
             return memory
-        free = self._free.get(room)
+        free = self._free.get(places)
         place = free.pop() if free else self._end
         if place == self._end:
-            self._end += room
+            self._end += places
         directory = memory.directory
         if self._end > len(directory):
             directory = np.concatenate((directory, np.zeros(max(self._end, len(directory)), np.int64)))
         directory[place : place + had] = directory[before : before + had]
         self._release(before, had)
-        row[DIRECTORY], row[PAGES] = place, room
+        row[DIRECTORY], row[PAGES] = place, places
         return memory._replace(directory=directory)
 
     def release(self, memory: IndexArrays, holder: int) -> None:
-        """Take the room of a holder that has no pages."""
+        """Take back the places of a holder that has no pages."""
         row = memory.holders[holder]
         self._release(int(row[DIRECTORY]), int(row[PAGES]))
         row[DIRECTORY] = row[PAGES] = 0
 
-    def _release(self, place: int, room: int) -> None:
-        if room:
-            self._free.setdefault(room, []).append(place)
+    def _release(self, place: int, places: int) -> None:
+        if places:
+            self._free.setdefault(places, []).append(place)
 
 
-def _room(entries: int) -> int:
+def _places(entries: int) -> int:
     pages = -(-entries // PAGE_SLOTS)
     return 1 << (pages - 1).bit_length() if pages else 0

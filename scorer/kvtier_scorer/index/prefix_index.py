@@ -46,10 +46,9 @@ class PrefixIndex:
     with other numbers it stays intact, but its answers mean nothing. Work is constant for each block, and
     nothing is ever copied or rehashed because an index has become large. One thread at a time.
 
-    Args:
-        limit_bytes: Bound on the memory of all entries together; None for half of the control
-            group's limit, or what the machine has. When it is
-            used up, a tier's new blocks take the place of its own oldest, and what finds none is forgotten.
+    `limit_bytes` bounds the memory of all entries together; None for half of the control group's limit, or
+    what the machine has. When it is used up, a tier's new blocks take the place of its own oldest, and what
+    finds none is forgotten.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -63,7 +62,7 @@ class PrefixIndex:
         self._free_numbers: list[int] = []
 
     def add_pod(self, entries: Mapping[Tier, int]) -> int:
-        """Add an approximate pod that holds nothing, with room for `entries` blocks, 0 for a missing tier.
+        """Add an approximate pod that holds nothing, of `entries` blocks, 0 for a missing tier.
 
         Returns:
             Its number: a removed pod's where there is one, else the next.
@@ -173,7 +172,7 @@ class PrefixIndex:
         return int(self._memory.holders[self._holder(pod, tier), HINT])
 
     def dropped(self, pod: int, tier: Tier) -> int:
-        """Blocks that a precise pod stored and the index had no room for."""
+        """Blocks that a precise pod stored and the index had no slot for."""
         return int(self._memory.holders[self._holder(pod, tier), DROPPED])
 
     @property

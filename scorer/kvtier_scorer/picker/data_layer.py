@@ -33,11 +33,9 @@ class _Pod:
     """What is known of one pod.
 
     Attributes:
-        endpoint: Who it is.
         entries: Capacity of each tier in the index, in blocks.
         last: Its last scrape; None before the first.
         away: Whether nobody listens there any more.
-        restarted_s: When it last started anew.
         resized: How often its tiers were others than before.
     """
 
@@ -54,10 +52,8 @@ class DataLayer:
     """Passes on what sources, scrapes and KV events tell to the pod table and its index. No I/O of its own.
 
     Attributes:
-        table: The pods that may be picked.
         first_entries: Capacity of each tier, in blocks, until a pod told its own.
         most_entries: The most that a pod is believed.
-        block_tokens: Tokens of a block.
         clock: The clock of `Scheduler.pick`, in seconds.
         on_hits: Gets an address and what its engine's hit counters grew by.
         scraper: Scrapes the pods; set before the first of them comes.
@@ -197,15 +193,7 @@ async def data_layer(
     clock: Callable[[], float] = time.monotonic,
     on_hits: Callable[[str, HitTokens], None] = lambda _address, _tokens: None,
 ) -> AsyncIterator[DataLayer]:
-    """Keeps the table up to date for as long as the context lasts.
-
-    Args:
-        source: Where pods come from.
-        table: The pods that may be picked; nobody else puts or drops.
-        settings: Intervals, capacities, events.
-        clock: The clock of `Scheduler.pick`, in seconds.
-        on_hits: Gets an address and what its engine's hit counters grew by.
-    """
+    """Keeps the table up to date for as long as the context lasts; nobody else puts or drops its pods."""
     prefix = settings.prefix
     layer = DataLayer(
         table,

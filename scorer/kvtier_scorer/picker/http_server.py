@@ -35,15 +35,7 @@ _NO_BODY: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """Serves `/metrics`, and `/explain` on a port of its own.
-
-    Attributes:
-        metrics_snapshot: The metrics now.
-        explain: Explains where a request would go.
-        requests: Reads requests to explain.
-        budget: Memory for their bodies, which is the gateway's requests' too.
-        max_body_bytes: Of a request to explain.
-    """
+    """Serves `/metrics`, and `/explain` on a port of its own; its bodies share the gateways' memory."""
 
     metrics_snapshot: Callable[[], MetricsSnapshot]
     explain: Callable[[PickRequest], Explanation]

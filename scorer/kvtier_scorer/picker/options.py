@@ -113,13 +113,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Pods of the cluster by their labels.
-
-    Attributes:
-        namespace: Theirs.
-        labels: What they have.
-        ports: What each of them serves on.
-    """
+    """Pods of the cluster by their labels, and what each of them serves on."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -132,20 +126,10 @@ PodsOption = tuple[str, ...] | Pool | Selection
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything that a picker is given.
+    """How a picker is started; `command.py` says what each is.
 
     Attributes:
-        settings: Of the EndpointPickerConfig.
-        pods: Where they come from.
-        host: Address to listen at; empty for every one.
-        ext_proc_port: Of the service that gateways call.
-        health_port: Of grpc.health.v1, always in the clear.
-        http_port: Of metrics.
         explain: Who may ask for explanations, and where; None for nobody.
-        tls: Whether the service is encrypted.
-        certificates: Folder with tls.crt and tls.key; None for one of its own.
-        grace_s: How long requests under way may take once it is told to stop.
-        tells_endpoint: Whether answers tell clients which engine they came from.
     """
 
     settings: "PickerSettings"
@@ -163,16 +147,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RouterOptions:
-    """How a model router is started.
-
-    Attributes:
-        routes: Other resources, by the model that requests name.
-        grpc_port: Of the service that the gateway beside it calls, on loopback.
-        grpc_health_port: Of grpc.health.v1.
-        max_body_bytes: Of one body.
-        total_body_bytes: Of all bodies at a time.
-        grace_s: How long requests under way may take once it is told to stop.
-    """
+    """How a model router is started; `routes` are other resources, by the model that requests name."""
 
     routes: Mapping[str, str]
     grpc_port: int
@@ -184,16 +159,7 @@ class RouterOptions:
 
 @dataclass(frozen=True, slots=True)
 class PodsFlags:
-    """What the command line says of pods.
-
-    Attributes:
-        endpoints: `--endpoints`.
-        pool: `--pool-name`.
-        namespace: `--pool-namespace`.
-        group: `--pool-group`.
-        selector: `--endpoint-selector`.
-        ports: `--endpoint-target-ports`.
-    """
+    """What the command line says of pods."""
 
     endpoints: str | None
     pool: str | None
@@ -209,8 +175,8 @@ def pods_of(flags: PodsFlags) -> PodsOption:
     Raises:
         PickerConfigError: Several, or none, or one that this picker does not know.
     """
-    given = [each for each in (flags.endpoints, flags.pool, flags.selector) if each is not None]
-    if len(given) != 1:
+    sources = (flags.endpoints, flags.pool, flags.selector)
+    if sum(source is not None for source in sources) != 1:
         raise PickerConfigError(
             "give one of --endpoints, --pool-name and --endpoint-selector: where the pods come from"
         )
@@ -230,15 +196,15 @@ def pods_of(flags: PodsFlags) -> PodsOption:
 
 
 def _labels(text: str) -> Mapping[str, str]:
-    found = [_LABEL.fullmatch(each) for each in text.split(",")]
-    labels = {each["name"]: each["value"] for each in found if each}
-    if len(labels) < len(found):
+    matches = [_LABEL.fullmatch(label) for label in text.split(",")]
+    labels = {match["name"]: match["value"] for match in matches if match}
+    if len(labels) < len(matches):
         raise PickerConfigError(f"--endpoint-selector: {text!r} is not of the form app=vllm,env=prod")
     return labels
 
 
 def _ports(text: str) -> Sequence[int]:
-    ports = [int(each) for each in text.split(",") if each.isascii() and each.isdecimal()]
-    if len(ports) <= text.count(",") or not all(0 < each <= _LAST_PORT for each in ports):
+    ports = [int(port) for port in text.split(",") if port.isascii() and port.isdecimal()]
+    if len(ports) <= text.count(",") or not all(0 < port <= _LAST_PORT for port in ports):
         raise PickerConfigError(f"--endpoint-target-ports: {text!r} is not of the form 8000,8001")
     return ports

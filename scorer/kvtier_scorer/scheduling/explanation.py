@@ -16,23 +16,17 @@ from kvtier_scorer.scheduling.scoring import ScoredCandidates, fresh_readings, s
 
 @dataclass(frozen=True, slots=True)
 class PodExplanation:
-    """One pod.
+    """One pod; what was read of its load is of the last reading.
 
     Attributes:
-        name: Its name.
-        address: `ip:port`.
         excluded: Why it was not a candidate; None where it was one.
         preferred: Whether it comes before others because it holds most of the prompt.
         best: Whether it has the highest score; of several, chance picks one.
         total: Sum of score times weight.
         scores: What each scorer gave it, 0 to 1.
-        queue_depth: Requests waiting at the last reading.
-        picked: Requests sent to it since.
-        running: Requests running at the last reading.
-        kv_cache_utilization: Used share of the device cache at the last reading.
-        loras: LoRA adapters at the last reading.
-        reading_age_s: Age of that reading; None before the first.
-        fresh: Whether it is recent enough to say something.
+        picked: Requests sent to it since the reading.
+        reading_age_s: None before the first reading.
+        fresh: Whether the reading is recent enough to say something.
         saturated: Whether the shed rule counts it as saturated.
         matched_tokens: Tokens of the prompt that each tier is believed to hold.
     """
@@ -61,10 +55,8 @@ class Explanation:
 
     Attributes:
         refused: What the client would be told instead of a pick; None where there would be one.
-        prompt_tokens: Tokens of the prompt, estimated where it was not tokenized.
-        block_tokens: Tokens in a block; None without a prefix scorer.
+        block_tokens: None without a prefix scorer.
         blocks: Blocks of the prompt that were looked up.
-        weights: Of the scorers.
         pods: Every pod, the best first; those that were no candidates last.
     """
 
@@ -86,15 +78,7 @@ class Explanation:
 def explain(
     settings: PickerSettings, table: PodTable, request: PickRequest, now_s: float, refused: str | None
 ) -> Explanation:
-    """What a pick would be made from.
-
-    Args:
-        settings: The picker's.
-        table: Every pod that is ready.
-        request: What is asked for.
-        now_s: Now, on the clock of the pods' readings.
-        refused: What the client would be told instead; None where there would be a pick.
-    """
+    """What a pick would be made from; `refused` is what the client would be told instead."""
     prefix = settings.prefix
     hashes = block_hashes(request.prompt, prefix)
     candidates = table.candidates(request.subset)

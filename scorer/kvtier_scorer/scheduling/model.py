@@ -54,13 +54,10 @@ class Pick:
     """The pod that a request goes to.
 
     Attributes:
-        address: `ip:port` of the chosen pod.
-        pod_name: Its name.
         pod: Its number in the pod table.
         hashes: Chained hashes (uint64) of the prompt's blocks, for the index to learn once it is sent.
         prompt_tokens: Tokens of the prompt, estimated where it was not tokenized.
         matched_tokens: Tokens that each tier of the chosen pod is believed to hold, from the first on.
-        score: Its weighted score.
     """
 
     address: str

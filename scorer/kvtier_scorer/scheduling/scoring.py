@@ -60,11 +60,7 @@ def may_shed(shedding: Shedding, priority: int) -> bool:
 
 
 def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> None:
-    """Refuse a request that may be, where every candidate is saturated.
-
-    Raises:
-        SaturatedError: That is so.
-    """
+    """Refuse a request that may be, where every candidate is saturated. Raises SaturatedError: that is so."""
     if is_saturated.all():
         pods = "the one pod is" if len(is_saturated) == 1 else f"all {len(is_saturated)} pods are"
         raise SaturatedError(
@@ -76,10 +72,7 @@ def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> Non
 def preferred(affinity: Affinity, columns: Columns, scored: Collection[str]) -> NDArray[np.bool_] | None:
     """Whether each candidate is preferred; None where none is, and so all are alike.
 
-    Args:
-        affinity: The rule.
-        columns: The candidates.
-        scored: Scorers with a weight: what the tiers of the others hold does not count.
+    What the tiers of scorers without a weight hold does not count.
     """
     tiers = [tier for tier, scorer in PREFIX_SCORERS.items() if scorer in scored]
     if not (affinity.enabled and columns.total_blocks and tiers):
@@ -100,9 +93,7 @@ class ScoredCandidates:
     """The candidates of one request; every array has one place for each, in the order of `numbers`.
 
     Attributes:
-        numbers: Their numbers in the pod table.
         columns: What the scorers saw.
-        scores: What each scorer gave.
         totals: Sums of score times weight.
         preferred: Candidates that come before the others; None where all are alike.
     """
@@ -147,18 +138,11 @@ def score_candidates(
     hashes: NDArray[np.uint64],
     now_s: float,
 ) -> ScoredCandidates:
-    """Scores candidates: each scorer's number for each of them, weighed and added up.
+    """Scores candidates, at least one: each scorer's number for each of them, weighed and added up.
 
     A pod whose reading is stale scores nothing for its load, as if it were the fullest, and keeps what its
     prefix gives: readings also stop where an engine is only busy. Where every reading is stale the last ones
     are better than none, and the pods are still told apart by what was sent to them since.
-
-    Args:
-        settings: Scorers with their weights.
-        table: The pods and their last readings.
-        numbers: The candidates' numbers in the table (int32), at least one.
-        hashes: Chained hashes of the prompt's blocks (uint64).
-        now_s: Now, on the clock of the readings.
     """
     is_fresh = fresh_readings(settings, table, numbers, now_s)
     all_count = bool(is_fresh.all()) or not is_fresh.any()

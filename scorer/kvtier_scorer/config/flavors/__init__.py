@@ -14,11 +14,7 @@ from kvtier_scorer.config.model import PLUGINS, PickerConfig, PickerConfigError,
 
 
 class FlavorModule(Protocol):
-    """What a flavour's module has.
-
-    Attributes:
-        SCORERS: Those that the picker has, beside the tiers'.
-    """
+    """What a flavour's module has; `SCORERS` are those that the picker has, beside the tiers'."""
 
     SCORERS: Container[str]
 
@@ -28,14 +24,7 @@ class FlavorModule(Protocol):
 
 @lru_cache(maxsize=256)
 def picker_config(flavor: str, inputs: PickerInput) -> PickerConfig:
-    """The EndpointPickerConfig of one flavour.
-
-    Args:
-        flavor: `llm-d`, `gaie` or `builtin`.
-        inputs: Weights, tiers in tokens and the picker's version.
-
-    Returns:
-        The configuration and the LRU capacities in it.
+    """The EndpointPickerConfig of one flavour (`llm-d`, `gaie`, `builtin`), and the LRU capacities in it.
 
     Raises:
         UnsupportedVersionError: No configuration is known to work with that version.

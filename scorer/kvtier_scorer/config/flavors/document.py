@@ -47,13 +47,7 @@ def render(
     comments: Iterable[str] = (),
     sections: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """The document as YAML.
-
-    Args:
-        api_version: Of the configuration.
-        plugins: All of them but those that are always there.
-        comments: Lines before it.
-        sections: What else the document has.
+    """The document as YAML, with comments before it and further sections.
 
     Scorers of weight 0 must already be left out. The profile handler and the picker that upstream adds
     by itself when they are missing (pkg/epp/config/loader, applySystemDefaults) are written out.
@@ -137,12 +131,7 @@ def per_tier_config(
 ) -> PickerConfig:
     """The configuration, in entries of the engine's own blocks.
 
-    Args:
-        inputs: What is known of the engines.
-        version: The picker's.
-        api_version: Of its configuration.
-        parameters: Of a tier's scorer, beside its capacity.
-        sections: What else the document has.
+    `parameters` are a tier's scorer's, beside its capacity; `sections` what else the document has.
     """
     tiers = prefix_tiers(inputs, inputs.engine_block_tokens)
     plugins = [*load_plugins(inputs.weights)]
@@ -160,11 +149,7 @@ def per_tier_config(
 
 
 def minor_version(version: str) -> tuple[int, int]:
-    """Major and minor of `1.4`, `v1.4` or `v1.4.2`.
-
-    Raises:
-        UnsupportedVersionError: It is not a version.
-    """
+    """Major and minor of `1.4`, `v1.4` or `v1.4.2`. Raises UnsupportedVersionError: it is not a version."""
     parts = version.removeprefix("v").split(".")
     try:
         return int(parts[0]), int(parts[1])

@@ -47,7 +47,7 @@ _LONGEST_MODEL: Final = 1024
 _kept_labels: Final = lru_cache(maxsize=_KEPT_LABELS)(read_labels)
 _MOST: Final = 1 << 20
 """Of a tier that nobody planned, such as the device cache: 16 million tokens in blocks of 16."""
-_ROOM: Final = 2
+_TIMES_PLANNED: Final = 2
 """A tier may hold so many times what was planned: a hybrid model's tokens may cost less than that."""
 _TOLERANCE: Final = 0.05
 """Capacities that differ by less stay: engines of one plan differ by some blocks, and a resize evicts."""
@@ -67,7 +67,6 @@ class EngineMetrics:
         kv_cache_utilization: Used share of the device's KV cache, 0 to 1; the mean of several engines.
         loras: Adapters that are loaded or waited for.
         capacity_tokens: Tokens that each tier can hold, for the tiers that reported it.
-        hits: Counters since the engine's start.
         model: Name under which the engine reports; empty where it is not reported.
         engines: Data-parallel engines behind the pod's one address.
         started_s: When the pod's server started, in seconds since 1970; 0 where it is not reported.
@@ -84,30 +83,30 @@ class EngineMetrics:
     started_s: float = 0.0
 
 
-def engine_metrics(found: Families) -> EngineMetrics:
-    """Makes figures of what was found.
+def engine_metrics(families: Families) -> EngineMetrics:
+    """Makes figures of what a page has.
 
     Raises:
         NotMetricsError: It is not vLLM's, or does not tell the load in numbers.
     """
     for name in _LOAD:
-        if name in found.unreadable:
+        if name in families.unreadable:
             raise NotMetricsError(f"{name.decode()} is not a number of 0 or more")
-    if not found.of(_WAITING) or not found.of(_RUNNING):
-        raise NotMetricsError(f"no {_WAITING.decode()} in it; it begins with {found.start!r}")
-    name = _USAGE if found.of(_USAGE) else _USAGE_BEFORE_0_10
-    usage = found.of(name)
-    utilization = found.total(name) / len(usage) if usage else 0.0
+    if not families.of(_WAITING) or not families.of(_RUNNING):
+        raise NotMetricsError(f"no {_WAITING.decode()} in it; it begins with {families.start!r}")
+    name = _USAGE if families.of(_USAGE) else _USAGE_BEFORE_0_10
+    usage = families.of(name)
+    utilization = families.total(name) / len(usage) if usage else 0.0
     return EngineMetrics(
-        waiting=int(min(found.total(_WAITING), _MOST_REQUESTS)),
-        running=int(min(found.total(_RUNNING), _MOST_REQUESTS)),
+        waiting=int(min(families.total(_WAITING), _MOST_REQUESTS)),
+        running=int(min(families.total(_RUNNING), _MOST_REQUESTS)),
         kv_cache_utilization=min(1.0, utilization),
-        loras=_loras(found.of(_LORAS)),
-        capacity_tokens=_capacities(found),
-        hits=HitTokens(*map(found.total, (_QUERIES, _HITS, _EXTERNAL_QUERIES, _EXTERNAL_HITS))),
-        model=_labels(found.of(_RUNNING)[0][0]).get("model_name", "")[:_LONGEST_MODEL],
-        engines=len(found.of(_RUNNING)),
-        started_s=found.total(_STARTED),
+        loras=_loras(families.of(_LORAS)),
+        capacity_tokens=_capacities(families),
+        hits=HitTokens(*map(families.total, (_QUERIES, _HITS, _EXTERNAL_QUERIES, _EXTERNAL_HITS))),
+        model=_labels(families.of(_RUNNING)[0][0]).get("model_name", "")[:_LONGEST_MODEL],
+        engines=len(families.of(_RUNNING)),
+        started_s=families.total(_STARTED),
     )
 
 
@@ -125,11 +124,11 @@ def _loras(samples: Sequence[Sample]) -> frozenset[str]:
     return frozenset(islice(filter(None, loras), _MOST_LORAS))
 
 
-def _capacities(found: Families) -> Mapping[Tier, int]:
-    by_tier = {Tier.GPU: _device_tokens(found.of(DEVICE))}
-    by_tier |= {tier: int(found.total(name)) for tier, name in CAPACITY_TOKENS.items()}
-    if not found.of(CAPACITY_TOKENS[Tier.CPU]):
-        by_tier[Tier.CPU] = _sum_of_label(found.of(OFFLOADED), OFFLOADED_TOKENS)
+def _capacities(families: Families) -> Mapping[Tier, int]:
+    by_tier = {Tier.GPU: _device_tokens(families.of(DEVICE))}
+    by_tier |= {tier: int(families.total(name)) for tier, name in CAPACITY_TOKENS.items()}
+    if not families.of(CAPACITY_TOKENS[Tier.CPU]):
+        by_tier[Tier.CPU] = _sum_of_label(families.of(OFFLOADED), OFFLOADED_TOKENS)
     return {tier: tokens for tier, tokens in by_tier.items() if tokens}
 
 
@@ -167,12 +166,8 @@ def increase(before: HitTokens, now: HitTokens) -> HitTokens:
 
 
 def most_entries(planned: Mapping[Tier, int | None]) -> Mapping[Tier, int]:
-    """The most that a pod's word is taken for, in entries of the index.
-
-    Args:
-        planned: What the configuration says of each tier; None where the engine has to be asked.
-    """
-    return {tier: _MOST if entries is None else _ROOM * entries for tier, entries in planned.items()}
+    """The most that a pod's word is taken for; a plan of None is for the engine to tell."""
+    return {tier: _MOST if entries is None else _TIMES_PLANNED * entries for tier, entries in planned.items()}
 
 
 def new_entries(
@@ -181,17 +176,10 @@ def new_entries(
     block_tokens: int,
     most: Mapping[Tier, int],
 ) -> Mapping[Tier, int]:
-    """Capacities to change, in entries of the index.
+    """Capacities to change, in entries of the index, within `most` (see `most_entries`).
 
-    Args:
-        entries: What the index has now; a tier that is not in it has no index and gets none.
-        capacity_tokens: What the pod reported; what it did not report stays.
-        block_tokens: Tokens of an entry.
-        most: The most entries of each tier, see `most_entries`.
-
-    Returns:
-        ceil(tokens / block_tokens), within `most`, for the tiers in which that differs by more than
-        5 percent.
+    They are ceil(tokens / block_tokens), for the tiers in which that differs by more than 5 percent. A tier
+    that is not in `entries` has no index and gets none; what the pod did not report stays.
     """
     reported = {
         tier: min(-(-tokens // block_tokens), most[tier])

@@ -73,12 +73,7 @@ def scrape_session(timeout_s: float) -> aiohttp.ClientSession:
 async def fetch(
     session: aiohttp.ClientSession, address: str, turns: asyncio.Semaphore | None = None
 ) -> EngineMetrics:
-    """Scrapes one pod.
-
-    Args:
-        session: As `scrape_session` makes it.
-        address: `ip:port`.
-        turns: Those of long answers, of all pods that are scraped at a time.
+    """Scrapes one pod; long answers of all pods take turns.
 
     Raises:
         NotListeningError: The connection was refused.
@@ -118,12 +113,6 @@ class Scraper:
     A pod's first scrape comes at a random moment of the first interval, so that the scrapes of pods that
     came together stay apart. At most one scrape of a pod is under way at any time, over one connection. A pod
     that answers with something that is not an engine's metrics is asked less and less often.
-
-    Args:
-        sink: Gets the answers.
-        wanted_interval_s: Between two scrapes of a pod; see `interval_s` for many pods.
-        timeout_s: Of one scrape.
-        spread: A number from 0 up to 1, another one each time.
     """
 
     def __init__(

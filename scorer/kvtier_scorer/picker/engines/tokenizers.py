@@ -65,11 +65,7 @@ class _Trouble:
 
 
 class CircuitBreaker:
-    """Per pod: closed, open for a while that doubles up to a minute, then open to one request that tries.
-
-    Args:
-        clock: In seconds.
-    """
+    """Per pod: closed, open for a while that doubles up to a minute, then open to one request that tries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -79,7 +75,9 @@ class CircuitBreaker:
     def open_count(self) -> int:
         """Number of pods that are not asked now."""
         now_s = self._clock()
-        return sum(each.failures >= _FAILURES and now_s < each.until_s for each in self._troubles.values())
+        return sum(
+            trouble.failures >= _FAILURES and now_s < trouble.until_s for trouble in self._troubles.values()
+        )
 
     def try_acquire(self, address: str) -> bool:
         """Whether this request may ask that pod; if it failed before, one request at a time tries it."""
@@ -127,13 +125,7 @@ _ANSWER: Final = msgspec.json.Decoder(_Answer)
 
 
 class EngineTokenizer:
-    """Asks one of the ready pods; estimates where none answers in time.
-
-    Args:
-        address: Names a ready pod (`ip:port`), another one each time if there are several; None without one.
-        timeout_s: For one prompt.
-        clock: In seconds.
-    """
+    """Asks a ready pod, another one each time if there are several; estimates where none answers in time."""
 
     def __init__(
         self,
@@ -167,7 +159,7 @@ class EngineTokenizer:
         """Tokens as an engine tells them."""
         drawn = (self._address() for _ in range(_DRAWS))
         address = next(
-            (each for each in drawn if each is not None and self._circuit_breaker.try_acquire(each)), None
+            (pod for pod in drawn if pod is not None and self._circuit_breaker.try_acquire(pod)), None
         )
         if address is None:
             return None

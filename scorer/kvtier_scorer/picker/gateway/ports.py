@@ -35,15 +35,7 @@ async def drain(
     background: Sequence[asyncio.Task[None]],
     grace_s: float,
 ) -> None:
-    """Stop: tell probes, and let the calls of gateways end.
-
-    Args:
-        service: What gateways call.
-        health: What probes are told.
-        server: The port of gateways.
-        background: Tasks that nobody needs any more.
-        grace_s: How long calls may go on.
-    """
+    """Stop: tell probes, end tasks that nobody needs any more, and let the calls of gateways end."""
     for task in background:
         task.cancel()
     await asyncio.gather(*background, return_exceptions=True)

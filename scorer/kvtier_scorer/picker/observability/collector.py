@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -12,6 +12,8 @@ from kvtier_scorer.picker.observability.counters import DECISION_BUCKETS_S, Pick
 from kvtier_scorer.scheduling.pods import PodTable
 
 _PREFIX: Final = "kvtier_picker_"
+_Samples: TypeAlias = Mapping[Any, float]
+"""By the values of their labels, a tuple."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,13 +21,10 @@ class MetricsSnapshot:
     """The numbers at one moment, taken where they are counted, so that another thread may write them down.
 
     Attributes:
-        counters: A copy of what is counted.
-        blocks: Blocks held and blocks of room, for each pod by name and tier.
+        blocks: Blocks held and the most that are, for each pod by name and tier.
         precise: Pods that say themselves what they hold.
         stale: Pods without a recent reading.
         failures: Pods whose last scrape brought nothing, by kind of trouble.
-        pods: Pods that may be picked.
-        index_bytes: Memory of the index.
         calls: Open calls.
         skipped_pods: Pods that are not asked for tokens for now.
     """
@@ -159,21 +158,19 @@ def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
     )
 
 
-def _counter(name: str, about: str, labels: list[str], samples: Mapping[tuple[str, ...], float]) -> Metric:
+def _counter(name: str, about: str, labels: list[str], samples: _Samples) -> Metric:
     return _with(CounterMetricFamily(_PREFIX + name, about, labels=labels), samples)
 
 
-def _gauge(name: str, about: str, labels: list[str], samples: Mapping[tuple[str, ...], float]) -> Metric:
+def _gauge(name: str, about: str, labels: list[str], samples: _Samples) -> Metric:
     return _with(GaugeMetricFamily(_PREFIX + name, about, labels=labels), samples)
 
 
-def _with(
-    family: CounterMetricFamily | GaugeMetricFamily, samples: Mapping[tuple[str, ...], float]
-) -> Metric:
+def _with(family: CounterMetricFamily | GaugeMetricFamily, samples: _Samples) -> Metric:
     for labels, value in samples.items():
         family.add_metric(labels, value)
     return family
 
 
-def _by_status(counts: Mapping[int, int]) -> Mapping[tuple[str, ...], int]:
+def _by_status(counts: Mapping[int, int]) -> _Samples:
     return {(str(status),): count for status, count in sorted(counts.items())}

@@ -24,8 +24,8 @@ def printable(text: str) -> str:
     A client's identifiers may hold line breaks, which forge lines, or a terminal's own commands.
     """
     shown = "".join(
-        each if " " < each < chr(_DELETE) and each != "\\" else each.encode("unicode_escape").decode()
-        for each in text[:_MOST].encode(errors="replace").decode()
+        sign if " " < sign < chr(_DELETE) and sign != "\\" else sign.encode("unicode_escape").decode()
+        for sign in text[:_MOST].encode(errors="replace").decode()
     ).replace(" ", "\\x20")
     return shown if len(text) <= _MOST else shown + "..."
 
@@ -40,13 +40,7 @@ def error_location(error: BaseException) -> str:
 
 
 class LogRateLimiter:
-    """Logs each kind of line at most once in a while, and how often it was left out in between.
-
-    Args:
-        log: The logger to write to.
-        every_s: Seconds between two lines of one kind.
-        clock: In seconds.
-    """
+    """Logs each kind of line at most once in `every_s`, and how often it was left out in between."""
 
     def __init__(self, log: logging.Logger, every_s: float, clock: Callable[[], float]) -> None:
         self._log = log

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.backoff import Backoff
@@ -28,12 +28,7 @@ class MalformedObjectError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """An InferencePool (inference.networking.k8s.io/v1).
-
-    Attributes:
-        labels: What its pods have; pods with more labels belong to it too.
-        ports: What each of them serves on.
-    """
+    """An InferencePool (inference.networking.k8s.io/v1): its pods' labels, and the ports they serve on."""
 
     labels: Mapping[str, str]
     ports: Sequence[int]
@@ -54,7 +49,7 @@ def pool_of(document: Mapping[str, Any]) -> Pool:
     labels = _mapping(_mapping(spec.get("selector")).get("matchLabels"))
     if not labels or not all(isinstance(value, str) for value in labels.values()):
         raise MalformedObjectError("spec.selector.matchLabels has no labels")
-    ports = [_mapping(each).get("number") for each in _list(spec.get("targetPorts"))]
+    ports = [_mapping(port).get("number") for port in _list(spec.get("targetPorts"))]
     if not ports or not all(isinstance(port, int) for port in ports):
         raise MalformedObjectError("spec.targetPorts has no numbers")
     return Pool(labels, [port for port in ports if isinstance(port, int)])
@@ -68,8 +63,8 @@ def pod_instance(pod: Mapping[str, Any], ports: Sequence[int]) -> PodInstance:
     """
     metadata, status = _mapping(pod.get("metadata")), _mapping(pod.get("status"))
     ready = any(
-        _mapping(each).get("type") == "Ready" and _mapping(each).get("status") == "True"
-        for each in _list(status.get("conditions"))
+        _mapping(condition).get("type") == "Ready" and _mapping(condition).get("status") == "True"
+        for condition in _list(status.get("conditions"))
     )
     address = status.get("podIP")
     if not ready or not isinstance(address, str) or metadata.get("deletionTimestamp"):
@@ -79,8 +74,9 @@ def pod_instance(pod: Mapping[str, Any], ports: Sequence[int]) -> PodInstance:
         endpoints = [Endpoint(name, address_of(address, port), rank) for rank, port in enumerate(ports)]
     except ValueError:
         return PodInstance("", ())
-    containers = [str(_mapping(each).get("containerID")) for each in _list(status.get("containerStatuses"))]
-    return PodInstance(" ".join((str(metadata.get("uid")), *sorted(containers))), endpoints)
+    statuses = _list(status.get("containerStatuses"))
+    containers = sorted(str(_mapping(container).get("containerID")) for container in statuses)
+    return PodInstance(" ".join((str(metadata.get("uid")), *containers)), endpoints)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -92,11 +88,7 @@ def _list(value: object) -> Sequence[object]:
 
 
 def reflector_policy(wait_s: Callable[[int], float] = USUAL_WAIT_S) -> ReflectorPolicy:
-    """What is done when something is wrong: pods are served as they last were, for as long as it takes.
-
-    Args:
-        wait_s: Seconds to wait after so many failures in a row.
-    """
+    """What is done when something is wrong: pods are served as they last were, for as long as it takes."""
     return ReflectorPolicy(
         wait_s=wait_s,
         relists=lambda _, failures: failures >= _LIST_AFTER,
@@ -107,35 +99,13 @@ def reflector_policy(wait_s: Callable[[int], float] = USUAL_WAIT_S) -> Reflector
     )
 
 
-def pod_reflector(  # noqa: PLR0913, PLR0917 - one argument a part
-    api: Api,
-    namespace: str,
-    pool: Pool,
-    endpoints: ReadyEndpoints,
-    listed: Callable[[], None],
-    wait_s: Callable[[int], float] = USUAL_WAIT_S,
-) -> Reflector:
-    """A reflector of the pods.
-
-    Args:
-        api: The API server.
-        namespace: Of the pods.
-        pool: Their labels and ports.
-        endpoints: Is told of each.
-        listed: Is called when all of them have been told.
-        wait_s: Seconds to wait after so many failures in a row.
-    """
-    path, sink = _PODS.format(namespace), _PodSink(pool, endpoints, listed)
-    return Reflector(api, path, path, {"labelSelector": pool.selector}, sink, reflector_policy(wait_s))
-
-
 @dataclass(slots=True)
 class _PodSink:
     """Hands pods on to the ready endpoints."""
 
     pool: Pool
     endpoints: ReadyEndpoints
-    listed: Callable[[], None]
+    on_list: Callable[[], None]
 
     def upsert(self, document: Document) -> None:
         self.endpoints.upsert(place_of(document)[1], pod_instance(document, self.pool.ports))
@@ -146,53 +116,120 @@ class _PodSink:
     def replace(self, places: set[Place], version: int) -> None:
         del version
         self.endpoints.replace({name for _, name in places})
-        self.listed()
+        self.on_list()
 
 
-@dataclass(slots=True)
-class InferencePoolPods:
-    """The ready pods of one InferencePool.
+class _ClusterPods:
+    """What the pods of a cluster have alike.
 
-    A pool that changes its selector or ports keeps the pods that it had until those it has now are known. A
-    pool that is deleted has none.
+    Args:
+        api: The API server; closed when this ends.
+        namespace: Of the pods.
+        wait_s: Seconds to wait after so many failures in a row.
 
     Attributes:
-        api: The API server; closed when this ends.
-        namespace: Of the pool and its pods.
-        name: Of the pool.
-        wait_s: Seconds to wait after so many failures in a row.
+        synced: Whether all pods have been listed once.
     """
 
-    api: Api
-    namespace: str
-    name: str
-    wait_s: Callable[[int], float] = USUAL_WAIT_S
-    _pools: "asyncio.Queue[Pool | None]" = field(default_factory=asyncio.Queue)
-    _synced: bool = False
+    def __init__(self, api: Api, namespace: str, wait_s: Callable[[int], float]) -> None:
+        self.synced = False
+        self._api = api
+        self._namespace = namespace
+        self._wait_s = wait_s
 
-    @property
-    def synced(self) -> bool:
-        """Whether the pool and all its pods have been listed once."""
-        return self._synced
+    async def _reflect(self, pool: Pool, endpoints: ReadyEndpoints) -> None:
+        """Follows the pods of a pool."""
+        path, sink = _PODS.format(self._namespace), _PodSink(pool, endpoints, self._on_list)
+        query, policy = {"labelSelector": pool.selector}, reflector_policy(self._wait_s)
+        await Reflector(self._api, path, path, query, sink, policy).run()
+
+    def _on_list(self) -> None:
+        self.synced = True
+
+
+class SelectedPods(_ClusterPods):
+    """The ready pods with some labels, at least one: no InferencePool is needed, nor its CRD."""
+
+    def __init__(
+        self,
+        api: Api,
+        namespace: str,
+        labels: Mapping[str, str],
+        ports: Sequence[int],
+        wait_s: Callable[[int], float] = USUAL_WAIT_S,
+    ) -> None:
+        super().__init__(api, namespace, wait_s)
+        self._pool = Pool(labels, ports)
 
     async def run(self, sink: EndpointSink) -> None:
         """Tells of pods until cancelled."""
-        path = _POOLS.format(self.namespace)
-        query = {"fieldSelector": f"metadata.name={self.name}"}
-        sink_of_pools = _PoolSink(self.name, self._pools.put_nowait)
-        pools = Reflector(self.api, path, path, query, sink_of_pools, reflector_policy(self.wait_s))
+        try:
+            await self._reflect(self._pool, ReadyEndpoints(sink))
+        finally:
+            await self._api.close()
+
+
+class InferencePoolPods(_ClusterPods):
+    """The ready pods of one InferencePool, of which it is told as a sink.
+
+    A pool that changes its selector or ports keeps the pods that it had until those it has now are known. A
+    pool that is deleted has none.
+    """
+
+    def __init__(
+        self, api: Api, namespace: str, name: str, wait_s: Callable[[int], float] = USUAL_WAIT_S
+    ) -> None:
+        super().__init__(api, namespace, wait_s)
+        self._name = name
+        self._pool: Pool | None = None
+        self._changes: asyncio.Queue[Pool | None] = asyncio.Queue()
+
+    async def run(self, sink: EndpointSink) -> None:
+        """Tells of pods until cancelled."""
+        path, policy = _POOLS.format(self._namespace), reflector_policy(self._wait_s)
+        query = {"fieldSelector": f"metadata.name={self._name}"}
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(pools.run())
+                tasks.create_task(Reflector(self._api, path, path, query, self, policy).run())
                 tasks.create_task(self._follow(ReadyEndpoints(sink), tasks))
         finally:
-            await self.api.close()
+            await self._api.close()
+
+    def upsert(self, document: Document) -> None:
+        """The pool is there, new or changed or as before."""
+        try:
+            pool = pool_of(document)
+        except MalformedObjectError as error:
+            _LOG.error("InferencePool %s: %s; it stays as it was", self._name, error)
+            return
+        if pool != self._pool:
+            self._change(pool)
+
+    def delete(self, document: Document) -> None:
+        """The pool was deleted."""
+        del document
+        if self._pool is not None:
+            _LOG.warning("InferencePool %s is gone, and its pods with it", self._name)
+            self._change(None)
+
+    def replace(self, places: set[Place], version: int) -> None:
+        """There are these pools and no others."""
+        del version
+        names = {name for _, name in places}
+        if not names and self._pool is None:
+            _LOG.warning("there is no InferencePool %s; waiting for it", self._name)
+        elif self._name not in names:
+            self.delete({})
+
+    def _change(self, pool: Pool | None) -> None:
+        self._pool = pool
+        self._changes.put_nowait(pool)
 
     async def _follow(self, endpoints: ReadyEndpoints, tasks: asyncio.TaskGroup) -> None:
         """Watches the pods of the pool as it is, again from the beginning each time it changes."""
         pods: asyncio.Task[None] | None = None
         while True:
-            pool = await self._pools.get()
+            pool = await self._changes.get()
             if pods is not None:
                 pods.cancel()
                 await asyncio.wait([pods])
@@ -201,82 +238,3 @@ class InferencePoolPods:
                 pods = None
             else:
                 pods = tasks.create_task(self._reflect(pool, endpoints))
-
-    async def _reflect(self, pool: Pool, endpoints: ReadyEndpoints) -> None:
-        await pod_reflector(self.api, self.namespace, pool, endpoints, self._listed, self.wait_s).run()
-
-    def _listed(self) -> None:
-        self._synced = True
-
-
-@dataclass(slots=True)
-class _PoolSink:
-    """Says when the pool is another one."""
-
-    name: str
-    changed: Callable[[Pool | None], None]
-    pool: Pool | None = None
-
-    def upsert(self, document: Document) -> None:
-        try:
-            pool = pool_of(document)
-        except MalformedObjectError as error:
-            _LOG.error("InferencePool %s: %s; it stays as it was", self.name, error)
-            return
-        if pool != self.pool:
-            self._set(pool)
-
-    def delete(self, document: Document) -> None:
-        del document
-        if self.pool is not None:
-            _LOG.warning("InferencePool %s is gone, and its pods with it", self.name)
-            self._set(None)
-
-    def replace(self, places: set[Place], version: int) -> None:
-        del version
-        names = {name for _, name in places}
-        if not names and self.pool is None:
-            _LOG.warning("there is no InferencePool %s; waiting for it", self.name)
-        elif self.name not in names:
-            self.delete({})
-
-    def _set(self, pool: Pool | None) -> None:
-        self.pool = pool
-        self.changed(pool)
-
-
-@dataclass(slots=True)
-class SelectedPods:
-    """The ready pods with these labels.
-
-    Attributes:
-        api: The API server; closed when this ends.
-        namespace: Of the pods.
-        labels: What they have; at least one.
-        ports: What each of them serves on.
-        wait_s: Seconds to wait after so many failures in a row.
-    """
-
-    api: Api
-    namespace: str
-    labels: Mapping[str, str]
-    ports: Sequence[int]
-    wait_s: Callable[[int], float] = USUAL_WAIT_S
-    _synced: bool = False
-
-    @property
-    def synced(self) -> bool:
-        """Whether all pods have been listed once."""
-        return self._synced
-
-    async def run(self, sink: EndpointSink) -> None:
-        """Tells of pods until cancelled."""
-        pool = Pool(self.labels, self.ports)
-        endpoints = ReadyEndpoints(sink)
-        try:
-            await pod_reflector(self.api, self.namespace, pool, endpoints, self._listed, self.wait_s).run()
-        finally:
-            await self.api.close()
-
-    def _listed(self) -> None:
-        self._synced = True

@@ -59,41 +59,32 @@ class StaticPods:
     """
 
     def __init__(self, addresses: Iterable[str]) -> None:
-        self._endpoints = [Endpoint(address, address) for address in map(_checked, addresses)]
-        known = [each.address for each in self._endpoints]
+        self._endpoints = [Endpoint(address, address) for address in map(_address, addresses)]
+        known = [endpoint.address for endpoint in self._endpoints]
         if not known:
             raise PickerConfigError("the list of pods is empty; give at least one ip:port")
         for address in known:
             if known.count(address) > 1:
                 raise PickerConfigError(f"pod {address} is in the list more than once")
-        self._passed_on = False
-
-    @property
-    def synced(self) -> bool:
-        """Whether the list has been passed on."""
-        return self._passed_on
+        self.synced = False
 
     async def run(self, sink: EndpointSink) -> None:
         """Passes the list on, then waits to be cancelled."""
         for endpoint in self._endpoints:
             sink.put(endpoint)
-        self._passed_on = True
+        self.synced = True
         await asyncio.Event().wait()
 
 
 def address_of(ip: str, port: int) -> str:
-    """`ip:port`, an IPv6 address in brackets.
-
-    Raises:
-        ValueError: It is no IP address or no port.
-    """
+    """`ip:port`, an IPv6 address in brackets. Raises ValueError: it is no IP address or no port."""
     parsed = ip_address(ip)
     if not 0 < port <= _LAST_PORT:
         raise ValueError(f"{port} is not a port")
     return f"[{parsed}]:{port}" if parsed.version == 6 else f"{parsed}:{port}"  # noqa: PLR2004 - the version
 
 
-def _checked(text: str) -> str:
+def _address(text: str) -> str:
     host, _, port = text.strip().rpartition(":")
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
         host = ""  # which colon is the port's cannot be told
@@ -132,7 +123,7 @@ class ReadyEndpoints:
 
     def upsert(self, name: str, instance: PodInstance) -> None:
         """A pod is there, new or changed or as before."""
-        wanted = [each.address for each in instance.endpoints]
+        wanted = [endpoint.address for endpoint in instance.endpoints]
         for address in self._addresses.get(name, ()):
             if address not in wanted:
                 self._drop(address, name)

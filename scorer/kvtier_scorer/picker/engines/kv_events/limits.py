@@ -11,7 +11,7 @@ from kvtier_scorer.index.memory import allowed_bytes
 MOST_MESSAGE_BYTES: Final = 4 << 20
 """All its frames together: the tokens of 800,000 in one step."""
 LARGE_MESSAGES: Final = 4
-"""Of all pods, that are held at a time; those of up to 64 KiB need no room."""
+"""Of all pods, that are held at a time; those of up to 64 KiB need no turn."""
 MOST_REPLAY_BYTES: Final = 32 << 20
 MOST_REPLAYED: Final = 1 << 15
 """Messages; vLLM keeps 10,000 unless it is told otherwise."""
@@ -36,12 +36,9 @@ _OF_ALLOWED: Final = 3 / 4
 
 @dataclass(frozen=True, slots=True)
 class ByteRate:
-    """The rate at which one pod may send.
+    """The rate at which one pod may send: at once, and from then on.
 
-    Attributes:
-        burst_bytes: What it may send at once.
-        bytes_per_s: What it may send from then on. A pod that computes and evicts 100,000 tokens a second
-            comes to half of the default, its blocks counted.
+    A pod that computes and evicts 100,000 tokens a second comes to half of the default, its blocks counted.
     """
 
     burst_bytes: float = 64 << 20
@@ -49,12 +46,7 @@ class ByteRate:
 
 
 class ByteRateLimiter:
-    """A token bucket of bytes for one pod: what it sends empties it, and time fills it up again.
-
-    Args:
-        rate: Size of the bucket, and how fast it fills.
-        clock: In seconds.
-    """
+    """A token bucket of bytes for one pod: what it sends empties it, and time fills it up again."""
 
     def __init__(self, rate: ByteRate, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -85,14 +77,11 @@ class PodLimits:
     """The limits of one pod, for all its connections one after another.
 
     Attributes:
-        rate_limiter: How much it may send.
         excesses: How often it sent too much; 1 for the first time, or for the first in 10 minutes.
         resume_s: When it is listened to again.
         replay_failures: Replays that failed, in a row.
         next_replay_s: When it may be asked for a replay again, after one that failed.
         replays_left: How many replays it might be asked for at `last_replay_s`.
-        last_replay_s: When it was last asked for one.
-        left_s: When the pod left.
     """
 
     rate_limiter: ByteRateLimiter
@@ -131,12 +120,7 @@ class PodLimits:
 
 
 class PodLimitsByAddress:
-    """The limits of all pods.
-
-    Args:
-        rate: What each pod may send.
-        clock: In seconds.
-    """
+    """The limits of all pods."""
 
     def __init__(self, rate: ByteRate, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -172,9 +156,6 @@ class HeldBlocks:
 
     What a pod's events may come to is bounded by what its tiers are planned to hold, but a tier that nobody
     planned, or pods that nobody did, could claim more than the picker has memory for.
-
-    Args:
-        most: Blocks, all together.
     """
 
     def __init__(self, most: int) -> None:

@@ -232,7 +232,7 @@ class PodView:
             self._give_up(str(error))
             return
         if self._given_up:
-            return  # others' blocks took the room meanwhile
+            return  # others' blocks took the memory meanwhile
         if self._held_blocks is not None:
             self._held_blocks.hold(self, self._chains.blocks)
         if not self._given_up and not self.precise and self._is_known():

@@ -41,12 +41,7 @@ _RATE: Final = ByteRate()
 
 @dataclass(frozen=True, slots=True)
 class EventEndpoint:
-    """A ZeroMQ endpoint.
-
-    Attributes:
-        host: An IP address.
-        port: The port.
-    """
+    """A ZeroMQ endpoint, by its IP address."""
 
     host: str
     port: int
@@ -59,13 +54,8 @@ class EventEndpoint:
 class EventPorts:
     """How the publishers are configured, the same on every pod (vllm/config/kv_events.py).
 
-    A pod that serves several ports runs a data-parallel rank behind each, and vLLM adds the rank to
-    both ports.
-
-    Attributes:
-        port: Of rank 0.
-        replay_port: Of rank 0; None where missed events cannot be asked for again.
-        topic: Prefix of the topics to take.
+    The ports are those of rank 0: a pod that serves several ports runs a data-parallel rank behind each, and
+    vLLM adds the rank to both. Without a replay port missed events cannot be asked for again.
     """
 
     port: int = 5557
@@ -86,12 +76,7 @@ def _endpoint(address: str, port: int) -> EventEndpoint:
 
 
 async def in_steps(work: Generator[int], count: Callable[[int], None] = lambda _: None) -> None:
-    """Runs work to its end, or closes it at once.
-
-    Args:
-        work: Yields after each step how much it was.
-        count: Is told so; may end the work by what it raises.
-    """
+    """Runs work to its end, or closes it at once; `count` is told of each step, and may end it by raising."""
     with closing(work):
         for done in work:
             count(done)
@@ -110,12 +95,7 @@ async def replay(
 ) -> None:
     """Takes the messages from number `first` on that the publisher still has, in their order.
 
-    Args:
-        endpoint: Where it replays.
-        first: The number.
-        take: Takes each message's number and payload as it comes, in steps: what all of them come to is
-            never held.
-        timeout_s: For all of it.
+    `take` gets each message's number and payload as it comes, in steps: all of them are never held.
 
     Raises:
         ReplayError: It cannot be reached, does not end in time or in bounds, or answers something else.
@@ -161,11 +141,7 @@ class _EnoughError(Exception):
 class Subscriber:
     """The KV events of all pods that are followed; to be entered and left.
 
-    Args:
-        index: Learns what the pods hold.
-        block_tokens: Tokens of an entry of the index.
-        ports: Where pods publish.
-        rate: What each pod may send.
+    The index learns what the pods hold, in entries of `block_tokens`.
     """
 
     def __init__(
@@ -177,7 +153,7 @@ class Subscriber:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._views: dict[str, PodView] = {}
         self._limits_by_address = PodLimitsByAddress(rate, time.monotonic)
-        self._room = asyncio.Semaphore(LARGE_MESSAGES)
+        self._large_messages = asyncio.Semaphore(LARGE_MESSAGES)
         self._blocks = HeldBlocks(most_blocks())
         self._replaying = asyncio.Semaphore(_REPLAYS)
 
@@ -246,7 +222,7 @@ class Subscriber:
         self, events: EventEndpoint, replays: EventEndpoint | None, view: PodView, limits: PodLimits
     ) -> None:
         """Listens on one connection until it is lost."""
-        async with connected(events.host, events.port, "SUB", self._room) as connection:
+        async with connected(events.host, events.port, "SUB", self._large_messages) as connection:
             connection.send(b"\x01" + self._ports.topic.encode())
             await self._replay(replays, view, limits)
             while not view.given_up:
@@ -285,11 +261,7 @@ class Subscriber:
 
 
 def _count(limits: PodLimits, size_bytes: int) -> None:
-    """Counts what a pod sent.
-
-    Raises:
-        _EnoughError: It is more than it may send.
-    """
+    """Counts what a pod sent; raises _EnoughError: it is more than it may send."""
     limits.rate_limiter.consume(size_bytes)
     if limits.rate_limiter.exceeded:
         raise _EnoughError("it sends more KV events than any engine")

@@ -2,7 +2,7 @@
 
 libzmq bounds a frame and the number of waiting messages, but takes in the frames of one message until it
 ends: a pod whose message never does had 577 MiB of the picker within 4 s. Here nothing is read before there
-is room for it; what is not read waits at the pod.
+is memory for it; what is not read waits at the pod.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _MOST_CONTEXT_BYTES: Final = 16
 _MOST_FRAMES: Final = 4
 """Of a replay: what a REQ socket would strip, the topic, the number, the payload."""
 _SMALL_BYTES: Final = 64 << 10
-"""A message up to here is read without room: what the kernel and the reader hold of it is as much."""
+"""A message up to here is read without a turn: what the kernel and the reader hold of it is as much."""
 _RECEIVE_BYTES: Final = 128 << 10
 """The kernel's buffer of a connection: it counts as the picker's memory, and would grow to 6 MiB."""
 _HANDSHAKE_S: Final = 5.0
@@ -55,7 +55,7 @@ class MessageTimeouts:
 
     Attributes:
         message_s: From its first byte on.
-        large_s: From where it has room as a large one, since others wait for that: 1 MiB a second.
+        large_s: From where it has its turn as a large one, since others wait for that: 1 MiB a second.
     """
 
     message_s: float = 10.0
@@ -66,25 +66,21 @@ DEFAULT_TIMEOUTS: Final = MessageTimeouts()
 
 
 class Connection:
-    """What one peer sends.
+    """What one peer sends on a connection that is greeted already.
 
-    Args:
-        reader: Of its connection, greeted already.
-        writer: Of the same.
-        room: Messages of more than 64 KiB that may be held at a time, of all peers together.
-        timeouts: How long one message may take.
+    `large_messages` are those of more than 64 KiB that may be held at a time, of all peers together.
     """
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        room: asyncio.Semaphore,
+        large_messages: asyncio.Semaphore,
         timeouts: MessageTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._room = room
+        self._large_messages = large_messages
         self._timeouts = timeouts
 
     def send(self, *frames: bytes) -> None:
@@ -98,7 +94,7 @@ class Connection:
 
     @asynccontextmanager
     async def message(self) -> AsyncIterator[list[bytes]]:
-        """The frames of the next message; room for it is held until the context is left.
+        """The frames of the next message; its turn, if it is large, is held until the context is left.
 
         A command is a message without frames; PING is answered.
 
@@ -107,7 +103,7 @@ class Connection:
             OSError: The connection is lost.
             EOFError: It is closed.
         """
-        turn = LongTurn(self._room, _SMALL_BYTES)
+        turn = LongTurn(self._large_messages, _SMALL_BYTES)
         frames: list[bytes] = []
         left_bytes = MOST_MESSAGE_BYTES
         try:
@@ -157,16 +153,13 @@ class Connection:
 
 @asynccontextmanager
 async def connected(
-    host: str, port: int, kind: str, room: asyncio.Semaphore, timeouts: MessageTimeouts = DEFAULT_TIMEOUTS
+    host: str,
+    port: int,
+    kind: str,
+    large_messages: asyncio.Semaphore,
+    timeouts: MessageTimeouts = DEFAULT_TIMEOUTS,
 ) -> AsyncIterator[Connection]:
-    """A connection to a socket that is bound there.
-
-    Args:
-        host: An IP address.
-        port: Its port.
-        kind: What kind of socket this is: "SUB", "DEALER".
-        room: As for `Connection`.
-        timeouts: As for `Connection`.
+    """A connection to the ZeroMQ socket that is bound there; `kind` is this side's: "SUB", "DEALER".
 
     Raises:
         ZmtpError: What answers there is no such socket.
@@ -179,7 +172,7 @@ async def connected(
         async with asyncio.timeout(_HANDSHAKE_S):
             writer.write(_GREETING + _ready(kind))
             await greeted(reader)
-        yield Connection(reader, writer, room, timeouts)
+        yield Connection(reader, writer, large_messages, timeouts)
     finally:
         writer.transport.abort()
 

@@ -107,21 +107,13 @@ def _content_part(part: object, field: str) -> bytes:
 
 
 def chat_completions(body: Body) -> Prompt:
-    """The prompt of a chat.
-
-    Raises:
-        BadFieldError: A field is missing or wrong.
-    """
+    """The prompt of a chat. Raises BadFieldError: a field is missing or wrong."""
     messages = required_list(body, "messages")
     return text_prompt(body, b"".join([*preamble(body, _CHAT_PREAMBLE), *conversation(messages, "messages")]))
 
 
 def completions(body: Body) -> Prompt:
-    """The prompt: text, tokens, or a list of either.
-
-    Raises:
-        BadFieldError: A field is missing or wrong.
-    """
+    """The prompt: text, tokens, or a list of either. Raises BadFieldError: a field is missing or wrong."""
     if body.get("prompt") is None and (embeds := body.get("prompt_embeds")) is not None:
         return text_prompt(body, digest(embeds, "prompt_embeds"))
     return text_or_tokens(body, "prompt")
@@ -141,13 +133,13 @@ def responses(body: Body) -> Prompt:
         parts.append(MESSAGE + b"system" + CONTENT + instructions.encode())
     elif instructions is not None:
         parts.append(MESSAGE + digest(instructions, "instructions"))
-    given = body.get("input")
-    if isinstance(given, str):
-        parts.append(MESSAGE + b"user" + CONTENT + given.encode())
-    elif given is None or isinstance(given, list):
+    content = body.get("input")
+    if isinstance(content, str):
+        parts.append(MESSAGE + b"user" + CONTENT + content.encode())
+    elif content is None or isinstance(content, list):
         parts += conversation(required_list(body, "input"), "input")
     else:
-        raise BadFieldError("input", f"must be a string or a list, not {type_name(given)}")
+        raise BadFieldError("input", f"must be a string or a list, not {type_name(content)}")
     return text_prompt(body, b"".join(parts))
 
 
@@ -158,8 +150,8 @@ def embeddings(body: Body) -> Prompt:
         BadFieldError: A field is missing or wrong.
     """
     field = "input" if body.get("messages") is None else "messages"
-    given = body.get(field)
-    if field == "messages" or _has_messages(given):
+    content = body.get(field)
+    if field == "messages" or _has_messages(content):
         messages = required_list(body, field)
         first = messages[0] if messages else None
         # an engine runs the conversations of a list beside one another; they go to one pod
@@ -170,8 +162,8 @@ def embeddings(body: Body) -> Prompt:
     return text_or_tokens(body, field)
 
 
-def _has_messages(given: Any) -> bool:  # noqa: ANN401 - a JSON value
-    if not isinstance(given, list) or not given:
+def _has_messages(content: Any) -> bool:  # noqa: ANN401 - a JSON value
+    if not isinstance(content, list) or not content:
         return False
-    first = given[0]
+    first = content[0]
     return isinstance(first[0] if isinstance(first, list) and first else first, dict)

@@ -21,7 +21,7 @@ _LIGHT_BYTES: Final = 128 << 10
 _LIGHT_CONTAINERS: Final = 4096
 _LIGHT_VALUES: Final = 1 << 15
 
-_QUOTE, _BACKSLASH, _COMMA, _BRACE, _BRACKET = (np.uint8(ord(each)) for each in '"\\,{[')
+_QUOTE, _BACKSLASH, _COMMA, _BRACE, _BRACKET = (np.uint8(ord(sign)) for sign in '"\\,{[')
 
 
 def is_small(body: bytes) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 import grpc
 
-from kvtier_scorer.errors import InternalError, NoRoomError, RefusedRequestError
+from kvtier_scorer.errors import BudgetSpentError, InternalError, RefusedRequestError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.protocol.events import (
     Decision,
@@ -100,7 +100,7 @@ class Call:
     def _on_evicted(self) -> None:
         """Others needed the memory of this body, which is on its way in or out."""
         if self._exchange.picking:
-            self._refusal = NoRoomError("too much is on its way at once; send it again later")
+            self._refusal = BudgetSpentError("too much is on its way at once; send it again later")
         self._interrupt()
 
     def _interrupt(self) -> None:
@@ -182,9 +182,6 @@ class ExtProcCalls(ABC):
         budget: Memory for the bodies of all requests under way.
         uploads: Bytes of bodies that may be on their way: gateways and the transport hold them.
         rate_limited_log: For what may happen with each request, and would fill the log.
-        counters: What is counted for `/metrics`.
-        timings: How long a call may take.
-        hold_limits: How long and how many calls of a connection that resets its calls are held.
         tells_endpoint: Whether responses tell clients which endpoint they came from.
         suspects_resets: Whether a client that resets its calls is held up and cut off; not one beside it,
             which passes on what others do.
@@ -221,11 +218,7 @@ class ExtProcCalls(ABC):
 
     @abstractmethod
     async def decide(self, event: RequestReceived, begun_s: float) -> Decision:
-        """The same, however long it takes.
-
-        Raises:
-            RefusedRequestError: The client gets an answer in place of an endpoint.
-        """
+        """The same, however long it takes."""
 
     @abstractmethod
     def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
@@ -261,7 +254,7 @@ class ExtProcCalls(ABC):
 
     def on_refusal(self, error: RefusedRequestError) -> None:
         """Counts a refusal and logs it, each kind of refusal at most once in a while."""
-        self.counters.count_refusal(error.status)
+        self.counters.refusals[error.status] += 1
         if isinstance(error, InternalError):
             return  # `on_error` has logged it
         if isinstance(error, GatewayMisconfiguredError):

@@ -154,7 +154,7 @@ class ExtProcService(ExtProcCalls):
 
     def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
         """A response is on its way: learn which pod it came from, if not from the one that was picked."""
-        self.counters.count_response(served.status)
+        self.counters.responses[served.status] += 1
         pick = decision.pick if isinstance(decision, _PickDecision) else None
         if pick is not None and served.endpoint and served.endpoint != pick.address:
             self.counters.served_elsewhere += 1

@@ -112,11 +112,7 @@ class Exchange:
         return not self.finished and (on_its_way or self._response is _Response.BODY)
 
     def receive(self, message: bytes) -> list[Event]:
-        """What a message of the gateway means.
-
-        Raises:
-            ProtocolError: It is none, or comes out of order.
-        """
+        """What a message of the gateway means. Raises ProtocolError: it is none, or comes out of order."""
         if self.finished:
             return []
         try:

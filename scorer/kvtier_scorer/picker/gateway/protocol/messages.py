@@ -72,13 +72,13 @@ def _whole_number(text: str) -> int:
 
 def _headers(message: HttpHeaders, wanted: frozenset[str]) -> dict[str, str]:
     """The wanted headers. Of one that is repeated the last counts; gateways join them before."""
-    found = {}
+    values = {}
     for header in message.headers.headers:
         name = header.key
         if name in wanted:
             raw = header.raw_value
-            found[name] = raw.decode(errors="replace") if raw else header.value
-    return found
+            values[name] = raw.decode(errors="replace") if raw else header.value
+    return values
 
 
 def _subset(request: ProcessingRequest) -> frozenset[str] | None:

@@ -30,10 +30,7 @@ _NAME: Final = "kvtier-picker"
 
 
 class Certificates:
-    """What a port proves itself with.
-
-    Args:
-        folder: Has tls.crt and tls.key; None to make a certificate that nobody has signed.
+    """What a port proves itself with: tls.crt and tls.key of a folder, or what nobody has signed.
 
     Raises:
         PickerConfigError: The folder has no certificate and key that belong together.

@@ -54,11 +54,6 @@ async def warn_when_full(
     """Log, until it is cancelled, that so many connections are open that further ones are refused.
 
     grpcio tells no number of connections; the descriptors since the start are that and a few of our own.
-
-    Args:
-        connections: The most that are taken.
-        count_descriptors: How many descriptors are open now.
-        check_interval_s: Between two looks.
     """
     before = count_descriptors()
     quiet = 0
@@ -90,13 +85,13 @@ def disconnect(peer: str) -> bool:
 
 def _end_if(descriptor: int, wanted: tuple[str, int]) -> bool:
     # closed meanwhile, no socket, or not connected; the copy stays what it is while it is looked at
-    with suppress(OSError), closing(_socket(os.dup(descriptor))) as found:
-        if found.family in _INTERNET:
-            host, port, *_ = found.getpeername()
+    with suppress(OSError), closing(_socket(os.dup(descriptor))) as connection:
+        if connection.family in _INTERNET:
+            host, port, *_ = connection.getpeername()
             if (host.removeprefix(_MAPPED), port) == wanted:
-                if found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] not in _OPEN_STATES:
+                if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] not in _OPEN_STATES:
                     return False
-                found.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
                 return True
     return False
 

@@ -48,14 +48,7 @@ def _is_told(record: logging.LogRecord) -> bool:
 
 
 class GrpcServer:
-    """One listening port.
-
-    Args:
-        methods: What clients may call.
-        limits: What they may make it do.
-        host: Address to listen at; empty for every one, of both protocols.
-        port: 0 for any that is free.
-        credentials: Certificate and key; None to serve in the clear.
+    """One listening port, which clients may call; an empty host is every address, of both protocols.
 
     Attributes:
         port: The port it listens at, once it does.
@@ -78,11 +71,7 @@ class GrpcServer:
         )
 
     async def start(self) -> None:
-        """Listen.
-
-        Raises:
-            OSError: The address cannot be had.
-        """
+        """Listen. Raises OSError: the address cannot be had."""
         host = f"[{self._host}]" if ":" in self._host else self._host or _EVERY_ADDRESS
         address = f"{host}:{self.port}"
         try:

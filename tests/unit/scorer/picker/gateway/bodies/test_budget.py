@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.errors import NoRoomError, RefusedRequestError, TooLargeError
+from kvtier_scorer.errors import BudgetSpentError, RefusedRequestError, TooLargeError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
 
 TOTAL = 100
@@ -88,7 +88,7 @@ def test_who_asks_for_the_most_is_refused(budget: BodyBudget, clock: Clock) -> N
     clock.now_s = 5
     for _ in range(2):
         losing(budget, lost, 35)
-    with pytest.raises(NoRoomError):
+    with pytest.raises(BudgetSpentError):
         asking.take(10)
     assert (lost, asking.held_bytes) == ([], 25)
 
@@ -100,9 +100,9 @@ def test_what_is_being_read_cannot_be_lost(budget: BodyBudget, clock: Clock) -> 
     clock.now_s = 9
     new = budget.share()
     new.check_announced(20)
-    with pytest.raises(NoRoomError):
+    with pytest.raises(BudgetSpentError):
         new.check_announced(21)
-    with pytest.raises(NoRoomError):
+    with pytest.raises(BudgetSpentError):
         new.take(21)
     assert lost == []
 

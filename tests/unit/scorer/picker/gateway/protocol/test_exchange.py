@@ -24,8 +24,8 @@ from tests.unit.scorer.picker.gateway.protocol.gateway import answer, destinatio
 
 from kvtier_scorer.errors import (
     BadRequestError,
+    BudgetSpentError,
     NoEndpointError,
-    NoRoomError,
     RefusedRequestError,
     SaturatedError,
     TooLargeError,
@@ -226,7 +226,7 @@ def test_a_body_that_finds_no_room_is_refused_at_once(announced: dict[str, str])
     events = exchange.receive(gateway.request_headers(announced))
     [event] = events or exchange.receive(gateway.request_body(b"0123456789", end_of_stream=False))
     assert isinstance(event, Reply)
-    assert isinstance(event.refused, NoRoomError)
+    assert isinstance(event.refused, BudgetSpentError)
     assert answer(event.messages[0]).immediate_response.status.code == 503
     assert headers_of(event.messages[0])["retry-after"] == "1"
     assert exchange.finished
