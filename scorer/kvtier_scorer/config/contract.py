@@ -50,12 +50,7 @@ DEFAULT_TOTAL_BODY_BYTES: Final = 64 * _MIB
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """Bounds of bodies.
-
-    Attributes:
-        max_bytes: Of one.
-        total_bytes: Of all at a time.
-    """
+    """Bounds of bodies: of one, and of all at a time."""
 
     max_bytes: int
     total_bytes: int
@@ -70,20 +65,12 @@ def uploads_bytes(max_bytes: int) -> int:
     """What may be on its way of all bodies, in the memory of gateways or of the transport.
 
     It is counted by what clients announce, and whoever takes most for longest is refused.
-
-    Args:
-        max_bytes: Of one body.
     """
     return max(_AT_A_TIME * max_bytes, _UPLOADS_BYTES)
 
 
 def body_limits(max_prompt_tokens: int | None, asked_bytes: int | None) -> BodyLimits:
-    """The bounds for a model.
-
-    Args:
-        max_prompt_tokens: Longest prompt that the engine takes; None if not known.
-        asked_bytes: The largest body that somebody asks for; None to follow the model.
-    """
+    """The bounds for a model by its longest prompt, unless somebody asks for a largest body."""
     follows = min((max_prompt_tokens or 0) * _BYTES_PER_TOKEN, _MOST_BYTES)
     max_bytes = max(follows, DEFAULT_MAX_BODY_BYTES) if asked_bytes is None else asked_bytes
     return BodyLimits(max_bytes, max(_AT_A_TIME * max_bytes, DEFAULT_TOTAL_BODY_BYTES))

@@ -92,7 +92,6 @@ class PrefixParameters(Section, frozen=True, kw_only=True):
     """The parameters of `prefix-cache-scorer`.
 
     Attributes:
-        tier: Whose content the scorer knows.
         block_size_tokens: Tokens in one block of the engine, one entry of the index.
         lru_capacity_per_server: Entries a pod; left out where the engine has to be asked.
         max_prefix_tokens_to_match: What of a longer prompt is looked at.
@@ -211,10 +210,7 @@ def _prefix(prefixes: Sequence[tuple[str, PrefixParameters, bool]]) -> PrefixSet
 
 
 def parse_settings(text: str) -> PickerSettings:
-    """The settings in an EndpointPickerConfig.
-
-    Args:
-        text: YAML.
+    """The settings in an EndpointPickerConfig, in YAML.
 
     Raises:
         NoScorerError: No scorer has a weight.

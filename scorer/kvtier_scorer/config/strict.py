@@ -48,12 +48,7 @@ def load_mapping(text: str) -> dict[str, Any]:
 
 
 def convert(value: object, wanted: type[_T], path: str = "") -> _T:
-    """`value` as `wanted`.
-
-    Args:
-        value: What YAML gave.
-        wanted: A msgspec Struct that forbids unknown fields.
-        path: Of `value` in the document; empty for the document itself.
+    """`value` as `wanted`, a msgspec Struct that forbids unknown fields; `path` is its place in the document.
 
     Raises:
         PickerConfigError: It does not fit; the message begins with the field's path.

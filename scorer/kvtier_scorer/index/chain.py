@@ -86,11 +86,6 @@ def prefix_seed(model: str, salt: str, *, tokens: bool) -> int:
 
     Each part is preceded by its length, so `("ab", "c")` and `("a", "bc")` differ, as do text and tokens
     that happen to be the same bytes.
-
-    Args:
-        model: The model's name.
-        salt: The request's cache_salt; empty without one.
-        tokens: Whether the prompt is given as tokens, and not as text.
     """
     kind = b"tokens" if tokens else b"text"
     parts = (kind, model.encode(errors="surrogatepass"), salt.encode(errors="surrogatepass"))

@@ -92,7 +92,6 @@ class IndexArrays(NamedTuple):
         keys: The same memory as 64-bit words.
         holders: Shape (pods x tiers, HOLDER_FIELDS).
         directory: Page numbers of all holders, each holder's together.
-        pool: POOL_FIELDS numbers.
     """
 
     words: NDArray[np.uint32]

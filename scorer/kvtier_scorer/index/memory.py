@@ -35,9 +35,6 @@ def reserve_slots(limit_bytes: int | None) -> NDArray[np.uint32]:
 
     It counts as memory only where it has been written to. Where the system grants no more (a strict
     overcommit policy or a limit of the process), half is asked for, and so on.
-
-    Raises:
-        OSError: Not even one page of slots is granted.
     """
     if limit_bytes is None:
         limit_bytes = allowed_bytes()

@@ -64,11 +64,8 @@ class PrefixIndex:
     def add_pod(self, entries: Mapping[Tier, int]) -> int:
         """Add an approximate pod that holds nothing, of `entries` blocks, 0 for a missing tier.
 
-        Returns:
-            Its number: a removed pod's where there is one, else the next.
-
-        Raises:
-            ValueError: A capacity is negative or more than the index can count.
+        Its number is a removed pod's where there is one, else the next. Raises ValueError: a capacity is
+        negative or more than the index can count.
         """
         for tier in Tier:
             _check_capacity(entries.get(tier, 0))

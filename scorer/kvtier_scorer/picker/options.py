@@ -29,8 +29,6 @@ class ExplainAccess:
     """Where explanations are given, and to whom.
 
     Attributes:
-        host: Address to listen at.
-        port: Port.
         token: What has to be shown; None where only this machine, or pod, can ask.
     """
 

@@ -39,7 +39,6 @@ class PickRequest:
     """A request that needs a pod.
 
     Attributes:
-        prompt: What it begins with.
         subset: Addresses (`ip:port`) that it may go to; None for every pod.
         priority: Below 0 a request may be shed while every pod is saturated.
     """

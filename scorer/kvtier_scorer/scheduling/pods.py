@@ -14,13 +14,8 @@ if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex
 
 _COLUMNS: Final = (
-    "queue_depth",
-    "running",
-    "kv_cache_utilization",
-    "read_at_s",
-    "_picked",
-    "_counted_from_s",
-)
+    "queue_depth", "running", "kv_cache_utilization", "read_at_s", "_picked", "_counted_from_s",
+)  # fmt: skip
 
 _MOST_ENTRIES: Final = 1 << 31
 """Of one tier in the index: more than a pod can hold, and less than the index can count."""
@@ -60,7 +55,7 @@ class PodTable:
     """The pods that may be picked. Not thread-safe: one event loop owns it, its index and its scheduler.
 
     A pod that is not ready must not be here: `drop` it at once and `put` it again. The columns are of the
-    last reading (at `read_at_s`; -inf before the first). The index numbers the pods, and forgets them with them.
+    last reading (at `read_at_s`; -inf before the first). The index numbers the pods.
     """
 
     def __init__(self, index: "PrefixIndex") -> None:

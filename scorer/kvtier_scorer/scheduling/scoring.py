@@ -60,7 +60,7 @@ def may_shed(shedding: Shedding, priority: int) -> bool:
 
 
 def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> None:
-    """Refuse a request that may be, where every candidate is saturated. Raises SaturatedError: that is so."""
+    """Refuse a request that may be, where every candidate is saturated (SaturatedError)."""
     if is_saturated.all():
         pods = "the one pod is" if len(is_saturated) == 1 else f"all {len(is_saturated)} pods are"
         raise SaturatedError(

@@ -262,10 +262,10 @@ def _tokenize_request(prompt: Prompt, body: Mapping[str, Any]) -> Mapping[str, A
 
 
 class FileTokenizer:
-    """A tokenizer.json, read with the `tokenizers` package.
+    """A tokenizer.json, read with the `tokenizers` package, for prompts that are plain text.
 
-    Args:
-        path: The file.
+    Chat templates are the engine's: a chat is not told by its messages' texts alone, so it is left to
+    estimate.
 
     Raises:
         PickerConfigError: The package is not installed, or the file cannot be read.

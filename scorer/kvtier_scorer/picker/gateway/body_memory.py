@@ -18,8 +18,6 @@ class BodyShare:
     """The part of the budget that one request holds.
 
     Attributes:
-        held_bytes: Bytes that it holds.
-        since_s: When it began to hold something, on the budget's clock.
         on_evicted: Called when the share was given to other requests; it holds nothing any more then.
         pinned: Whether it must not be evicted now, because its body is being read.
     """
@@ -69,14 +67,6 @@ class BodyBudget:
 
     Where it is spent, the request with the most bytes times seconds loses what it holds, and is refused:
     whoever holds much for long. Honest clients, whose bodies are whole within a moment, go on.
-
-    Args:
-        total_bytes: Most bytes of all bodies together.
-        each_bytes: Most bytes of one body.
-        clock: In seconds.
-
-    Attributes:
-        held_bytes: Bytes that all requests hold together.
     """
 
     def __init__(self, total_bytes: int, each_bytes: int, clock: Callable[[], float]) -> None:

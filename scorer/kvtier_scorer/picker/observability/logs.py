@@ -52,11 +52,7 @@ class LogRateLimiter:
     def log(self, level: int, kind: _Kind, message: str, *args: object) -> None:
         """Writes one line, unless one of this kind was written a moment ago.
 
-        Args:
-            level: A level of `logging`.
-            kind: What the line is about, such as the kind of an error.
-            message: With places for `args`, as `logging` has it.
-            args: Values; pass what a client chose through `printable` first.
+        Pass what a client chose through `printable` first.
         """
         now_s = self._clock()
         if now_s - self._logged_at_s.get(kind, float("-inf")) < self._every_s:
@@ -78,12 +74,7 @@ class LogFormat(StrEnum):
 
 
 def set_up_logs(log_format: LogFormat, level: str) -> None:
-    """Sends all logs to standard error.
-
-    Args:
-        log_format: How lines are written.
-        level: The least that is told: debug, info, warning or error. Debug tells of every pick.
-    """
+    """Sends all logs to standard error, from a level on: debug, info, warning or error."""
     handler = logging.StreamHandler()
     if log_format is LogFormat.JSON:
         handler.setFormatter(JsonFormatter(_FIELDS, rename_fields=_RENAMED, datefmt="%Y-%m-%dT%H:%M:%S%z"))

@@ -120,12 +120,7 @@ class _PodSink:
 
 
 class _ClusterPods:
-    """What the pods of a cluster have alike.
-
-    Args:
-        api: The API server; closed when this ends.
-        namespace: Of the pods.
-        wait_s: Seconds to wait after so many failures in a row.
+    """What the pods of a cluster have alike; the API is closed when they end.
 
     Attributes:
         synced: Whether all pods have been listed once.

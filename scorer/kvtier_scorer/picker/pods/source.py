@@ -14,13 +14,7 @@ _LAST_PORT: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that requests can be sent to; a pod that serves several ports has several.
-
-    Attributes:
-        name: The pod's name.
-        address: `ip:port`, an IPv6 address in brackets.
-        rank: Which of the pod's servers it is, from 0.
-    """
+    """A server that requests can be sent to; a pod that serves several ports has several, by rank from 0."""
 
     name: str
     address: str
@@ -51,11 +45,8 @@ class PodSource(Protocol):
 class StaticPods:
     """The pods of a list; each is its own address by name.
 
-    Args:
-        addresses: `ip:port` each.
-
     Raises:
-        PickerConfigError: One of them is no such address, or is there twice, or there is none.
+        PickerConfigError: An entry is no `ip:port`, or is there twice, or there is none.
     """
 
     def __init__(self, addresses: Iterable[str]) -> None:

@@ -47,11 +47,9 @@ class UnalignedBlocksError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive blocks of one prompt, for the index.
+    """Consecutive blocks of one prompt, for the index: our hashes (uint64), in the order of the prompt.
 
     Attributes:
-        tier: The tier that holds them.
-        hashes: Ours (uint64), in the order of the prompt.
         parent: The hash before them; None at a prompt's beginning.
     """
 
@@ -62,15 +60,11 @@ class Run:
 
 @dataclass(slots=True)
 class PodChains:
-    """What one pod holds, tier by tier. No I/O.
+    """What one pod holds, tier by tier, in entries of the index of `block_tokens`. No I/O.
 
     A block that is announced twice is there until it was removed twice: an engine computes a prompt for two
-    requests at a time, and chunks of the tiers below overlap.
-
-    Attributes:
-        block_tokens: Tokens of an entry of the index.
-        model: Name of the pod's model, as requests ask for it.
-        not_understood: Blocks that events spoke of without enough to know which they are.
+    requests at a time, and chunks of the tiers below overlap. `not_understood` are blocks that events spoke
+    of without enough to know which they are.
     """
 
     block_tokens: int

@@ -44,12 +44,10 @@ class BlockStored(msgspec.Struct, tag=True, gc=False):
         parent_block_hash: The block before them; None where they begin a prompt.
         token_ids: Tokens of all of them; empty where the event does not describe itself.
         block_size: Tokens of a block; 0 where the event does not describe itself.
-        lora_id: Not used; `lora_name` is what the others know an adapter by.
         medium: Where; None for the device.
-        lora_name: Adapter that the KV was computed with.
+        lora_name: Adapter that the KV was computed with; `lora_id` is not used.
         extra_keys: What else than tokens decides each block's KV: (adapter, (image, offset)..., salt, ...).
-        group_idx: KV cache group of a hybrid model.
-        kv_cache_spec_kind: What kind of attention that group has.
+        group_idx: KV cache group of a hybrid model, with attention of `kv_cache_spec_kind`.
     """
 
     block_hashes: Hashes
@@ -112,8 +110,7 @@ _KIND_OF_ARRAY: Final = msgspec.msgpack.Decoder(_KindOfArray)
 def decode(payload: bytes) -> Iterator[Event | None]:
     """Reads one message's payload: the events of one engine step, in their order, each when it is asked for.
 
-    Yields:
-        An event; None for one of a kind that is not known.
+    An event of a kind that is not known is None.
 
     Raises:
         MalformedEventsError: It is no batch, or an event of a known kind is not as it should be.

@@ -28,13 +28,8 @@ _REFERENCE: Final = "item_reference"
 _REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}
 """All that such an item says is which one it means."""
 _CHAT_PREAMBLE: Final = (
-    "chat_template",
-    "chat_template_kwargs",
-    "reasoning_effort",
-    "documents",
-    "tools",
-    "functions",
-)
+    "chat_template", "chat_template_kwargs", "reasoning_effort", "documents", "tools", "functions",
+)  # fmt: skip
 _RESPONSES_PREAMBLE: Final = ("reasoning", "tools")
 
 

@@ -37,14 +37,7 @@ class Tokenizer(Protocol):
         """Pods that are not asked for now, because they do not answer, or too slowly."""
 
     def tokenize_request(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
-        """What `tokenize` needs to know; None where tokens have to be estimated. Never raises.
-
-        It is called on a thread of its own.
-
-        Args:
-            prompt: As it was read from the body, of text.
-            body: The parsed body of the request.
-        """
+        """What `tokenize` needs to know; None to estimate. Never raises; called on a thread of its own."""
 
     async def tokenize(self, request: bytes) -> TokenIds | None:
         """The tokens as the engine will see them, or None where they have to be estimated. Never raises."""
@@ -56,10 +49,8 @@ class Tokenizer(Protocol):
 class RequestReader:
     """Reads requests: those that take no time at once, the others on one thread, one after the other.
 
-    What a body becomes as objects is many times its size, and is held for one body at a time.
-
-    Args:
-        tokenizer: Finds true tokens; None to estimate, which needs no waiting.
+    What a body becomes as objects is many times its size, and is held for one body at a time. Without a
+    tokenizer tokens are estimated, which needs no waiting.
     """
 
     def __init__(self, tokenizer: Tokenizer | None) -> None:
@@ -131,13 +122,7 @@ class _PickDecision(Decision):
 
 @dataclass(slots=True, kw_only=True)
 class ExtProcService(ExtProcCalls):
-    """Picks for the requests of gateways.
-
-    Attributes:
-        scheduler: Picks the pod of each request.
-        requests: Reads what requests ask for.
-        clock: The scheduler's clock, in seconds.
-    """
+    """Picks for the requests of gateways, on the scheduler's clock."""
 
     scheduler: Scheduler
     requests: RequestReader

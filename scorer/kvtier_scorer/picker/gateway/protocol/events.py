@@ -19,11 +19,10 @@ class GatewayMisconfiguredError(RefusedRequestError):
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The headers of a request, as far as a picker needs them.
+    """The headers of a request, as far as a picker needs them, by lower-case name.
 
     Attributes:
         path: With its query; empty where the gateway did not send it.
-        headers: Of those that matter to a picker, by lower-case name.
         subset: Endpoints that the request may go to, `ip:port` or `ip`; None for every one.
     """
 

@@ -54,7 +54,7 @@ class Exchange:
     """One stream.
 
     Args:
-        share: Of the memory for bodies; a body that finds no room is refused while it comes in.
+        share: Of the memory for bodies; a body that finds none is refused while it comes in.
         upload: Of what may be on its way at a time, in the memory of the gateway or of the transport: as many
             bytes as the client announces, or as a body may have.
         tells_endpoint: Whether a response tells its client which endpoint it came from.
@@ -64,21 +64,9 @@ class Exchange:
     """
 
     __slots__ = (
-        "_body",
-        "_endpoint",
-        "_has_body",
-        "_head",
-        "_received",
-        "_request",
-        "_request_mode",
-        "_response",
-        "_response_mode",
-        "_share",
-        "_tells_endpoint",
-        "_trailers",
-        "_upload",
-        "finished",
-    )
+        "_body", "_endpoint", "_has_body", "_head", "_received", "_request", "_request_mode", "_response",
+        "_response_mode", "_share", "_tells_endpoint", "_trailers", "_upload", "finished",
+    )  # fmt: skip
 
     def __init__(self, share: BodyShare, upload: BodyShare, *, tells_endpoint: bool = False) -> None:
         self.finished = False

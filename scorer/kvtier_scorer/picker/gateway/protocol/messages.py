@@ -127,10 +127,8 @@ def error_body(refused: RefusedRequestError) -> bytes:
 def request_headers(decision: Decision, content_length: int | None) -> bytes:
     """Answer to request headers: what stands on the request, and where it goes.
 
-    Args:
-        decision: What was decided.
-        content_length: Bytes of the body, which is sent on unchanged but in chunks, so that Envoy drops the
-            client's header; None where there is no body. Gateways that forbid to set it ignore this.
+    The body's length is set because it is sent on in chunks, so that Envoy drops the client's header; None
+    where there is no body. Gateways that forbid to set it ignore this.
     """
     response = ProcessingResponse()
     response.request_headers.SetInParent()

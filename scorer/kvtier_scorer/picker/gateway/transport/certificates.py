@@ -51,10 +51,7 @@ class Certificates:
         self.credentials = grpc.dynamic_ssl_server_credentials(self._configuration, to_use)
 
     def renew(self) -> bool:
-        """Take the files as they are now, for the connections to come.
-
-        Returns:
-            Whether they are other ones than before.
+        """Take the files as they are now, for the connections to come; whether they are others than before.
 
         Raises:
             PickerConfigError: They do not belong together; what was there before stays in use.

@@ -23,11 +23,7 @@ _PEERS: Final = 4096
 
 
 class PrematureResets:
-    """Counts the calls of each connection, and those of them that were reset.
-
-    Args:
-        most_peers: Connections that are remembered, those with the latest calls.
-    """
+    """Counts the calls of each connection, and those of them that were reset; keeps the latest."""
 
     def __init__(self, most_peers: int = _PEERS) -> None:
         self._most_peers = most_peers
@@ -39,12 +35,7 @@ class PrematureResets:
         return resets * _SHARE >= max(calls, CALLS)
 
     def count_call(self, peer: str, *, premature: bool) -> None:
-        """Count a call that has ended.
-
-        Args:
-            peer: Its connection.
-            premature: Whether the client reset it before it was answered, and soon.
-        """
+        """Count a call that has ended; `premature`: its client reset it before it was answered, and soon."""
         calls, resets = self._counts.pop(peer, (0, 0))
         self._counts[peer] = calls + 1, resets + premature
         if len(self._counts) > self._most_peers:
@@ -69,12 +60,7 @@ class HoldLimits:
 
 
 class HeldCalls:
-    """The calls that are held, by connection.
-
-    Args:
-        limits: How long and how many.
-        on_released: Called with each connection whose calls have been held for that long.
-    """
+    """The calls that are held, by connection; `on_released` gets each once it was held long enough."""
 
     def __init__(self, limits: HoldLimits, on_released: Callable[[str], None]) -> None:
         self._limits = limits
@@ -88,11 +74,7 @@ class HeldCalls:
         return self._calls >= self._limits.calls
 
     async def hold(self, peer: str) -> None:
-        """Do not return, also when cancelled, before the calls of a connection are released.
-
-        Args:
-            peer: The connection, by the client's address and port.
-        """
+        """Do not return, also when cancelled, before the calls of a connection (`ip:port`) are released."""
         held = self._held.get(peer)
         if held is None:
             held = self._held[peer] = asyncio.Event()
