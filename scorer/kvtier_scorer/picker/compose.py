@@ -6,18 +6,19 @@ import logging
 import os
 import random
 from collections import Counter
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 import numpy as np
-from aiohttp import web
 
 from kvtier_scorer.config.model import PickerConfigError
 from kvtier_scorer.config.settings import PickerSettings, TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
+from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer, FileTokenizer
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader, Tokenizer
 from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
@@ -30,7 +31,7 @@ from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
-from kvtier_scorer.picker.options import ExplainAccess, Options, PodsOption, Pool
+from kvtier_scorer.picker.options import Options, PodsOption, Pool
 from kvtier_scorer.picker.pods.source import PodSource, StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
@@ -106,11 +107,17 @@ async def serve(options: Options) -> None:
             limits.max_body_bytes,
         )
         stack.push_async_callback(probed.drain, 0.0)
-        runner = await _listen(options, picking, probed, http_server)
-        stack.push_async_callback(runner.cleanup)
-        if options.explain is not None:
-            explaining = await _start_explaining(options.explain, http_server)
-            stack.push_async_callback(explaining.cleanup)
+        with _flag(f"--grpc-health-port {options.health_port}"):
+            await probed.start()
+        with _flag(f"--metrics-port {options.http_port}"):
+            runner = await http_server.start_metrics(options.host, options.http_port)
+            stack.push_async_callback(runner.cleanup)
+        with _flag(f"--grpc-port {options.ext_proc_port}"):
+            await picking.start()
+        if access := options.explain:
+            with _flag(f"--explain-address {access.host}:{access.port}", "give another"):
+                runner = await http_server.start_explain(access)
+                stack.push_async_callback(runner.cleanup)
         background = [
             asyncio.create_task(_tell_when_ready(source, health), name="readiness"),
             asyncio.create_task(service.enforce_deadlines(), name="deadlines"),
@@ -149,7 +156,6 @@ async def _source(pods: PodsOption) -> PodSource:
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
     tokenization = settings.tokenization
     if tokenization.mode is TokenizationMode.TOKENIZE:
-        from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer  # noqa: PLC0415
 
         def some_pod() -> str | None:
             pods = list(table)
@@ -157,37 +163,18 @@ def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
 
         return EngineTokenizer(some_pod, tokenization.timeout_ms / 1000)
     if tokenization.mode is TokenizationMode.TOKENIZER:
-        from kvtier_scorer.picker.engines.tokenizers import FileTokenizer  # noqa: PLC0415
-
         return FileTokenizer(Path(tokenization.path or ""))
     return None
 
 
-async def _listen(
-    options: Options, picking: GrpcServer, probed: GrpcServer, http_server: HttpServer
-) -> web.AppRunner:
-    flag = ""
+@contextmanager
+def _flag(flag: str, advice: str = "give another port") -> Iterator[None]:
+    """A flag that says where to listen, for the error where that cannot be."""
     try:
-        flag = f"--grpc-health-port {options.health_port}"
-        await probed.start()
-        flag = f"--metrics-port {options.http_port}"
-        runner = await http_server.start_metrics(options.host, options.http_port)
-        flag = f"--grpc-port {options.ext_proc_port}"
-        await picking.start()
+        yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else error
-        raise PickerConfigError(f"{flag}: cannot listen there: {reason}; give another port") from error
-    return runner
-
-
-async def _start_explaining(access: ExplainAccess, http_server: HttpServer) -> web.AppRunner:
-    try:
-        return await http_server.start_explain(access)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else error
-        raise PickerConfigError(
-            f"--explain-address {access.host}:{access.port}: cannot listen there: {reason}; give another"
-        ) from error
+        raise PickerConfigError(f"{flag}: cannot listen there: {reason}; {advice}") from error
 
 
 async def _tell_when_ready(source: PodSource, health: Health) -> None:

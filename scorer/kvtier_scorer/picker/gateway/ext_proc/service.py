@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kvtier_scorer.config.contract import DESTINATION, PRIORITY, REQUEST_ID
 from kvtier_scorer.errors import BadRequestError
-from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body
+from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body, read_prompt
 from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.observability.logs import printable
@@ -69,7 +69,7 @@ class RequestReader:
             return _request(event, UNKNOWN_PROMPT)
         if self._tokenizer is not None or not json_size.is_small(body):
             return None
-        return _request(event, prompt_and_body(event.head.path, body)[0])
+        return _request(event, read_prompt(event.head.path, body))
 
     async def read(self, event: RequestReceived) -> PickRequest:
         """What is asked for, with its true tokens where they can be had.
