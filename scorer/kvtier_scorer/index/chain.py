@@ -26,17 +26,17 @@ _LENGTH_BYTES = 8
 
 
 @compiled_part
-def _rotated(value: np.uint64, bits: int) -> np.uint64:
+def _rotate(value: np.uint64, bits: int) -> np.uint64:
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
 
 
 @compiled_part
 def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
-    return _rotated(lane + word * _P2, 31) * _P1
+    return _rotate(lane + word * _P2, 31) * _P1
 
 
 @compiled_part
-def _merged(total: np.uint64, lane: np.uint64) -> np.uint64:
+def _merge(total: np.uint64, lane: np.uint64) -> np.uint64:
     return (total ^ _round(np.uint64(0), lane)) * _P1 + _P4
 
 
@@ -62,19 +62,19 @@ def xxh64(data: NDArray[np.uint8], start: int, length: int, seed: np.uint64) -> 
             c = _round(c, _word(data, at + 16, 8))
             d = _round(d, _word(data, at + 24, 8))
             at += _STRIPE
-        total = _rotated(a, 1) + _rotated(b, 7) + _rotated(c, 12) + _rotated(d, 18)
-        total = _merged(_merged(_merged(_merged(total, a), b), c), d)
+        total = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18)
+        total = _merge(_merge(_merge(_merge(total, a), b), c), d)
     else:
         total = seed + _P5
     total += np.uint64(length)
     while at + 8 <= end:
-        total = _rotated(total ^ _round(np.uint64(0), _word(data, at, 8)), 27) * _P1 + _P4
+        total = _rotate(total ^ _round(np.uint64(0), _word(data, at, 8)), 27) * _P1 + _P4
         at += 8
     if at + 4 <= end:
-        total = _rotated(total ^ (_word(data, at, 4) * _P1), 23) * _P2 + _P3
+        total = _rotate(total ^ (_word(data, at, 4) * _P1), 23) * _P2 + _P3
         at += 4
     while at < end:
-        total = _rotated(total ^ (np.uint64(data[np.uint64(at)]) * _P5), 11) * _P1
+        total = _rotate(total ^ (np.uint64(data[np.uint64(at)]) * _P5), 11) * _P1
         at += 1
     total = (total ^ (total >> np.uint64(33))) * _P2
     total = (total ^ (total >> np.uint64(29))) * _P3
@@ -100,7 +100,7 @@ def text_hashes(text: bytes, seed: int, block_bytes: int, max_blocks: int) -> Ha
     Raises:
         ValueError: `block_bytes` is less than 1.
     """
-    return _chained(np.frombuffer(text, np.uint8), seed, block_bytes, max_blocks)
+    return _chain(np.frombuffer(text, np.uint8), seed, block_bytes, max_blocks)
 
 
 def token_hashes(token_ids: NDArray[np.uint32], seed: int, block_tokens: int, max_blocks: int) -> Hashes:
@@ -110,10 +110,10 @@ def token_hashes(token_ids: NDArray[np.uint32], seed: int, block_tokens: int, ma
         ValueError: `block_tokens` is less than 1.
     """
     tokens = np.ascontiguousarray(token_ids, "<u4")
-    return _chained(tokens.view(np.uint8), seed, block_tokens * TOKEN_BYTES, max_blocks)
+    return _chain(tokens.view(np.uint8), seed, block_tokens * TOKEN_BYTES, max_blocks)
 
 
-def _chained(data: NDArray[np.uint8], seed: int, block_bytes: int, max_blocks: int) -> Hashes:
+def _chain(data: NDArray[np.uint8], seed: int, block_bytes: int, max_blocks: int) -> Hashes:
     if block_bytes < 1:
         raise ValueError(f"a block has at least 1 byte or token, not {block_bytes}")
     hashes = np.empty(max(0, min(len(data) // block_bytes, max_blocks)), np.uint64)

@@ -159,7 +159,7 @@ class PrefixIndex:
         """A precise pod removed everything from the tier."""
         table.clear(self._memory, self._precise(pod, tier))
 
-    def used(self, pod: int, tier: Tier) -> int:
+    def used_blocks(self, pod: int, tier: Tier) -> int:
         """Blocks that the tier holds."""
         row = self._memory.holders[self._holder(pod, tier)]
         return int(row[ENTRIES] - row[GHOSTS])
@@ -168,7 +168,7 @@ class PrefixIndex:
         """The tier's capacity in blocks, as given."""
         return int(self._memory.holders[self._holder(pod, tier), HINT])
 
-    def dropped(self, pod: int, tier: Tier) -> int:
+    def dropped_blocks(self, pod: int, tier: Tier) -> int:
         """Blocks that a precise pod stored and the index had no slot for."""
         return int(self._memory.holders[self._holder(pod, tier), DROPPED])
 

@@ -102,7 +102,7 @@ class DataLayer:
         if before is not None and self.clock() - pod.restarted_s < _SOONEST_S:
             metrics = replace(metrics, started_s=before.started_s)
         if pod.away or (before is not None and metrics.started_s != before.started_s):
-            pod = self._restarted(pod)
+            pod = self._restart(pod)
             before = None
         pod.last = metrics
         self.table.load(
@@ -138,7 +138,7 @@ class DataLayer:
             )  # fmt: skip
             self._logged_at_s = self.clock()
 
-    def _restarted(self, pod: _Pod) -> _Pod:
+    def _restart(self, pod: _Pod) -> _Pod:
         """The server at an address is another process: its cache is empty, whatever the source noticed."""
         endpoint = pod.endpoint
         _LOG.warning("pod %s at %s started anew; what it held is forgotten", endpoint.name, endpoint.address)

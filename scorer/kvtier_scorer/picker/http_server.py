@@ -116,7 +116,7 @@ def _guard(access: ExplainAccess) -> Middleware:
     """Lets nobody else through, before a body is read."""
 
     @web.middleware
-    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def let_through(request: web.Request, handler: Handler) -> web.StreamResponse:
         if access.allows(request.headers.get("Host", ""), request.headers.get("Authorization", "")):
             return await handler(request)
         if access.token is None:
@@ -124,7 +124,7 @@ def _guard(access: ExplainAccess) -> Middleware:
         shown = {"WWW-Authenticate": "Bearer"}
         return web.Response(status=HTTPStatus.UNAUTHORIZED, headers=shown, text="a bearer token is needed\n")
 
-    return guarded
+    return let_through
 
 
 async def _listening(app: web.Application, host: str, port: int) -> web.AppRunner:

@@ -11,7 +11,12 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.config.settings import PickerSettings
 from kvtier_scorer.scheduling.model import PickRequest, block_hashes, prompt_tokens
 from kvtier_scorer.scheduling.pods import PodTable
-from kvtier_scorer.scheduling.scoring import ScoredCandidates, fresh_readings, saturated, score_candidates
+from kvtier_scorer.scheduling.scoring import (
+    ScoredCandidates,
+    fresh_readings,
+    saturated_pods,
+    score_candidates,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,9 @@ def _pods(
 ) -> list[PodExplanation]:
     numbers, columns = scored.numbers, scored.columns
     is_fresh = fresh_readings(settings, table, numbers, now_s)
-    is_saturated = saturated(settings.shedding, columns.queue_depth, columns.kv_cache_utilization, is_fresh)
+    is_saturated = saturated_pods(
+        settings.shedding, columns.queue_depth, columns.kv_cache_utilization, is_fresh
+    )
     best = set() if excluded else set(scored.best().tolist())
     described = []
     for place, number in enumerate(numbers.tolist()):

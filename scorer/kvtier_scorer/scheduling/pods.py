@@ -165,7 +165,7 @@ class PodTable:
             self._picked[number] = 0
         self._picked[number] += 1
 
-    def picked(self, numbers: NDArray[np.int32], now_s: float, window_s: float) -> NDArray[np.int64]:
+    def pick_counts(self, numbers: NDArray[np.int32], now_s: float, window_s: float) -> NDArray[np.int64]:
         """Requests sent to each of those pods since its last reading, or within `window_s` without one."""
         picked = self._picked.take(numbers)
         picked[self._counted_from_s.take(numbers) < now_s - window_s] = 0

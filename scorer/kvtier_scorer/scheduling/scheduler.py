@@ -14,7 +14,7 @@ from kvtier_scorer.scheduling.scoring import (
     check_saturation,
     fresh_readings,
     may_shed,
-    saturated,
+    saturated_pods,
     score_candidates,
 )
 
@@ -110,4 +110,4 @@ class Scheduler:
         if may_shed(shedding, request.priority):
             is_fresh = fresh_readings(self._settings, table, numbers, now_s)
             depths, used = table.queue_depth[numbers], table.kv_cache_utilization[numbers]
-            check_saturation(shedding, saturated(shedding, depths, used, is_fresh))
+            check_saturation(shedding, saturated_pods(shedding, depths, used, is_fresh))

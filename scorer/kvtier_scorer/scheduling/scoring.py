@@ -35,7 +35,7 @@ _OF_THE_BEST: Final = 0.8
 """A pod with nearly as much as the best is as good: load decides between them (llm-d-router's threshold)."""
 
 
-def saturated(
+def saturated_pods(
     shedding: Shedding,
     queue_depth: NDArray[np.int64],
     kv_cache_utilization: NDArray[np.float64],
@@ -69,7 +69,7 @@ def check_saturation(shedding: Shedding, is_saturated: NDArray[np.bool_]) -> Non
         )
 
 
-def preferred(affinity: Affinity, columns: Columns, scored: Collection[str]) -> NDArray[np.bool_] | None:
+def preferred_pods(affinity: Affinity, columns: Columns, scored: Collection[str]) -> NDArray[np.bool_] | None:
     """Whether each candidate is preferred; None where none is, and so all are alike.
 
     What the tiers of scorers without a weight hold does not count.
@@ -148,7 +148,7 @@ def score_candidates(
     all_count = bool(is_fresh.all()) or not is_fresh.any()
     columns = Columns(
         queue_depth=table.queue_depth.take(numbers),
-        picked=table.picked(numbers, now_s, settings.metrics.staleness_s),
+        picked=table.pick_counts(numbers, now_s, settings.metrics.staleness_s),
         kv_cache_utilization=table.kv_cache_utilization.take(numbers),
         stale=None if all_count else ~is_fresh,
         matched_blocks=(
@@ -164,4 +164,6 @@ def score_candidates(
     totals = first.weight * scores[first.name]
     for scorer in others:
         totals += scorer.weight * scores[scorer.name]
-    return ScoredCandidates(numbers, columns, scores, totals, preferred(settings.affinity, columns, scores))
+    return ScoredCandidates(
+        numbers, columns, scores, totals, preferred_pods(settings.affinity, columns, scores)
+    )

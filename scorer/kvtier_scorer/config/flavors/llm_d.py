@@ -52,7 +52,7 @@ def config(inputs: PickerInput) -> PickerConfig:
         plugins += _tier_plugins(tier, block_tokens, inputs.max_prefix_tokens)
     unknown = unknown_gpu(tiers)
     warnings = (
-        *(_untested(version) if minor > _LAST_TESTED else ()),
+        *(_untested_warning(version) if minor > _LAST_TESTED else ()),
         *(_too_small(inputs.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
     )
     until_known = _too_large(inputs.engine_block_tokens) if unknown else ()
@@ -87,7 +87,7 @@ def _tier_plugins(
     )
 
 
-def _untested(version: str) -> Iterator[str]:
+def _untested_warning(version: str) -> Iterator[str]:
     yield (
         f"llm-d-router {version} is later than 0.10, the last that kvtier was run with: it may refuse this "
         "configuration or read it otherwise, as it does autoTune, which sizes entries by the engine's "

@@ -182,16 +182,16 @@ class Scraper:
         try:
             metrics = await fetch(self._session, address, self._turns)
         except ScrapeError as error:
-            self._failed(address, error)
+            self._on_failure(address, error)
             self._sink.on_scrape_failed(address, error)
             return not error.is_answer
         else:
             self._troubles.pop(address, None)
-            self._better(address)
+            self._on_success(address)
             self._sink.on_scraped(address, metrics)
             return True
 
-    def _failed(self, address: str, error: ScrapeError) -> None:
+    def _on_failure(self, address: str, error: ScrapeError) -> None:
         """One line when a pod's trouble begins or becomes another; not for each scrape, whatever it says."""
         self._troubles[address] = error.kind
         now_s = asyncio.get_running_loop().time()
@@ -200,7 +200,7 @@ class Scraper:
             _LOG.warning("pod %s: %s; what is known of its load grows old", address, error)
             self._logged[address] = (error.kind, now_s)
 
-    def _better(self, address: str) -> None:
+    def _on_success(self, address: str) -> None:
         kind, logged_at_s = self._logged.get(address, ("", -inf))
         if kind:
             _LOG.info("pod %s: its metrics can be read again", address)

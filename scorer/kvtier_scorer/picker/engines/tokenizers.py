@@ -209,8 +209,8 @@ class EngineTokenizer:
             while part := await response.content.read(_PIECE_BYTES):
                 size += len(part)
                 self._held_bytes += len(part)
-                _bounded(size, most)
-                _bounded(self._held_bytes, _MOST_HELD_BYTES)
+                _check_size(size, most)
+                _check_size(self._held_bytes, _MOST_HELD_BYTES)
                 parts.append(part)
                 await asyncio.sleep(0)
             return b"".join(parts)
@@ -232,7 +232,7 @@ class EngineTokenizer:
         self._trouble = trouble
 
 
-def _bounded(size: int, most: int) -> None:
+def _check_size(size: int, most: int) -> None:
     if size > most:
         raise _WrongAnswerError("its answer is too long")
 

@@ -143,7 +143,7 @@ def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
     return MetricsSnapshot(
         counters=counters.copy(),
         blocks={
-            (name, tier): (index.used(number, tier), capacity)
+            (name, tier): (index.used_blocks(number, tier), capacity)
             for name, number in numbers
             for tier in Tier
             if (capacity := index.capacity(number, tier))

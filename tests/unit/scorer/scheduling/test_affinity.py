@@ -6,7 +6,7 @@ import pytest
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import PREFIX_SCORERS, QUEUE
 from kvtier_scorer.config.settings import Affinity
-from kvtier_scorer.scheduling.scoring import preferred
+from kvtier_scorer.scheduling.scoring import preferred_pods
 from kvtier_scorer.scorers.columns import Columns
 
 GPU_AND_CPU = {QUEUE, PREFIX_SCORERS[Tier.GPU], PREFIX_SCORERS[Tier.CPU]}
@@ -56,16 +56,16 @@ def test_who_comes_first(  # noqa: PLR0913, PLR0917 - a table
     stale: list[bool] | None,
     expected: list[bool] | None,
 ) -> None:
-    found = preferred(Affinity(), columns(gpu, cpu, depths, picked, stale), GPU_AND_CPU)
+    found = preferred_pods(Affinity(), columns(gpu, cpu, depths, picked, stale), GPU_AND_CPU)
     assert (None if found is None else found.tolist()) == expected
 
 
 def test_a_tier_without_a_scorer_does_not_count() -> None:
     given = columns([0, 0], [10, 0], [0, 0], [0, 0], None)
-    assert preferred(Affinity(), given, {PREFIX_SCORERS[Tier.GPU]}) is None
-    assert preferred(Affinity(), given, {QUEUE}) is None
+    assert preferred_pods(Affinity(), given, {PREFIX_SCORERS[Tier.GPU]}) is None
+    assert preferred_pods(Affinity(), given, {QUEUE}) is None
 
 
 def test_it_can_be_left_out() -> None:
     given = columns([10, 0], [0, 0], [0, 0], [0, 0], None)
-    assert preferred(Affinity(enabled=False), given, GPU_AND_CPU) is None
+    assert preferred_pods(Affinity(enabled=False), given, GPU_AND_CPU) is None

@@ -6,7 +6,7 @@ from tests.unit.scorer.scheduling.pool import Pool, address, request, settings
 
 from kvtier_scorer.config.settings import Shed, Shedding
 from kvtier_scorer.errors import SaturatedError
-from kvtier_scorer.scheduling.scoring import saturated
+from kvtier_scorer.scheduling.scoring import saturated_pods
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,9 @@ from kvtier_scorer.scheduling.scoring import saturated
 )
 def test_a_pod_is_saturated_from_either_threshold_on(depth: int, used: float, expected: bool) -> None:
     fresh_readings = np.array([True])
-    assert saturated(Shedding(), np.array([depth]), np.array([used]), fresh_readings).tolist() == [expected]
+    assert saturated_pods(Shedding(), np.array([depth]), np.array([used]), fresh_readings).tolist() == [
+        expected
+    ]
 
 
 def full(pods: int, shed: Shed = Shed.SHEDDABLE) -> Pool:

@@ -132,7 +132,7 @@ class PodChains:
         held = -(-sum(map(len, self._held.values())) * block_bytes // BYTES_PER_HELD_BLOCK)
         return held + sum(map(len, self._again.values()))
 
-    def held(self, tier: Tier) -> int:
+    def held_entries(self, tier: Tier) -> int:
         """Entries of the index that a tier's blocks come to, or would if they were known."""
         return len(self._held[tier]) * self._entries_per_block
 
@@ -157,7 +157,7 @@ class PodChains:
         self._entries_per_block = max(self._entries_per_block, event.block_size // self.block_tokens)
         known = list(takewhile(lambda chain: chain is not None, map(self._find, keys)))
         if len(known) < len(keys):
-            known += self._computed(event, len(known), known[-1] if known else None)
+            known += self._compute(event, len(known), known[-1] if known else None)
         return known + [None] * (len(keys) - len(known))
 
     def _find(self, key: int) -> Chain | None:
@@ -166,7 +166,7 @@ class PodChains:
                 return chain
         return None
 
-    def _computed(self, event: BlockStored, first: int, before: Chain | None) -> list[Chain]:
+    def _compute(self, event: BlockStored, first: int, before: Chain | None) -> list[Chain]:
         """Chains of the blocks from `first` on; none where the block before them is not known."""
         if before is None and event.parent_block_hash is not None:
             before = self._find(_key(event.parent_block_hash))

@@ -55,7 +55,7 @@ class ByteRateLimiter:
         self._at_s = clock()
 
     @property
-    def exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         """Whether the pod has sent more than it may."""
         return self._left_bytes < 0
 

@@ -198,10 +198,10 @@ def parts(event: Event | None) -> Iterator[Event | None]:
     elif event.token_ids and len(event.token_ids) != event.block_size * len(event.block_hashes):
         yield event
     else:
-        yield from _stored(event)
+        yield from _stored_parts(event)
 
 
-def _stored(event: BlockStored) -> Iterator[BlockStored]:
+def _stored_parts(event: BlockStored) -> Iterator[BlockStored]:
     size = event.block_size if event.token_ids else 0
     step = max(1, PART_BLOCKS // max(1, size // _BLOCK_TOKENS))
     for first in range(0, len(event.block_hashes), step):

@@ -260,11 +260,11 @@ class PodView:
         if (tier := tier_of(event.medium)) is None:
             self._once(f"it sends KV events of a medium that is not known: {event.medium!r:.40}")
         elif isinstance(event, BlockStored):
-            self._stored(event, tier)
+            self._store(event, tier)
         else:
-            self._removed(event, tier)
+            self._remove(event, tier)
 
-    def _stored(self, event: BlockStored, tier: Tier) -> None:
+    def _store(self, event: BlockStored, tier: Tier) -> None:
         runs = self._chains.store(event, tier)
         if not event.token_ids and not runs:
             self._once(
@@ -273,14 +273,14 @@ class PodView:
             )
         self._taken_in[tier] += sum(len(run.hashes) for run in runs)
         most = max(_AT_LEAST, _TIMES_OVER * self._index.capacity(self._pod, tier))
-        if self._chains.held(tier) > most:
+        if self._chains.held_entries(tier) > most:
             raise TooManyBlocksError(
                 f"more than {most} blocks in the {tier.label} tier, which holds far fewer"
             )
         if self.precise:
             self._learn(runs)
 
-    def _removed(self, event: BlockRemoved, tier: Tier) -> None:
+    def _remove(self, event: BlockRemoved, tier: Tier) -> None:
         for run in self._chains.remove(event, tier):
             if self.precise:
                 self._index.remove(self._pod, run.tier, run.hashes)

@@ -23,7 +23,7 @@ from kvtier_scorer.picker.engines.kv_events.limits import (
     most_blocks,
 )
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView, TierIndex
-from kvtier_scorer.picker.engines.kv_events.zmtp import Connection, ZmtpError, connected
+from kvtier_scorer.picker.engines.kv_events.zmtp import Connection, ZmtpError, connection_to
 
 TIMEOUT_S: Final = 2.0
 _NUMBER_BYTES: Final = 8
@@ -104,7 +104,7 @@ async def replay(
     try:
         async with (
             asyncio.timeout(timeout_s),
-            connected(endpoint.host, endpoint.port, "DEALER", asyncio.Semaphore()) as connection,
+            connection_to(endpoint.host, endpoint.port, "DEALER", asyncio.Semaphore()) as connection,
         ):
             connection.send(b"", first.to_bytes(_NUMBER_BYTES, "big"))
             await _take_all(connection, endpoint, take)
@@ -222,7 +222,7 @@ class Subscriber:
         self, events: EventEndpoint, replays: EventEndpoint | None, view: PodView, limits: PodLimits
     ) -> None:
         """Listens on one connection until it is lost."""
-        async with connected(events.host, events.port, "SUB", self._large_messages) as connection:
+        async with connection_to(events.host, events.port, "SUB", self._large_messages) as connection:
             connection.send(b"\x01" + self._ports.topic.encode())
             await self._replay(replays, view, limits)
             while not view.given_up:
@@ -263,5 +263,5 @@ class Subscriber:
 def _count(limits: PodLimits, size_bytes: int) -> None:
     """Counts what a pod sent; raises _EnoughError: it is more than it may send."""
     limits.rate_limiter.consume(size_bytes)
-    if limits.rate_limiter.exceeded:
+    if limits.rate_limiter.is_exceeded:
         raise _EnoughError("it sends more KV events than any engine")

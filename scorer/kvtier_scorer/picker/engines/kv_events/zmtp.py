@@ -152,7 +152,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(
+async def connection_to(
     host: str,
     port: int,
     kind: str,
@@ -171,7 +171,7 @@ async def connected(
     try:
         async with asyncio.timeout(_HANDSHAKE_S):
             writer.write(_GREETING + _ready(kind))
-            await greeted(reader)
+            await read_greeting(reader)
         yield Connection(reader, writer, large_messages, timeouts)
     finally:
         writer.transport.abort()
@@ -192,7 +192,7 @@ async def _open(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.Str
         raise
 
 
-async def greeted(reader: asyncio.StreamReader) -> None:
+async def read_greeting(reader: asyncio.StreamReader) -> None:
     """Reads what a peer begins with, up to where its messages begin.
 
     Raises:

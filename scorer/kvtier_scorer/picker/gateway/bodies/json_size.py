@@ -40,7 +40,7 @@ def is_bounded(body: bytes) -> bool:
     Of a long body for a thread of its own: others have the interpreter's lock meanwhile. A short one cannot
     be more than these.
     """
-    return len(body) <= _LIGHT_BYTES or bool(_bounded(np.frombuffer(body, np.uint8)))
+    return len(body) <= _LIGHT_BYTES or bool(_within_bounds(np.frombuffer(body, np.uint8)))
 
 
 def prepare_reading() -> None:
@@ -48,7 +48,7 @@ def prepare_reading() -> None:
     sys.setswitchinterval(SWITCH_S)
     text = np.frombuffer(b"{}", np.uint8)
     _few(text, 1, 1)
-    _bounded(text)
+    _within_bounds(text)
 
 
 @compiled
@@ -64,7 +64,7 @@ def _few(text: NDArray[np.uint8], most_containers: int, most_values: int) -> boo
 
 
 @compiled_beside
-def _bounded(text: NDArray[np.uint8]) -> bool:
+def _within_bounds(text: NDArray[np.uint8]) -> bool:
     """Counts what opens and what commas divide, outside strings; of what is no JSON it counts anything."""
     containers = strings = values = at = 0
     quoted = False

@@ -86,7 +86,7 @@ class Call:
 
     def end_unless_needed(self) -> None:
         """End the call if the request has its endpoint and no response can be cut off by it."""
-        if self._reading and not self._needed:
+        if self._reading and not self._is_needed:
             self._interrupt()
 
     def end_late(self) -> None:
@@ -94,7 +94,7 @@ class Call:
         self._interrupt()
 
     @property
-    def _needed(self) -> bool:
+    def _is_needed(self) -> bool:
         return self._exchange.picking or self._exchange.responding
 
     def _on_evicted(self) -> None:
@@ -110,7 +110,7 @@ class Call:
 
     async def _converse(self) -> None:
         read, exchange, service = self._context.read, self._exchange, self._service
-        while not exchange.finished and (self._needed or not service.draining):
+        while not exchange.finished and (self._is_needed or not service.draining):
             self._reading = True
             message: object = await read()
             self._reading = False

@@ -160,13 +160,13 @@ class Exchange:
                 f"the gateway's request_body_mode is {_mode_name(self._request_mode)}; "
                 "endpoint pickers need FULL_DUPLEX_STREAMED"
             )
-            return self._refused(GatewayMisconfiguredError(problem))
+            return self._refusal(GatewayMisconfiguredError(problem))
         announced_bytes = messages.content_length(head)
         try:
             self._share.check_announced(announced_bytes)
             self._upload.take(announced_bytes or self._upload.each_bytes)
         except RefusedRequestError as error:
-            return self._refused(error)
+            return self._refusal(error)
         # Envoy sends a buffered body only after this
         return [Reply([messages.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
 
@@ -177,7 +177,7 @@ class Exchange:
         try:
             self._share.take(len(body))
         except RefusedRequestError as error:
-            return self._refused(error)
+            return self._refusal(error)
         self._received.add(body)
         # a buffered body comes whole; what follows it is trailers
         return self._ask() if end_of_stream or self._request_mode == _BUFFERED else []
@@ -222,7 +222,7 @@ class Exchange:
         self.finished = True
         return [Reply([messages.PASS_RESPONSE_TRAILERS])]
 
-    def _refused(self, refused: RefusedRequestError) -> list[Event]:
+    def _refusal(self, refused: RefusedRequestError) -> list[Event]:
         return [Reply(self.refuse(refused), refused)]
 
     _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[Event]]]] = {

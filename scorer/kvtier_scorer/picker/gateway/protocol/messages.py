@@ -214,13 +214,13 @@ def _set_header(common: CommonResponse, name: str, value: str) -> None:
     option.header.raw_value = value.encode()
 
 
-def _passed(kind: str) -> bytes:
+def _pass_on(kind: str) -> bytes:
     response = ProcessingResponse()
     getattr(response, kind).SetInParent()
     return bytes(response.SerializeToString())
 
 
-PASS_REQUEST_HEADERS: Final = _passed("request_headers")
-PASS_REQUEST_TRAILERS: Final = _passed("request_trailers")
-PASS_RESPONSE_BODY: Final = _passed("response_body")
-PASS_RESPONSE_TRAILERS: Final = _passed("response_trailers")
+PASS_REQUEST_HEADERS: Final = _pass_on("request_headers")
+PASS_REQUEST_TRAILERS: Final = _pass_on("request_trailers")
+PASS_RESPONSE_BODY: Final = _pass_on("response_body")
+PASS_RESPONSE_TRAILERS: Final = _pass_on("response_trailers")

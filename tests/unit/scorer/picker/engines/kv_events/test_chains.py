@@ -148,7 +148,7 @@ def test_tiers_are_apart() -> None:
     store(chains, FOUR, PROMPT)
     store(chains, FOUR, PROMPT, tier=Tier.CPU)
     assert [run.tier for run in remove(chains, FOUR)] == [Tier.GPU]
-    assert (chains.held(Tier.GPU), chains.held(Tier.CPU)) == (0, 4)
+    assert (chains.held_entries(Tier.GPU), chains.held_entries(Tier.CPU)) == (0, 4)
 
 
 def test_of_a_hybrid_model_the_group_that_keeps_whole_prefixes_counts() -> None:

@@ -14,14 +14,14 @@ def test_a_bucket_fills_up_again() -> None:
     now_s = 0.0
     limiter = ByteRateLimiter(ByteRate(64 * MIB, 4 * MIB), lambda: now_s)
     limiter.consume(64 * MIB)
-    assert not limiter.exceeded
+    assert not limiter.is_exceeded
     limiter.consume(MIB)
-    assert limiter.exceeded
+    assert limiter.is_exceeded
     now_s = 3600.0
     limiter.consume(64 * MIB)
-    assert not limiter.exceeded
+    assert not limiter.is_exceeded
     limiter.consume(1)
-    assert limiter.exceeded
+    assert limiter.is_exceeded
 
 
 def test_waits_double_up_to_five_minutes() -> None:
