@@ -103,11 +103,15 @@ async def serve(options: RouterOptions) -> None:
     limits = Limits(most_bytes + AROUND_BYTES, CONNECTIONS, CALLS)
     server = GrpcServer(service.methods(), limits, "127.0.0.1", options.grpc_port)
     probed = health_server(health, "", options.grpc_health_port)
-    await probed.start()
-    await server.start()
-    deadlines = asyncio.create_task(service.enforce_deadlines(), name="deadlines")
-    health.set_ready(ready=True)
-    _LOG.info("listening: ext_proc %d on loopback, health %d", options.grpc_port, options.grpc_health_port)
-    await stop.wait()
-    await drain(service, health, server, [deadlines], options.grace_s)
-    await probed.drain(0.0)
+    try:
+        await probed.start()
+        await server.start()
+        deadlines = asyncio.create_task(service.enforce_deadlines(), name="deadlines")
+        health.set_ready(ready=True)
+        _LOG.info(
+            "listening: ext_proc %d on loopback, health %d", options.grpc_port, options.grpc_health_port
+        )
+        await stop.wait()
+        await drain(service, health, server, [deadlines], options.grace_s)
+    finally:
+        await probed.drain(0.0)
