@@ -32,9 +32,9 @@ class BodyShare:
         self.pinned = False
 
     @property
-    def each_bytes(self) -> int:
+    def body_bytes(self) -> int:
         """Most bytes of one body."""
-        return self._budget.each_bytes
+        return self._budget.body_bytes
 
     def check_announced(self, size_bytes: int) -> None:
         """Checks the length that a client announced; nothing is held for it yet.
@@ -43,7 +43,7 @@ class BodyShare:
             TooLargeError: It is too long.
             BudgetSpentError: So much cannot be had now.
         """
-        self._budget.check_each(size_bytes)
+        self._budget.check_size(size_bytes)
         if size_bytes > self._budget.free_bytes_for(self):
             raise BudgetSpentError(_RETRY)
 
@@ -54,7 +54,7 @@ class BodyShare:
             TooLargeError: It would be more than one body may have.
             BudgetSpentError: The budget is spent, by others who hold less or not for as long.
         """
-        self._budget.check_each(self.held_bytes + size_bytes)
+        self._budget.check_size(self.held_bytes + size_bytes)
         self._budget.grow(self, size_bytes)
 
     def release(self) -> None:
@@ -69,8 +69,8 @@ class BodyBudget:
     whoever holds much for long. Honest clients, whose bodies are whole within a moment, go on.
     """
 
-    def __init__(self, total_bytes: int, each_bytes: int, clock: Callable[[], float]) -> None:
-        self.each_bytes = each_bytes
+    def __init__(self, total_bytes: int, body_bytes: int, clock: Callable[[], float]) -> None:
+        self.body_bytes = body_bytes
         self.held_bytes = 0
         self._total_bytes = total_bytes
         self._clock = clock
@@ -80,10 +80,10 @@ class BodyBudget:
         """A share for a new request; it holds nothing yet."""
         return BodyShare(self)
 
-    def check_each(self, size_bytes: int) -> None:
+    def check_size(self, size_bytes: int) -> None:
         """Raises TooLargeError: no body may have so many bytes."""
-        if size_bytes > self.each_bytes:
-            raise TooLargeError(f"the body is larger than {self.each_bytes} bytes, the most that is taken")
+        if size_bytes > self.body_bytes:
+            raise TooLargeError(f"the body is larger than {self.body_bytes} bytes, the most that is taken")
 
     def free_bytes_for(self, share: BodyShare) -> int:
         """What nobody holds, or others who can be evicted."""

@@ -164,7 +164,7 @@ class Exchange:
         announced_bytes = messages.content_length(head)
         try:
             self._share.check_announced(announced_bytes)
-            self._upload.take(announced_bytes or self._upload.each_bytes)
+            self._upload.take(announced_bytes or self._upload.body_bytes)
         except RefusedRequestError as error:
             return self._refusal(error)
         # Envoy sends a buffered body only after this

@@ -124,7 +124,7 @@ def error_body(refused: RefusedRequestError) -> bytes:
     )
 
 
-def request_headers(decision: Decision, content_length: int | None) -> bytes:
+def request_headers(decision: Decision, body_bytes: int | None) -> bytes:
     """Answer to request headers: what stands on the request, and where it goes.
 
     The body's length is set because it is sent on in chunks, so that Envoy drops the client's header; None
@@ -133,8 +133,8 @@ def request_headers(decision: Decision, content_length: int | None) -> bytes:
     response = ProcessingResponse()
     response.request_headers.SetInParent()
     _decide(response, response.request_headers.response, decision)
-    if content_length is not None:
-        _set_header(response.request_headers.response, "content-length", str(content_length))
+    if body_bytes is not None:
+        _set_header(response.request_headers.response, "content-length", str(body_bytes))
     return bytes(response.SerializeToString())
 
 
