@@ -1,11 +1,40 @@
-"""Pods come, go, start anew and take over each other's addresses."""
+"""A list of pods that never changes, and pods that come and go."""
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.pods.source import Endpoint, PodInstance, ReadyEndpoints
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.picker.pods.source import Endpoint, PodInstance, ReadyEndpoints, StaticPods
+
+
+def test_addresses_are_taken_in_both_families() -> None:
+    pods = StaticPods(["10.0.0.7:8000", " [FD00::7]:8001"])
+    assert [each.address for each in pods._endpoints] == ["10.0.0.7:8000", "[fd00::7]:8001"]
+    assert not pods.synced
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        [],
+        ["10.0.0.7"],
+        ["10.0.0.7:"],
+        ["10.0.0.7:http"],
+        ["10.0.0.7:0"],
+        ["10.0.0.7:65536"],
+        ["vllm-0:8000"],
+        ["fd00::7:8000"],
+        [":8000"],
+        ["http://10.0.0.7:8000"],
+        ["10.0.0.7:8000", "10.0.0.7:8000"],
+    ],
+)
+def test_what_is_no_address_is_refused_with_what_to_do(addresses: list[str]) -> None:
+    with pytest.raises(PickerConfigError, match="pod"):
+        StaticPods(addresses)
 
 
 @dataclass

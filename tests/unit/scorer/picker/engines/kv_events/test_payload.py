@@ -1,4 +1,4 @@
-"""Batches of KV events, old, new, newer than known, and broken."""
+"""KV events as they are on the wire, and long ones in parts."""
 
 import contextlib
 
@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
 
+from kvtier_common.tier import Tier
+from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.payload import (
+    PART_BLOCKS,
     AllBlocksCleared,
     BlockRemoved,
     BlockStored,
     MalformedEventsError,
     decode,
+    parts,
 )
 
 WHOLE = batch(stored([name(1)], range(16), extra_keys=[["a"]]), removed([name(1)]), CLEARED)
@@ -71,3 +75,31 @@ def test_what_is_malformed_is_refused(payload: bytes) -> None:
 def test_mutated_batches_are_read_or_refused(garbage: bytes, first: int, last: int) -> None:
     with contextlib.suppress(MalformedEventsError):
         list(decode(WHOLE[:first] + garbage + WHOLE[last:]))
+
+
+NAMES = [name(each) for each in range(2 * PART_BLOCKS + 3)]
+STORED = BlockStored(list(NAMES), None, list(range(16 * len(NAMES))), 16)
+SALTED = [[msgspec.Raw(msgspec.msgpack.encode("salt"))], *[None] * (len(NAMES) - 1)]
+IMAGE = [None] * (len(NAMES) - 2) + [[msgspec.Raw(msgspec.msgpack.encode(["image", 0]))], None]
+
+
+@pytest.mark.parametrize("keys", [None, SALTED, IMAGE], ids=["text", "salt", "image"])
+def test_parts_of_what_is_stored_and_removed_come_to_the_whole(keys: list[list[msgspec.Raw] | None]) -> None:
+    event = msgspec.structs.replace(STORED, extra_keys=keys)
+    whole, cut = PodChains(16, "m"), PodChains(16, "m")
+    expected = [each for run in whole.store(event, Tier.GPU) for each in run.hashes.tolist()]
+    told: list[int] = []
+    for part in parts(event):
+        assert isinstance(part, BlockStored)
+        assert len(part.block_hashes) <= PART_BLOCKS
+        told += [each for run in cut.store(part, Tier.GPU) for each in run.hashes.tolist()]
+    assert told == expected
+    assert cut._held == whole._held
+    removed = [each for each in parts(BlockRemoved(list(NAMES))) if isinstance(each, BlockRemoved)]
+    assert [each for part in removed for each in part.block_hashes] == NAMES
+    assert max(len(each.block_hashes) for each in removed) == PART_BLOCKS
+
+
+def test_what_does_not_fit_is_not_cut() -> None:
+    event = msgspec.structs.replace(STORED, token_ids=[1])
+    assert list(parts(event)) == [event]
