@@ -155,7 +155,7 @@ class Limits(Section, frozen=True, kw_only=True):
 
     Attributes:
         max_body_bytes: Largest body; a larger one is refused with 413.
-        total_body_bytes: Of all bodies at a time; one that finds no room is refused with 503.
+        total_body_bytes: Of all bodies at a time; one that finds no memory is refused with 503.
         upload_bytes: Of all bodies that are on their way, by what clients announce; whoever takes most for
             longest is refused with 503. Four of the largest where left out, and 256 MiB at least.
     """

@@ -54,7 +54,6 @@ class DataLayer:
     Attributes:
         first_entries: Capacity of each tier, in blocks, until a pod told its own.
         most_entries: The most that a pod is believed.
-        clock: The clock of `Scheduler.pick`, in seconds.
         on_hits: Gets an address and what its engine's hit counters grew by.
         scraper: Scrapes the pods; set before the first of them comes.
         subscriber: Takes their KV events; None where precise mode is off.

@@ -51,12 +51,7 @@ def model_of(body: bytes) -> str | None:
 
 @dataclass(slots=True, kw_only=True)
 class ModelRouter(ExtProcCalls):
-    """Names the resource of each request's model, for the gateway to route by.
-
-    Attributes:
-        routes: Other resources, by the model that requests name.
-        thread: Reads large bodies.
-    """
+    """Names the resource of each request's model, for the gateway to route by; large bodies on a thread."""
 
     routes: Mapping[str, str]
     thread: Executor

@@ -78,11 +78,10 @@ class PodTable:
         return iter(self._infos.values())
 
     def put(self, info: PodInfo, entries: Mapping[Tier, int]) -> int:
-        """Let a pod be picked, and return its number. One that is there already stays as it is.
+        """Let a pod be picked, and return its number; another one at its address is dropped.
 
-        Args:
-            info: A pod; another one at its address is dropped.
-            entries: Blocks to take for each tier until `resize` tells better.
+        One that is there already stays as it is. `entries` are blocks to take for each tier until `resize`
+        tells better.
         """
         number = self._numbers.get(info.address)
         if number is not None and self._infos[number].name == info.name:

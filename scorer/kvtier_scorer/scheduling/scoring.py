@@ -93,7 +93,6 @@ class ScoredCandidates:
     """The candidates of one request; every array has one place for each, in the order of `numbers`.
 
     Attributes:
-        columns: What the scorers saw.
         totals: Sums of score times weight.
         preferred: Candidates that come before the others; None where all are alike.
     """

@@ -22,12 +22,7 @@ _FOLLOWING_EVENTS: Final = {
 
 
 def config(inputs: PickerInput) -> PickerConfig:
-    """The configuration for kvtier's own picker.
-
-    Raises:
-        UnsupportedVersionError: The version is not this package's.
-        NoScorerError: No scorer has a weight and a tier.
-    """
+    """The configuration for kvtier's own picker; UnsupportedVersionError for another release's."""
     version = inputs.version or TESTED_VERSION
     if minor_version(version) != minor_version(TESTED_VERSION):
         raise UnsupportedVersionError(

@@ -40,12 +40,7 @@ MIN_BLOCK_TOKENS: Final = 8
 
 
 def config(inputs: PickerInput) -> PickerConfig:
-    """The configuration for the extension's own picker.
-
-    Raises:
-        UnsupportedVersionError: The version is neither 1.4 nor 1.5.
-        NoScorerError: No scorer has a weight and a tier.
-    """
+    """The configuration for the extension's own picker; UnsupportedVersionError unless it is 1.4 or 1.5."""
     version = inputs.version or TESTED_VERSION
     minor = minor_version(version)
     most_tokens = inputs.max_prefix_tokens or _DEFAULT_MAX_PREFIX_TOKENS

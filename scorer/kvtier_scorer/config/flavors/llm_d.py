@@ -33,12 +33,7 @@ MIN_BLOCK_TOKENS: Final = 64
 
 
 def config(inputs: PickerInput) -> PickerConfig:
-    """The configuration for llm-d-router.
-
-    Raises:
-        UnsupportedVersionError: The version is not 0.9 or a later 0.x.
-        NoScorerError: No scorer has a weight and a tier.
-    """
+    """The configuration for llm-d-router; UnsupportedVersionError unless it is 0.9 or a later 0.x."""
     version = inputs.version or TESTED_VERSION
     minor = minor_version(version)
     if not _FIRST <= minor < _AFTER_LAST:

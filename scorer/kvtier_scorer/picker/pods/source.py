@@ -91,9 +91,8 @@ def _address(text: str) -> str:
 class PodInstance:
     """One instance of a pod: another identity at the same address is another engine, with an empty cache.
 
-    Attributes:
-        identity: Changes with the pod and with each restart of a container.
-        endpoints: Its servers; none while it is not ready.
+    It changes with the pod and with each restart of a container. There are no endpoints while it is not
+    ready.
     """
 
     identity: str

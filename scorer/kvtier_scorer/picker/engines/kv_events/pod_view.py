@@ -107,14 +107,7 @@ class TooManyBlocksError(Exception):
 
 
 class PodView:
-    """What one pod's events told so far.
-
-    Args:
-        pod: Its number in the index.
-        name: For logs.
-        index: Learns what it holds.
-        chains: Empty.
-        held_blocks: Bounds the blocks of all views together; None for a view that is alone.
+    """What one pod's events told so far; the index, which has a number for the pod, learns what it holds.
 
     Attributes:
         precise: Whether the index believes the events alone.

@@ -175,12 +175,7 @@ class Subscriber:
         """Subscribes to a pod from now on; one that is followed already stays as it is.
 
         Events do not name the model, and hashes depend on it; so a pod is followed when its model is known.
-
-        Args:
-            address: `ip:port` under which it is picked.
-            pod: Its number in the index.
-            rank: Which of the pod's servers it is.
-            model: Name under which requests ask for the pod's model.
+        `pod` is its number in the index, `rank` which of the pod's servers it is.
         """
         if address in self._tasks:
             return

@@ -51,11 +51,9 @@ class ZmtpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MessageTimeouts:
-    """How long one message may take.
+    """How long one message may take: from its first byte on, and from where it has its turn as a large one.
 
-    Attributes:
-        message_s: From its first byte on.
-        large_s: From where it has its turn as a large one, since others wait for that: 1 MiB a second.
+    Others wait for that turn: 1 MiB a second.
     """
 
     message_s: float = 10.0

@@ -206,11 +206,7 @@ class ExtProcCalls(ABC):
 
     @abstractmethod
     def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
-        """What becomes of a request; None where reading it takes a while.
-
-        Args:
-            event: The request, whole.
-            begun_s: When it was (perf_counter).
+        """What becomes of a request that came whole at `begun_s`; None where reading it takes a while.
 
         Raises:
             RefusedRequestError: The client gets an answer in place of an endpoint.

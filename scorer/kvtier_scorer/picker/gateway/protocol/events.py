@@ -32,12 +32,7 @@ class RequestHead:
 
 
 class RequestReceived(NamedTuple):
-    """The request has come whole and needs an endpoint: call `Exchange.answer` or `Exchange.refuse`.
-
-    Attributes:
-        head: The request's headers.
-        body: Its body; None for a request that has none.
-    """
+    """The request has come whole, with or without a body: call `Exchange.answer` or `Exchange.refuse`."""
 
     head: RequestHead
     body: bytes | None
@@ -45,7 +40,7 @@ class RequestReceived(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request: where it goes, and what stands on it.
+    """What becomes of a request.
 
     Attributes:
         headers: Set on the request, over what its client wrote; with some, the gateway routes it anew.
@@ -57,24 +52,14 @@ class Decision:
 
 
 class ResponseReceived(NamedTuple):
-    """A response is on its way to the client.
-
-    Attributes:
-        endpoint: `ip:port` that it came from; None where the gateway does not tell.
-        status: HTTP status; 0 where the gateway does not tell.
-    """
+    """A response of an endpoint is on its way to the client; None and 0 where the gateway does not tell."""
 
     endpoint: str | None
     status: int
 
 
 class Reply(NamedTuple):
-    """Messages to send to the gateway, in this order.
-
-    Attributes:
-        messages: The messages, serialized.
-        refused: Why the request is refused by them; None where it is not.
-    """
+    """Messages to send to the gateway, serialized, in order, and why they refuse the request, if they do."""
 
     messages: list[bytes]
     refused: RefusedRequestError | None = None

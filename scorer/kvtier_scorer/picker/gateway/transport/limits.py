@@ -58,7 +58,6 @@ class CallTimings:
         first_message_s: From the begin of a call to its first message, which Envoy sends with it.
         next_message_s: Between two messages of a request that has not come whole: an upload that stalls.
         write_s: For a gateway to take one message of an answer.
-        check_interval_s: Between two looks for calls that took too long.
         suspect_delay_s: That a call waits on a connection that resets its calls: one that is reset meanwhile
             has cost little.
     """

@@ -48,11 +48,9 @@ class PrematureResets:
 
 @dataclass(frozen=True, slots=True)
 class HoldLimits:
-    """How long and how many calls are held.
+    """How long calls are held, from the first on until the connection is looked at again, and how many.
 
-    Attributes:
-        hold_s: From the first call that is held until the connection is looked at again.
-        calls: Held at a time, of all connections, some 25 KiB each; further ones are not held.
+    Of all connections together: some 25 KiB each; further ones are not held.
     """
 
     hold_s: float = 10.0
