@@ -50,7 +50,7 @@ class SaturatedError(RefusedRequestError):
 
     status = 429
     retry_after_s = 1
-    """There may be room again after a few scrapes of metrics; whole seconds are all there are."""
+    """Some pod may be free again after a few scrapes of metrics; whole seconds are all there are."""
 
 
 class NoEndpointError(RefusedRequestError):
@@ -59,7 +59,7 @@ class NoEndpointError(RefusedRequestError):
     status = 503
 
 
-class NoRoomError(RefusedRequestError):
+class BudgetSpentError(RefusedRequestError):
     """The picker holds as many bodies as it has memory for. Sending it again later may help."""
 
     status = 503

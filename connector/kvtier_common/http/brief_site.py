@@ -101,7 +101,7 @@ class _BriefConnection(asyncio.Protocol):
         self._end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        stream = cast("asyncio.Transport", transport)  # of TCP; uvloop's is no subclass
+        stream = cast("asyncio.Transport", transport)  # of TCP
         self._end = self._taken(stream)
         if self._end is None:
             stream.abort()

@@ -36,7 +36,7 @@ def support_page(root: Path) -> str:
         (
             "Gateway API inference extension, flavor gaie",
             _listed(_minors("1.")),
-            _listed(_module(root, folder, _EXTENSION) for folder in ("picker-1.2", "picker-1.4", "picker")),
+            _listed(_module(root, folder, _EXTENSION) for folder in ("picker-1.4", "picker")),
         ),
         ("Gateway API", "v1", _module(root, "crds", "sigs.k8s.io/gateway-api")),
         (

@@ -1,11 +1,66 @@
-"""What a picker's configuration is made from, and what comes out."""
+"""What a picker's configuration is made from, what comes out, and why there may be none."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.body_limits import BodyLimits, body_limits
-from kvtier_scorer.config.frozen_map import FrozenMap
+from kvtier_scorer.config.contract import BodyLimits, body_limits
+
+QUEUE: Final = "queue"
+KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"
+PLUGINS: Final[Mapping[str, str]] = {
+    QUEUE: "queue-scorer",
+    KV_CACHE_UTILIZATION: "kv-cache-utilization-scorer",
+}
+"""The plugin of each scorer of our own picker that is not a tier's, in the order of the configuration."""
+UPSTREAM_SCORERS: Final = (QUEUE, KV_CACHE_UTILIZATION)
+"""Those of them that every other picker has too, as the same plugin."""
+PREFIX_SCORERS: Final[Mapping[Tier, str]] = {tier: f"{tier.label}_prefix" for tier in Tier}
+"""Who scores what a tier holds; one plugin, `prefix-cache-scorer`, is all of them."""
+SCORER_NAMES: Final = (*PLUGINS, *PREFIX_SCORERS.values())
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class PickerConfigError(ValueError):
+    """The picker cannot be configured as asked; the message says what to change."""
+
+
+class UnsupportedVersionError(PickerConfigError):
+    """No configuration is known to work with that version of the picker."""
+
+
+class NoScorerError(PickerConfigError):
+    """No scorer is left: every weight is 0 or belongs to a tier that does not exist."""
+
+
+class FrozenMap(Mapping[_K, _V]):
+    """A mapping that does not change and can be hashed, as its values can, too."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[_K, _V]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, key: _K) -> _V:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[_K]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __or__(self, others: Mapping[_K, _V]) -> "FrozenMap[_K, _V]":
+        return FrozenMap({**self._values, **others})
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._values!r})"
+
 
 ScorerWeights = FrozenMap[str, int]
 """Weights by the scorers' names; only their ratios matter. A scorer of weight 0, or of none, is left out."""
@@ -20,9 +75,7 @@ class PickerInput:
     """What decides a picker's configuration.
 
     Attributes:
-        weights: Weights of the scorers.
         tokens: What each tier of one pod holds.
-        engine_block_tokens: Tokens in one KV block of the engine.
         max_prefix_tokens: Longest prompt that the engine takes; None if not known.
         version: The picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with.
         max_body_bytes: Largest body of a request; None to follow `max_prefix_tokens`. kvtier's own alone
@@ -53,8 +106,6 @@ class PickerConfig:
     """A picker's configuration.
 
     Attributes:
-        version: The version it is for.
-        tokens_per_entry: Tokens that one LRU entry stands for.
         entries: LRU capacities of the tiers' prefix scorers, per pod; None where the picker asks the engine.
         text: The EndpointPickerConfig, as YAML.
         warnings: What does not work as the resource asks in this version, one line each.

@@ -68,7 +68,7 @@ PRECISE: Final = 10
 HINT: Final = 11
 """The capacity that was asked for."""
 DROPPED: Final = 12
-"""Blocks that a precise holder was told of and had no room for."""
+"""Blocks that a precise holder was told of and had no slot for."""
 HOLDER_FIELDS: Final = 16
 """Two cache lines, what every look-up reads in the first."""
 
@@ -92,7 +92,6 @@ class IndexArrays(NamedTuple):
         keys: The same memory as 64-bit words.
         holders: Shape (pods x tiers, HOLDER_FIELDS).
         directory: Page numbers of all holders, each holder's together.
-        pool: POOL_FIELDS numbers.
     """
 
     words: NDArray[np.uint32]

@@ -73,7 +73,7 @@ def match(
             if low[left] < high[left]:
                 left += 1
             else:
-                flat[cells[left]] = _checked(memory, hashes, holders[left], low[left])
+                flat[cells[left]] = _length_to_hole(memory, hashes, holders[left], low[left])
         active = left
         turn += 1
 
@@ -118,7 +118,7 @@ def _holds(memory: IndexArrays, holder: int, key: np.uint64) -> bool:
 
 
 @compiled_part
-def _checked(memory: IndexArrays, hashes: NDArray[np.uint64], holder: int, length: int) -> int:
+def _length_to_hole(memory: IndexArrays, hashes: NDArray[np.uint64], holder: int, length: int) -> int:
     """The length as bisected, cut at the first hole where the holder has holes."""
     while length and memory.holders[holder, GHOSTS]:
         hole = length

@@ -39,11 +39,11 @@ def store_blocks(
 
     Returns how many were dropped because the holder is full. `first`: there is no parent.
     """
-    before = FIRST if first else _known(memory, holder, parent)
+    before = FIRST if first else _entry_of(memory, holder, parent)
     stuck = before
     kept = 0
     while kept < len(hashes) and before != NONE:
-        entry = _known(memory, holder, hashes[kept])
+        entry = _entry_of(memory, holder, hashes[kept])
         if entry == NONE:
             break
         _adopt(memory, holder, before, entry)
@@ -66,7 +66,7 @@ def remove_blocks(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64]) 
 
 
 @compiled_part
-def _known(memory: IndexArrays, holder: int, key: np.uint64) -> int:
+def _entry_of(memory: IndexArrays, holder: int, key: np.uint64) -> int:
     """The key's entry, a new ghost with an unknown parent where there was none, or NONE if it is full."""
     entry = find(memory, holder, key)
     if entry != NONE or memory.holders[holder, ENTRIES] >= memory.holders[holder, CAPACITY]:

@@ -27,8 +27,7 @@ from kvtier_scorer.index.layout import (
     USED_PAGES,
     IndexArrays,
 )
-from kvtier_scorer.index.page_directory import PageDirectory
-from kvtier_scorer.index.reserve import new_pool, reserve_slots
+from kvtier_scorer.index.memory import PageDirectory, new_pool, reserve_slots
 
 PRECISE_SLACK: Final = 4
 """A precise tier's capacity is a hint: it may hold so many times that. A pod that only stores is broken."""
@@ -47,10 +46,9 @@ class PrefixIndex:
     with other numbers it stays intact, but its answers mean nothing. Work is constant for each block, and
     nothing is ever copied or rehashed because an index has become large. One thread at a time.
 
-    Args:
-        limit_bytes: Bound on the memory of all entries together; None for half of the control
-            group's limit, or what the machine has. When it is
-            used up, a tier's new blocks take the place of its own oldest, and what finds none is forgotten.
+    `limit_bytes` bounds the memory of all entries together; None for half of the control group's limit, or
+    what the machine has. When it is used up, a tier's new blocks take the place of its own oldest, and what
+    finds none is forgotten.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -64,13 +62,10 @@ class PrefixIndex:
         self._free_numbers: list[int] = []
 
     def add_pod(self, entries: Mapping[Tier, int]) -> int:
-        """Add an approximate pod that holds nothing, with room for `entries` blocks, 0 for a missing tier.
+        """Add an approximate pod that holds nothing, of `entries` blocks, 0 for a missing tier.
 
-        Returns:
-            Its number: a removed pod's where there is one, else the next.
-
-        Raises:
-            ValueError: A capacity is negative or more than the index can count.
+        Its number is a removed pod's where there is one, else the next. Raises ValueError: a capacity is
+        negative or more than the index can count.
         """
         for tier in Tier:
             _check_capacity(entries.get(tier, 0))
@@ -164,7 +159,7 @@ class PrefixIndex:
         """A precise pod removed everything from the tier."""
         table.clear(self._memory, self._precise(pod, tier))
 
-    def used(self, pod: int, tier: Tier) -> int:
+    def used_blocks(self, pod: int, tier: Tier) -> int:
         """Blocks that the tier holds."""
         row = self._memory.holders[self._holder(pod, tier)]
         return int(row[ENTRIES] - row[GHOSTS])
@@ -173,8 +168,8 @@ class PrefixIndex:
         """The tier's capacity in blocks, as given."""
         return int(self._memory.holders[self._holder(pod, tier), HINT])
 
-    def dropped(self, pod: int, tier: Tier) -> int:
-        """Blocks that a precise pod stored and the index had no room for."""
+    def dropped_blocks(self, pod: int, tier: Tier) -> int:
+        """Blocks that a precise pod stored and the index had no slot for."""
         return int(self._memory.holders[self._holder(pod, tier), DROPPED])
 
     @property

@@ -36,18 +36,18 @@ class WorkArrays(NamedTuple):
     places: NDArray[np.int64]
     holders: NDArray[np.int64]
     found: NDArray[np.int64]
-    work: NDArray[np.int64]
+    order: NDArray[np.int64]
     keys: NDArray[np.uint64]
 
 
 @compiled
 def assume_stored(memory: IndexArrays, pod: int, hashes: NDArray[np.uint64]) -> None:
     """A request with these blocks was sent to the pod: every approximate tier of it has them now."""
-    room = _room(len(hashes))
+    work = _work_arrays(len(hashes))
     for holder in range(pod * TIERS, pod * TIERS + TIERS):
         count = min(len(hashes), memory.holders[holder, CAPACITY])
         if count and not memory.holders[holder, PRECISE]:
-            _refresh(memory, holder, hashes[:count], room)
+            _refresh(memory, holder, hashes[:count], work)
 
 
 @compiled
@@ -65,27 +65,27 @@ def resize(memory: IndexArrays, holder: int, capacity: int) -> None:
         entry = link(memory, entry * SLOT_WORDS + OLDER)
     clear(memory, holder)
     if len(kept):
-        _refresh(memory, holder, kept, _room(len(kept)))
+        _refresh(memory, holder, kept, _work_arrays(len(kept)))
 
 
 @compiled
-def _room(count: int) -> WorkArrays:
+def _work_arrays(count: int) -> WorkArrays:
     """Room for `count` blocks."""
     numbers = np.empty((4, count), np.int64)
     return WorkArrays(numbers[0], numbers[1], numbers[2], numbers[3], np.empty(count, np.uint64))
 
 
 @compiled_part
-def _refresh(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], room: WorkArrays) -> None:
+def _refresh(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], work: WorkArrays) -> None:
     """Make these the newest, the first one newest of all. There are not more of them than the capacity."""
-    places = room.places[: len(hashes)]
+    places = work.places[: len(hashes)]
     known = _walk(memory, holder, hashes, places)
-    missing = _look_up(memory, holder, hashes[known:], places[known:], room)
+    missing = _look_up(memory, holder, hashes[known:], places[known:], work)
     _touch(memory, holder, places)
     if missing:
         surplus = memory.holders[holder, ENTRIES] + missing - memory.holders[holder, CAPACITY]
         if surplus > 0:
-            _read_ahead(memory, holder, surplus, room)
+            _read_ahead(memory, holder, surplus, work)
         _insert(memory, holder, hashes, places)
 
 
@@ -106,15 +106,15 @@ def _walk(memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: 
 
 @compiled_part
 def _look_up(
-    memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64], room: WorkArrays
+    memory: IndexArrays, holder: int, hashes: NDArray[np.uint64], places: NDArray[np.int64], work: WorkArrays
 ) -> int:
     """Write each hash's entry or NONE into `places`; return how many have none."""
     if memory.holders[holder, SLOTS] == 0:
         places[:] = NONE
     else:
-        holders = room.holders[: len(hashes)]
+        holders = work.holders[: len(hashes)]
         holders[:] = holder
-        find_all(memory, holders, hashes, places, room.work)
+        find_all(memory, holders, hashes, places, work.order)
     missing = 0
     for i in range(len(places)):
         missing += places[i] == NONE
@@ -122,16 +122,16 @@ def _look_up(
 
 
 @compiled_part
-def _read_ahead(memory: IndexArrays, holder: int, count: int, room: WorkArrays) -> None:
+def _read_ahead(memory: IndexArrays, holder: int, count: int, work: WorkArrays) -> None:
     """Bring what evicting the oldest entries will read into the CPU's cache, all at once."""
-    keys = room.keys[: min(count, memory.holders[holder, ENTRIES])]
+    keys = work.keys[: min(count, memory.holders[holder, ENTRIES])]
     entry = memory.holders[holder, OLDEST]
     for i in range(len(keys)):
         keys[i] = memory.keys[entry * SLOT_KEYS + KEY]
         entry = link(memory, entry * SLOT_WORDS + NEWER)
-    holders, found = room.holders[: len(keys)], room.found[: len(keys)]
+    holders, found = work.holders[: len(keys)], work.found[: len(keys)]
     holders[:] = holder
-    find_all(memory, holders, keys, found, room.work)
+    find_all(memory, holders, keys, found, work.order)
 
 
 @compiled_part
@@ -173,7 +173,7 @@ def _add_evicting(memory: IndexArrays, holder: int, key: np.uint64, before: int)
     if memory.holders[holder, ENTRIES] >= memory.holders[holder, CAPACITY]:
         _evict(memory, holder)
     entry = add(memory, holder, key)
-    # NONE only where the machine's memory is used up; then what is older than this request makes room.
+    # NONE only where the machine's memory is used up; then what is older than this request makes way.
     if entry == NONE and memory.holders[holder, OLDEST] != before:
         _evict(memory, holder)
         entry = add(memory, holder, key)

@@ -2,8 +2,7 @@
 
 import sys
 
-from kvtier_scorer.picker.command import picker
-from kvtier_scorer.picker.model_router import model_router
+from kvtier_scorer.picker.command import model_router, picker
 
 if __name__ == "__main__":
     help_options = {"help_option_names": ["-h", "--help"]}

@@ -5,46 +5,34 @@ import gc
 import logging
 import os
 import random
-import signal
 from collections import Counter
-from contextlib import AsyncExitStack
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 import numpy as np
-from aiohttp import web
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.settings.model import PickerSettings
-from kvtier_scorer.config.settings.sections import TokenizationMode
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.config.settings import PickerSettings, TokenizationMode
 from kvtier_scorer.index.prefix_index import PrefixIndex, load_kernels
 from kvtier_scorer.picker.data_layer import data_layer
-from kvtier_scorer.picker.explain_access import ExplainAccess
-from kvtier_scorer.picker.gateway.bodies.tokenizer import Tokenizer
+from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer, FileTokenizer
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader, Tokenizer
+from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
-from kvtier_scorer.picker.gateway.transport.connection_limit import warn_when_full
-from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, raise_limit
+from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import (
-    AROUND_BYTES,
-    CALLS,
-    HEALTH_CONNECTIONS,
-    HEALTH_MESSAGE_BYTES,
-    Limits,
-)
+from kvtier_scorer.picker.gateway.transport.limits import AROUND_BYTES, CALLS, Limits
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.observability.logs import LogRateLimiter
 from kvtier_scorer.picker.options import Options, PodsOption, Pool
-from kvtier_scorer.picker.pods.source import PodSource
-from kvtier_scorer.picker.pods.static import StaticPods
+from kvtier_scorer.picker.pods.source import PodSource, StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
 from kvtier_scorer.scheduling.scoring import stale_pods
@@ -61,9 +49,7 @@ async def serve(options: Options) -> None:
     Raises:
         PickerConfigError: It cannot run as asked; the message says what to change.
     """
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_event()
     settings = options.settings
     certificates = Certificates(options.certificates) if options.tls else None
     source = await _source(options.pods)
@@ -98,12 +84,7 @@ async def serve(options: Options) -> None:
         options.ext_proc_port,
         certificates.credentials if certificates else None,
     )
-    probed = GrpcServer(
-        health.methods(),
-        Limits(HEALTH_MESSAGE_BYTES, HEALTH_CONNECTIONS, CALLS),
-        options.host,
-        options.health_port,
-    )
+    probed = health_server(health, options.host, options.health_port)
     async with AsyncExitStack() as stack:
         stack.callback(requests.close)
         if tokenizer is not None:
@@ -116,9 +97,7 @@ async def serve(options: Options) -> None:
             failures = Counter(layer.scraper.failures.values())
             stale = stale_pods(settings, table, monotonic())
             skipped_pods = tokenizer.skipped_pods if tokenizer is not None else 0
-            return replace(
-                metrics_snapshot(counters, table, stale, failures, service.calls), skipped_pods=skipped_pods
-            )
+            return metrics_snapshot(counters, table, stale, failures, service.calls, skipped_pods)
 
         http_server = HttpServer(
             now,
@@ -128,11 +107,17 @@ async def serve(options: Options) -> None:
             limits.max_body_bytes,
         )
         stack.push_async_callback(probed.drain, 0.0)
-        runner = await _listen(options, picking, probed, http_server)
-        stack.push_async_callback(runner.cleanup)
-        if options.explain is not None:
-            explaining = await _start_explaining(options.explain, http_server)
-            stack.push_async_callback(explaining.cleanup)
+        with _flag(f"--grpc-health-port {options.health_port}"):
+            await probed.start()
+        with _flag(f"--metrics-port {options.http_port}"):
+            runner = await http_server.start_metrics(options.host, options.http_port)
+            stack.push_async_callback(runner.cleanup)
+        with _flag(f"--grpc-port {options.ext_proc_port}"):
+            await picking.start()
+        if access := options.explain:
+            with _flag(f"--explain-address {access.host}:{access.port}", "give another"):
+                runner = await http_server.start_explain(access)
+                stack.push_async_callback(runner.cleanup)
         background = [
             asyncio.create_task(_tell_when_ready(source, health), name="readiness"),
             asyncio.create_task(service.enforce_deadlines(), name="deadlines"),
@@ -147,13 +132,7 @@ async def serve(options: Options) -> None:
         await stop.wait()
 
         _LOG.info("stopping; %d calls are open", service.calls)
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        health.set_ready(ready=False)
-        health.end()
-        service.drain()
-        await picking.drain(options.grace_s)
+        await drain(service, health, picking, background, options.grace_s)
     _LOG.info("stopped")
 
 
@@ -163,8 +142,7 @@ async def _source(pods: PodsOption) -> PodSource:
     # the cluster's client takes most of a second to import
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415
     from kvtier_common.kubernetes.connect import NoClusterError, connection  # noqa: PLC0415
-    from kvtier_scorer.picker.pods.inference_pool import InferencePoolPods  # noqa: PLC0415
-    from kvtier_scorer.picker.pods.selected import SelectedPods  # noqa: PLC0415
+    from kvtier_scorer.picker.pods.cluster import InferencePoolPods, SelectedPods  # noqa: PLC0415
 
     try:
         api = Api(await connection(), "kvtier-picker")
@@ -178,7 +156,6 @@ async def _source(pods: PodsOption) -> PodSource:
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
     tokenization = settings.tokenization
     if tokenization.mode is TokenizationMode.TOKENIZE:
-        from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer  # noqa: PLC0415
 
         def some_pod() -> str | None:
             pods = list(table)
@@ -186,37 +163,18 @@ def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:
 
         return EngineTokenizer(some_pod, tokenization.timeout_ms / 1000)
     if tokenization.mode is TokenizationMode.TOKENIZER:
-        from kvtier_scorer.picker.engines.tokenization.file_tokenizer import FileTokenizer  # noqa: PLC0415
-
         return FileTokenizer(Path(tokenization.path or ""))
     return None
 
 
-async def _listen(
-    options: Options, picking: GrpcServer, probed: GrpcServer, http_server: HttpServer
-) -> web.AppRunner:
-    flag = ""
+@contextmanager
+def _flag(flag: str, advice: str = "give another port") -> Iterator[None]:
+    """A flag that says where to listen, for the error where that cannot be."""
     try:
-        flag = f"--grpc-health-port {options.health_port}"
-        await probed.start()
-        flag = f"--metrics-port {options.http_port}"
-        runner = await http_server.start_metrics(options.host, options.http_port)
-        flag = f"--grpc-port {options.ext_proc_port}"
-        await picking.start()
+        yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else error
-        raise PickerConfigError(f"{flag}: cannot listen there: {reason}; give another port") from error
-    return runner
-
-
-async def _start_explaining(access: ExplainAccess, http_server: HttpServer) -> web.AppRunner:
-    try:
-        return await http_server.start_explain(access)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else error
-        raise PickerConfigError(
-            f"--explain-address {access.host}:{access.port}: cannot listen there: {reason}; give another"
-        ) from error
+        raise PickerConfigError(f"{flag}: cannot listen there: {reason}; {advice}") from error
 
 
 async def _tell_when_ready(source: PodSource, health: Health) -> None:

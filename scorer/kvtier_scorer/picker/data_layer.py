@@ -10,14 +10,10 @@ from math import inf
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.model import PickerSettings
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
-from kvtier_scorer.picker.engines.metrics_scrape.capacity import most_entries, new_entries
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
-from kvtier_scorer.picker.engines.metrics_scrape.fetch import NotListeningError, ScrapeError
-from kvtier_scorer.picker.engines.metrics_scrape.hits import increase
-from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
+from kvtier_scorer.config.settings import PickerSettings
+from kvtier_scorer.picker.engines.engine_metrics import EngineMetrics, increase, most_entries, new_entries
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts, Subscriber
+from kvtier_scorer.picker.engines.scraper import NotListeningError, ScrapeError, Scraper
 from kvtier_scorer.picker.observability.counters import HitTokens
 from kvtier_scorer.picker.pods.source import Endpoint, PodSource
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
@@ -37,11 +33,9 @@ class _Pod:
     """What is known of one pod.
 
     Attributes:
-        endpoint: Who it is.
         entries: Capacity of each tier in the index, in blocks.
         last: Its last scrape; None before the first.
         away: Whether nobody listens there any more.
-        restarted_s: When it last started anew.
         resized: How often its tiers were others than before.
     """
 
@@ -58,11 +52,8 @@ class DataLayer:
     """Passes on what sources, scrapes and KV events tell to the pod table and its index. No I/O of its own.
 
     Attributes:
-        table: The pods that may be picked.
         first_entries: Capacity of each tier, in blocks, until a pod told its own.
         most_entries: The most that a pod is believed.
-        block_tokens: Tokens of a block.
-        clock: The clock of `Scheduler.pick`, in seconds.
         on_hits: Gets an address and what its engine's hit counters grew by.
         scraper: Scrapes the pods; set before the first of them comes.
         subscriber: Takes their KV events; None where precise mode is off.
@@ -110,7 +101,7 @@ class DataLayer:
         if before is not None and self.clock() - pod.restarted_s < _SOONEST_S:
             metrics = replace(metrics, started_s=before.started_s)
         if pod.away or (before is not None and metrics.started_s != before.started_s):
-            pod = self._restarted(pod)
+            pod = self._restart(pod)
             before = None
         pod.last = metrics
         self.table.load(
@@ -146,7 +137,7 @@ class DataLayer:
             )  # fmt: skip
             self._logged_at_s = self.clock()
 
-    def _restarted(self, pod: _Pod) -> _Pod:
+    def _restart(self, pod: _Pod) -> _Pod:
         """The server at an address is another process: its cache is empty, whatever the source noticed."""
         endpoint = pod.endpoint
         _LOG.warning("pod %s at %s started anew; what it held is forgotten", endpoint.name, endpoint.address)
@@ -201,15 +192,7 @@ async def data_layer(
     clock: Callable[[], float] = time.monotonic,
     on_hits: Callable[[str, HitTokens], None] = lambda _address, _tokens: None,
 ) -> AsyncIterator[DataLayer]:
-    """Keeps the table up to date for as long as the context lasts.
-
-    Args:
-        source: Where pods come from.
-        table: The pods that may be picked; nobody else puts or drops.
-        settings: Intervals, capacities, events.
-        clock: The clock of `Scheduler.pick`, in seconds.
-        on_hits: Gets an address and what its engine's hit counters grew by.
-    """
+    """Keeps the table up to date for as long as the context lasts; nobody else puts or drops its pods."""
     prefix = settings.prefix
     layer = DataLayer(
         table,

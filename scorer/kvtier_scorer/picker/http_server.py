@@ -13,15 +13,15 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from prometheus_client.exposition import choose_encoder
 
 from kvtier_common.http.brief_site import BriefSite, brief_runner
+from kvtier_scorer.config.contract import PRIORITY, SUBSET
 from kvtier_scorer.errors import RefusedRequestError, UnknownApiError
-from kvtier_scorer.picker.explain_access import ExplainAccess
 from kvtier_scorer.picker.gateway.bodies import APIS, api_of
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.protocol.error_body import error_body
+from kvtier_scorer.picker.gateway.ext_proc.service import RequestReader
 from kvtier_scorer.picker.gateway.protocol.events import RequestHead, RequestReceived
-from kvtier_scorer.picker.gateway.protocol.names import PRIORITY, SUBSET
+from kvtier_scorer.picker.gateway.protocol.messages import error_body
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot
+from kvtier_scorer.picker.options import ExplainAccess
 from kvtier_scorer.scheduling.explanation import Explanation
 from kvtier_scorer.scheduling.model import PickRequest
 
@@ -35,15 +35,7 @@ _NO_BODY: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """Serves `/metrics`, and `/explain` on a port of its own.
-
-    Attributes:
-        metrics_snapshot: The metrics now.
-        explain: Explains where a request would go.
-        requests: Reads requests to explain.
-        budget: Memory for their bodies, which is the gateway's requests' too.
-        max_body_bytes: Of a request to explain.
-    """
+    """Serves `/metrics`, and `/explain` on a port of its own; its bodies share the gateways' memory."""
 
     metrics_snapshot: Callable[[], MetricsSnapshot]
     explain: Callable[[PickRequest], Explanation]
@@ -124,7 +116,7 @@ def _guard(access: ExplainAccess) -> Middleware:
     """Lets nobody else through, before a body is read."""
 
     @web.middleware
-    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def let_through(request: web.Request, handler: Handler) -> web.StreamResponse:
         if access.allows(request.headers.get("Host", ""), request.headers.get("Authorization", "")):
             return await handler(request)
         if access.token is None:
@@ -132,7 +124,7 @@ def _guard(access: ExplainAccess) -> Middleware:
         shown = {"WWW-Authenticate": "Bearer"}
         return web.Response(status=HTTPStatus.UNAUTHORIZED, headers=shown, text="a bearer token is needed\n")
 
-    return guarded
+    return let_through
 
 
 async def _listening(app: web.Application, host: str, port: int) -> web.AppRunner:

@@ -1,20 +1,104 @@
-"""How a picker is started."""
+"""How a picker is started: its options, where its pods come from, and who may ask for explanations."""
 
+import hmac
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.picker.explain_access import ExplainAccess
+from kvtier_scorer.config.model import PickerConfigError
 
 if TYPE_CHECKING:
-    from kvtier_scorer.config.settings.model import PickerSettings
+    from kvtier_scorer.config.settings import PickerSettings
 
+
+_LEAST_TOKEN: Final = 16
+"""Characters; a shorter one can be guessed."""
+_MOST_TOKEN: Final = 4096
+_LAST_PORT: Final = 65535
+_OFF: Final = "off"
+_BEARER: Final = "bearer "
 POOL_GROUP: Final = "inference.networking.k8s.io"
 _LABEL: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)=(?P<value>[A-Za-z0-9._-]*)")
-_LAST_PORT: Final = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainAccess:
+    """Where explanations are given, and to whom.
+
+    Attributes:
+        token: What has to be shown; None where only this machine, or pod, can ask.
+    """
+
+    host: str
+    port: int
+    token: bytes | None = field(default=None, repr=False)
+
+    def allows(self, host: str, authorization: str) -> bool:
+        """Whether to answer a request with these headers.
+
+        Without a token a name in `Host` is refused: a page in a browser on this machine can make its own name
+        stand for loopback, and read the answer.
+        """
+        if self.token is None:
+            return _is_own_host(host)
+        shown = authorization[len(_BEARER) :].strip() if authorization.lower().startswith(_BEARER) else ""
+        return hmac.compare_digest(shown.encode(errors="replace"), self.token)
+
+
+def explain_access(address: str, token_file: Path | None) -> ExplainAccess | None:
+    """The access that the command line asks for; None for nobody.
+
+    Raises:
+        PickerConfigError: The address is none, or others reach it and no token guards it.
+    """
+    if address == _OFF:
+        return None
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        loopback = ip_address(host).is_loopback
+    except ValueError:
+        loopback = None
+    if loopback is None or not (port.isascii() and port.isdecimal() and 0 < int(port) <= _LAST_PORT):
+        raise PickerConfigError(
+            f"--explain-address: {address!r} is not an ip:port, such as 127.0.0.1:9091 or [::1]:9091; "
+            f"{_OFF} for no explanations"
+        )
+    token = None if token_file is None else _token(token_file)
+    if token is None and not loopback:
+        raise PickerConfigError(
+            f"--explain-address {address}: whoever reaches it learns whose prompts are cached; give "
+            "--explain-token-file, or a loopback address (kubectl port-forward reaches that)"
+        )
+    return ExplainAccess(host, int(port), token)
+
+
+def _token(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            token = file.read(_MOST_TOKEN + 1).strip()
+    except OSError as error:
+        raise PickerConfigError(f"--explain-token-file: {path}: {error.strerror}") from error
+    if not _LEAST_TOKEN <= len(token) <= _MOST_TOKEN:
+        raise PickerConfigError(
+            f"--explain-token-file: {path}: holds {len(token)} bytes; a token has {_LEAST_TOKEN} to "
+            f"{_MOST_TOKEN}, such as `openssl rand -hex 32` writes"
+        )
+    return token
+
+
+def _is_own_host(host: str) -> bool:
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name.lower() == "localhost":
+        return True
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +111,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Pods of the cluster by their labels.
-
-    Attributes:
-        namespace: Theirs.
-        labels: What they have.
-        ports: What each of them serves on.
-    """
+    """Pods of the cluster by their labels, and what each of them serves on."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -46,20 +124,10 @@ PodsOption = tuple[str, ...] | Pool | Selection
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Everything that a picker is given.
+    """How a picker is started; `command.py` says what each is.
 
     Attributes:
-        settings: Of the EndpointPickerConfig.
-        pods: Where they come from.
-        host: Address to listen at; empty for every one.
-        ext_proc_port: Of the service that gateways call.
-        health_port: Of grpc.health.v1, always in the clear.
-        http_port: Of metrics.
         explain: Who may ask for explanations, and where; None for nobody.
-        tls: Whether the service is encrypted.
-        certificates: Folder with tls.crt and tls.key; None for one of its own.
-        grace_s: How long requests under way may take once it is told to stop.
-        tells_endpoint: Whether answers tell clients which engine they came from.
     """
 
     settings: "PickerSettings"
@@ -76,17 +144,20 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class PodsFlags:
-    """What the command line says of pods.
+class RouterOptions:
+    """How a model router is started; `routes` are other resources, by the model that requests name."""
 
-    Attributes:
-        endpoints: `--endpoints`.
-        pool: `--pool-name`.
-        namespace: `--pool-namespace`.
-        group: `--pool-group`.
-        selector: `--endpoint-selector`.
-        ports: `--endpoint-target-ports`.
-    """
+    routes: Mapping[str, str]
+    grpc_port: int
+    grpc_health_port: int
+    max_body_bytes: int
+    total_body_bytes: int
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PodsFlags:
+    """What the command line says of pods."""
 
     endpoints: str | None
     pool: str | None
@@ -102,8 +173,8 @@ def pods_of(flags: PodsFlags) -> PodsOption:
     Raises:
         PickerConfigError: Several, or none, or one that this picker does not know.
     """
-    given = [each for each in (flags.endpoints, flags.pool, flags.selector) if each is not None]
-    if len(given) != 1:
+    sources = (flags.endpoints, flags.pool, flags.selector)
+    if sum(source is not None for source in sources) != 1:
         raise PickerConfigError(
             "give one of --endpoints, --pool-name and --endpoint-selector: where the pods come from"
         )
@@ -123,15 +194,15 @@ def pods_of(flags: PodsFlags) -> PodsOption:
 
 
 def _labels(text: str) -> Mapping[str, str]:
-    found = [_LABEL.fullmatch(each) for each in text.split(",")]
-    labels = {each["name"]: each["value"] for each in found if each}
-    if len(labels) < len(found):
+    matches = [_LABEL.fullmatch(label) for label in text.split(",")]
+    labels = {match["name"]: match["value"] for match in matches if match}
+    if len(labels) < len(matches):
         raise PickerConfigError(f"--endpoint-selector: {text!r} is not of the form app=vllm,env=prod")
     return labels
 
 
 def _ports(text: str) -> Sequence[int]:
-    ports = [int(each) for each in text.split(",") if each.isascii() and each.isdecimal()]
-    if len(ports) <= text.count(",") or not all(0 < each <= _LAST_PORT for each in ports):
+    ports = [int(port) for port in text.split(",") if port.isascii() and port.isdecimal()]
+    if len(ports) <= text.count(",") or not all(0 < port <= _LAST_PORT for port in ports):
         raise PickerConfigError(f"--endpoint-target-ports: {text!r} is not of the form 8000,8001")
     return ports

@@ -1,12 +1,19 @@
-"""What is asked of the scheduler, and what it answers."""
+"""What is asked of the scheduler, a prompt as the blocks that the index knows, and what it answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.config.settings import PrefixSettings
+from kvtier_scorer.index.chain import prefix_seed, text_hashes, token_hashes
+
+BYTES_PER_TOKEN: Final = 4
+"""Of text that was not tokenized, as the other pickers take it (gateway-api-inference-extension v1.5.0,
+dataproducer/approximateprefix, averageCharactersPerToken)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,6 @@ class PickRequest:
     """A request that needs a pod.
 
     Attributes:
-        prompt: What it begins with.
         subset: Addresses (`ip:port`) that it may go to; None for every pod.
         priority: Below 0 a request may be shed while every pod is saturated.
     """
@@ -47,13 +53,10 @@ class Pick:
     """The pod that a request goes to.
 
     Attributes:
-        address: `ip:port` of the chosen pod.
-        pod_name: Its name.
         pod: Its number in the pod table.
         hashes: Chained hashes (uint64) of the prompt's blocks, for the index to learn once it is sent.
         prompt_tokens: Tokens of the prompt, estimated where it was not tokenized.
         matched_tokens: Tokens that each tier of the chosen pod is believed to hold, from the first on.
-        score: Its weighted score.
     """
 
     address: str
@@ -63,3 +66,23 @@ class Pick:
     prompt_tokens: int
     matched_tokens: Mapping[Tier, int]
     score: float
+
+
+def prompt_tokens(prompt: Prompt) -> int:
+    """Tokens of the prompt, estimated where it was not tokenized."""
+    if prompt.token_ids is not None:
+        return len(prompt.token_ids)
+    return -(-len(prompt.text) // BYTES_PER_TOKEN)
+
+
+def block_hashes(prompt: Prompt, prefix: PrefixSettings | None) -> NDArray[np.uint64]:
+    """Chained hashes of the prompt's full blocks; none without a prefix scorer.
+
+    Tokens and text never match one another: the index knows a prompt in the form in which it came.
+    """
+    if prefix is None:
+        return np.empty(0, np.uint64)
+    seed = prefix_seed(prompt.model, prompt.salt, tokens=prompt.token_ids is not None)
+    if prompt.token_ids is not None:
+        return token_hashes(prompt.token_ids, seed, prefix.block_tokens, prefix.max_blocks)
+    return text_hashes(prompt.text, seed, prefix.block_tokens * BYTES_PER_TOKEN, prefix.max_blocks)

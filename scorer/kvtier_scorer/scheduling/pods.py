@@ -14,13 +14,8 @@ if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex
 
 _COLUMNS: Final = (
-    "queue_depth",
-    "running",
-    "kv_cache_utilization",
-    "read_at_s",
-    "_picked",
-    "_counted_from_s",
-)
+    "queue_depth", "running", "kv_cache_utilization", "read_at_s", "_picked", "_counted_from_s",
+)  # fmt: skip
 
 _MOST_ENTRIES: Final = 1 << 31
 """Of one tier in the index: more than a pod can hold, and less than the index can count."""
@@ -28,12 +23,7 @@ _MOST_ENTRIES: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """The identity of a pod.
-
-    Attributes:
-        name: Its name. Another pod that gets the same address is a new one.
-        address: `ip:port`.
-    """
+    """The identity of a pod. Another pod that gets the same address is a new one."""
 
     name: str
     address: str
@@ -41,14 +31,7 @@ class PodInfo:
 
 @dataclass(frozen=True, slots=True)
 class PodLoad:
-    """One reading of an engine's metrics.
-
-    Attributes:
-        queue_depth: Requests waiting.
-        running: Requests running.
-        kv_cache_utilization: Used share of the device cache, 0 to 1.
-        loras: LoRA adapters that are loaded or waited for.
-        at_s: When it was read, on the clock of `Scheduler.pick`.
+    """One reading of an engine's metrics, at a moment on the clock of `Scheduler.pick`.
 
     Raises:
         ValueError: A figure is negative or not a number.
@@ -71,15 +54,8 @@ class PodLoad:
 class PodTable:
     """The pods that may be picked. Not thread-safe: one event loop owns it, its index and its scheduler.
 
-    A pod that is not ready must not be here: `drop` it at once and `put` it again.
-
-    Attributes:
-        index: Numbers the pods; what it knows of a pod goes with it.
-        queue_depth: Requests waiting at the last reading; 0 before the first.
-        running: Requests running at the last reading.
-        kv_cache_utilization: Used share of the device cache at the last reading.
-        read_at_s: When that was; -inf before the first.
-        loras: LoRA adapters at the last reading, by pod.
+    A pod that is not ready must not be here: `drop` it at once and `put` it again. The columns are of the
+    last reading (at `read_at_s`; -inf before the first). The index numbers the pods.
     """
 
     def __init__(self, index: "PrefixIndex") -> None:
@@ -102,14 +78,10 @@ class PodTable:
         return iter(self._infos.values())
 
     def put(self, info: PodInfo, entries: Mapping[Tier, int]) -> int:
-        """Let a pod be picked. One that is there already stays as it is, with the sizes its engine told.
+        """Let a pod be picked, and return its number; another one at its address is dropped.
 
-        Args:
-            info: A pod; another one at its address is dropped.
-            entries: Blocks to take for each tier until `resize` tells better.
-
-        Returns:
-            Its number.
+        One that is there already stays as it is. `entries` are blocks to take for each tier until `resize`
+        tells better.
         """
         number = self._numbers.get(info.address)
         if number is not None and self._infos[number].name == info.name:
@@ -158,11 +130,7 @@ class PodTable:
         return self._numbers.get(address)
 
     def info(self, number: int) -> PodInfo:
-        """The pod of that number.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The pod of that number. Raises KeyError: there is none."""
         return self._infos[number]
 
     def is_there(self, name: str, address: str) -> bool:
@@ -177,42 +145,39 @@ class PodTable:
         """
         if subset is None:
             return self._everyone
-        found = set()
+        numbers = set()
         for address in subset:
             number = self._numbers.get(address)
             if number is not None:
-                found.add(number)
+                numbers.add(number)
             else:
-                found.update(at for known, at in self._numbers.items() if known.rpartition(":")[0] == address)
-        return np.array(sorted(found), np.int32)
+                numbers.update(at for pod, at in self._numbers.items() if pod.rpartition(":")[0] == address)
+        return np.array(sorted(numbers), np.int32)
 
     def count_pick(self, number: int, now_s: float, window_s: float) -> None:
         """Count a request that was sent to a pod.
 
-        Args:
-            number: The pod.
-            now_s: When.
-            window_s: Without a reading for so long counting begins anew: those requests may be done.
+        Without a reading for `window_s` counting begins anew: those requests may be done.
         """
         if now_s - self._counted_from_s[number] > window_s:
             self._counted_from_s[number] = now_s
             self._picked[number] = 0
         self._picked[number] += 1
 
-    def picked(self, numbers: NDArray[np.int32], now_s: float, window_s: float) -> NDArray[np.int64]:
+    def pick_counts(self, numbers: NDArray[np.int32], now_s: float, window_s: float) -> NDArray[np.int64]:
         """Requests sent to each of those pods since its last reading, or within `window_s` without one."""
         picked = self._picked.take(numbers)
         picked[self._counted_from_s.take(numbers) < now_s - window_s] = 0
         return picked
 
     def _grow(self, pods: int) -> None:
-        room = len(self._picked)
-        if pods <= room:
+        capacity = len(self._picked)
+        if pods <= capacity:
             return
         for name in _COLUMNS:
             column = getattr(self, name)
-            wider = np.zeros(max(pods, 2 * room), column.dtype)
-            wider[:room] = column
+            wider = np.zeros(max(pods, 2 * capacity), column.dtype)
+            wider[:capacity] = column
             setattr(self, name, wider)
 
     def _count(self) -> None:

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.settings.model import PickerSettings
+from kvtier_scorer.config.settings import PickerSettings
 from kvtier_scorer.errors import NoEndpointError, RefusedRequestError
-from kvtier_scorer.scheduling.explain import explain
-from kvtier_scorer.scheduling.explanation import Explanation
-from kvtier_scorer.scheduling.model import Pick, PickRequest
+from kvtier_scorer.scheduling.explanation import Explanation, explain
+from kvtier_scorer.scheduling.model import Pick, PickRequest, block_hashes, prompt_tokens
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable
-from kvtier_scorer.scheduling.prompt_blocks import block_hashes, prompt_tokens
-from kvtier_scorer.scheduling.scoring import fresh_readings, score_candidates
-from kvtier_scorer.scheduling.shedding import check_saturation, may_shed, saturated
+from kvtier_scorer.scheduling.scoring import (
+    check_saturation,
+    fresh_readings,
+    may_shed,
+    saturated_pods,
+    score_candidates,
+)
 
 if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex
@@ -22,14 +25,7 @@ if TYPE_CHECKING:
 class Scheduler:
     """Picks pods. Not thread-safe: one event loop owns it, its table and its index.
 
-    Args:
-        settings: Scorers with their weights, and the shed rule.
-        table: The pods that may be picked.
-        index: What they hold; the one that numbers the table's pods.
-        rng: Chooses among equally good pods; give it a seed to repeat a run.
-
-    Raises:
-        ValueError: The table's pods are numbered by another index.
+    The generator chooses among equally good pods; give it a seed to repeat a run.
     """
 
     def __init__(
@@ -44,11 +40,7 @@ class Scheduler:
         self._now_s = 0.0
 
     def pick(self, request: PickRequest, now_s: float) -> Pick:
-        """The pod for a request. Nothing remembers the pick until `record_sent`.
-
-        Args:
-            request: What is asked for.
-            now_s: Now, on the clock of the pods' readings.
+        """The pod for a request, now on the clock of the readings. Nothing remembers it until `record_sent`.
 
         Raises:
             NoEndpointError: No pod is ready, or none of the request's subset is.
@@ -56,7 +48,7 @@ class Scheduler:
         """
         settings, table = self._settings, self._table
         numbers = self._candidates(request)
-        self._check_room(request, numbers, now_s)
+        self._check_saturation(request, numbers, now_s)
         self._now_s = now_s
         hashes = block_hashes(request.prompt, settings.prefix)
         scored = score_candidates(settings, table, numbers, hashes, now_s)
@@ -97,7 +89,7 @@ class Scheduler:
         refused = None
         try:
             numbers = self._candidates(request)
-            self._check_room(request, numbers, now_s)
+            self._check_saturation(request, numbers, now_s)
         except RefusedRequestError as error:
             refused = str(error)
         return explain(self._settings, self._table, request, now_s, refused)
@@ -113,9 +105,9 @@ class Scheduler:
             f"{len(self._table)} others are; send it again later"
         )
 
-    def _check_room(self, request: PickRequest, numbers: NDArray[np.int32], now_s: float) -> None:
+    def _check_saturation(self, request: PickRequest, numbers: NDArray[np.int32], now_s: float) -> None:
         shedding, table = self._settings.shedding, self._table
         if may_shed(shedding, request.priority):
             is_fresh = fresh_readings(self._settings, table, numbers, now_s)
             depths, used = table.queue_depth[numbers], table.kv_cache_utilization[numbers]
-            check_saturation(shedding, saturated(shedding, depths, used, is_fresh))
+            check_saturation(shedding, saturated_pods(shedding, depths, used, is_fresh))

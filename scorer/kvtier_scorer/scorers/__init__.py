@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scorers.columns import Columns
 from kvtier_scorer.scorers.kv_cache_utilization import score_kv_cache_utilization
 from kvtier_scorer.scorers.prefix import score_prefix

@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.errors import NoScorerError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.model import PickerInput, TierTokens
-from kvtier_scorer.config.settings.model import PickerSettings
-from kvtier_scorer.config.settings.parse import parse_settings
-from kvtier_scorer.config.settings.sections import Metrics
+from kvtier_scorer.config.model import NoScorerError, PickerInput, TierTokens
+from kvtier_scorer.config.parse import parse_settings
+from kvtier_scorer.config.settings import Metrics, PickerSettings
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import Pick, PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable

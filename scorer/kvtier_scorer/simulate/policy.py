@@ -6,8 +6,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from kvtier_scorer.config.model import ScorerWeights
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE, ScorerWeights
 from kvtier_scorer.simulate.caches import CacheListener
 from kvtier_scorer.simulate.settings import PoolSettings
 from kvtier_scorer.simulate.trace import Trace

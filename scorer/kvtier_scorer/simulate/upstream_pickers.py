@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES, MIN_BLOCK_TOKENS
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.flavors.gaie import FIXED_ENTRIES, MIN_BLOCK_TOKENS
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.index.compiled import compiled
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.caches import add_root_first, new_lru

@@ -105,7 +105,7 @@ def _round(capacity: int, pods: int, rng: np.random.Generator) -> _Round:
     )
     filled_s = _send(index, numbers, prompts)
     resident_bytes = _resident_bytes() - before_bytes
-    held = sum(index.used(pod, tier) for pod in numbers.tolist() for tier in (Tier.GPU, Tier.CPU))
+    held = sum(index.used_blocks(pod, tier) for pod in numbers.tolist() for tier in (Tier.GPU, Tier.CPU))
     if held != 2 * pods * capacity:
         raise AssertionError(f"{held} entries, not {2 * pods * capacity}: the measurement is wrong")
     counted_bytes = index.nbytes

@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
-from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerSetting
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.settings import PickerSettings, PrefixSettings, ScorerSetting
 from kvtier_scorer.index import prefix_index
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.scheduling.model import PickRequest, Prompt
+from kvtier_scorer.scheduling.model import BYTES_PER_TOKEN, PickRequest, Prompt, block_hashes
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable
-from kvtier_scorer.scheduling.prompt_blocks import BYTES_PER_TOKEN, block_hashes
 from kvtier_scorer.scheduling.scheduler import Scheduler
 
 _SETTINGS: Final = PickerSettings(

@@ -7,8 +7,8 @@ from typing import Final
 
 TARGETS: Final = {
     "bodies": ("kvtier_scorer.picker.gateway.bodies",),
-    "metrics": ("kvtier_scorer.picker.engines.metrics_scrape.engine_metrics",),
-    "kv_events": ("kvtier_scorer.picker.engines.kv_events.payload.events",),
+    "metrics": ("kvtier_scorer.picker.engines.engine_metrics",),
+    "kv_events": ("kvtier_scorer.picker.engines.kv_events.payload",),
     "kv_events_wire": ("kvtier_scorer.picker.engines.kv_events",),
     "formats": ("kvtier_common.formats", "yaml"),
     "picker_settings": ("kvtier_scorer.config", "kvtier_common.formats", "yaml"),

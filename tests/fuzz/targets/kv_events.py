@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from kvtier_scorer.picker.engines.kv_events.payload.events import MalformedEventsError, decode
+from kvtier_scorer.picker.engines.kv_events.payload import MalformedEventsError, decode
 
 _STORED: Final = {
     "type": "BlockStored",

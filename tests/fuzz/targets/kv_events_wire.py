@@ -8,10 +8,10 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
+from kvtier_scorer.picker.engines.kv_events.limits import MOST_MESSAGE_BYTES
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import MOST_MESSAGE_BYTES
-from kvtier_scorer.picker.engines.kv_events.publisher.steps import in_steps
-from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import Connection, ZmtpError, greeted
+from kvtier_scorer.picker.engines.kv_events.subscriber import in_steps
+from kvtier_scorer.picker.engines.kv_events.zmtp import Connection, ZmtpError, read_greeting
 
 _FRAMES: Final = 3
 _NUMBER_BYTES: Final = 8
@@ -78,7 +78,7 @@ async def _listen(data: bytes) -> None:
     try:
         with suppress(ZmtpError, EOFError):
             reader = _Reader(data, room)
-            await greeted(reader)
+            await read_greeting(reader)
             connection = Connection(reader, _WRITER, room)
             while not view.given_up:
                 reader.taken_bytes = 0

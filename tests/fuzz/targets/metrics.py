@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Final
 
 from kvtier_common.metrics.text import MetricsTextError, read_families
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import WANTED, NotMetricsError, engine_metrics
+from kvtier_scorer.picker.engines.engine_metrics import WANTED, NotMetricsError, engine_metrics
 
 _GAUGES: Final = rb"""# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="a\"b\\\n"} 3.0

@@ -4,9 +4,9 @@ from typing import Final
 
 from tests.picker.flavours.inputs import EXAMPLE
 
-from kvtier_scorer.config.errors import PickerConfigError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.model import PickerConfigError
+from kvtier_scorer.config.parse import parse_settings
 
 SEEDS: Final = [picker_config("builtin", EXAMPLE).text.encode()]
 

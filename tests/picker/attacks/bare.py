@@ -14,7 +14,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, 
 from tests.picker.attacks.child import say
 from tests.picker.attacks.neighbour import PROCESS
 
-from kvtier_scorer.picker.gateway.protocol.names import DESTINATION
+from kvtier_scorer.config.contract import DESTINATION
 
 _ENDPOINT: Final = b"127.0.0.1:80"
 

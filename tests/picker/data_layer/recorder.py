@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
-from kvtier_scorer.picker.engines.metrics_scrape.fetch import ScrapeError
+from kvtier_scorer.picker.engines.engine_metrics import EngineMetrics
+from kvtier_scorer.picker.engines.scraper import ScrapeError
 from kvtier_scorer.picker.pods.source import Endpoint
 
 

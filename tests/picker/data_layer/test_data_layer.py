@@ -15,10 +15,10 @@ from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.data_layer import DataLayer, data_layer
-from kvtier_scorer.picker.pods.static import StaticPods
+from kvtier_scorer.picker.pods.source import StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scoring import stale_pods
 
@@ -182,10 +182,10 @@ async def test_an_engine_that_started_anew_has_forgotten_what_it_held(world: Wor
     await world.scraped()
     before = world.number(0)
     world.table.index.assume_stored(before, SOME_HASHES)
-    assert world.table.index.used(before, Tier.GPU) == len(SOME_HASHES)
+    assert world.table.index.used_blocks(before, Tier.GPU) == len(SOME_HASHES)
     engine.more_metrics = "process_start_time_seconds 1007.5\n"
     await world.scraped()
-    assert world.table.index.used(world.number(0), Tier.GPU) == 0
+    assert world.table.index.used_blocks(world.number(0), Tier.GPU) == 0
     assert len(world.table) == 3
     assert layer.scraper.failures == {}
 
@@ -204,6 +204,6 @@ async def test_a_pod_with_events_is_precise_and_one_without_is_not(world: World)
         assert layer.subscriber is not None
         subscriber = layer.subscriber
         await until(lambda: subscriber.precise == {address})
-        assert world.table.index.used(world.number(1), Tier.GPU) == 2
+        assert world.table.index.used_blocks(world.number(1), Tier.GPU) == 2
         world.table.index.assume_stored(world.number(0), SOME_HASHES)
-        assert world.table.index.used(world.number(0), Tier.GPU) == len(SOME_HASHES)
+        assert world.table.index.used_blocks(world.number(0), Tier.GPU) == len(SOME_HASHES)

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from tests.picker.data_layer.conftest import Answer, Pod
 
-from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer
+from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer
 from kvtier_scorer.picker.gateway.bodies import read_prompt
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

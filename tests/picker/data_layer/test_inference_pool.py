@@ -19,7 +19,7 @@ from tests.picker.data_layer.api_server import (
 )
 from tests.picker.data_layer.recorder import Recorder
 
-from kvtier_scorer.picker.pods.inference_pool import InferencePoolPods
+from kvtier_scorer.picker.pods.cluster import InferencePoolPods
 
 A, B, C = pod("a", "10.0.0.1"), pod("b", "10.0.0.2"), pod("c", "10.0.0.3")
 

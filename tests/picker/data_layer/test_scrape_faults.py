@@ -10,7 +10,7 @@ from tests.picker.data_layer.conftest import Answer, Pod
 from tests.picker.data_layer.recorder import Recorder
 
 from kvtier_common.metrics.text import MOST_BYTES
-from kvtier_scorer.picker.engines.metrics_scrape.scraper import Scraper
+from kvtier_scorer.picker.engines.scraper import Scraper
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import asyncio
 from tests.picker.data_layer.api_server import PODS, pod, running_api
 from tests.picker.data_layer.recorder import Recorder
 
-from kvtier_scorer.picker.pods.selected import SelectedPods
+from kvtier_scorer.picker.pods.cluster import SelectedPods
 
 
 async def test_pods_are_found_without_a_pool() -> None:

@@ -74,24 +74,6 @@ def test_a_corrupted_configuration_is_refused(  # noqa: PLR0913, PLR0917 - fixtu
         pass
 
 
-@pytest.mark.long
-def test_1_4_refuses_the_block_size_of_1_3(pool: Pool, tmp_path: Path, say: Say) -> None:
-    start = Start("1.4", rendered("1.3", EXAMPLE))
-    with pytest.raises(RuntimeError, match="BlockSize"), running_gaie(start, pool, 3, tmp_path, say):
-        pass
-
-
-@pytest.mark.long
-def test_a_parameter_that_1_2_does_not_know_would_be_seen(
-    pool: Pool, fleet: Fleet, tmp_path: Path, say: Say
-) -> None:
-    text = rendered("1.4", EXAMPLE)
-    start = Start("1.2", text, verbosity=_LOGS_WHAT_WAS_MADE)
-    with running_gaie(start, pool, len(fleet.ips), tmp_path, say) as picker:
-        parameters = prefix_parameters(text)
-        assert made_with(picker.process.log, parameters) != parameters
-
-
 def prefix_parameters(text: str) -> list[dict[str, Any]]:
     """Parameters of the plugins that hold a prefix index, as they are rendered."""
     plugins = yaml.safe_load(text)["plugins"]

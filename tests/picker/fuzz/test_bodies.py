@@ -11,8 +11,8 @@ from tests.picker.fuzz.mutations import mutated, seeded
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.gateway.bodies import read_prompt
-from kvtier_scorer.picker.gateway.protocol.error_body import error_body
-from kvtier_scorer.scheduling.prompt_blocks import prompt_tokens
+from kvtier_scorer.picker.gateway.protocol.messages import error_body
+from kvtier_scorer.scheduling.model import prompt_tokens
 
 MUTATIONS = 8_000
 RANDOM = 2_000

@@ -15,8 +15,7 @@ from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, request_headers
 
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
 from kvtier_scorer.picker.gateway.transport.limits import CallTimings
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 

@@ -9,8 +9,11 @@ from contextlib import ExitStack, suppress
 import pytest
 from tests.picker.transport.conftest import until
 
-from kvtier_scorer.picker.gateway.transport.connection_limit import warn_when_full
-from kvtier_scorer.picker.gateway.transport.descriptors import connections_within, open_descriptors
+from kvtier_scorer.picker.gateway.transport.connections import (
+    connections_within,
+    open_descriptors,
+    warn_when_full,
+)
 from kvtier_scorer.picker.gateway.transport.limits import CONNECTIONS
 
 _FEW = 5

@@ -18,14 +18,12 @@ from tests.picker.transport.conftest import ECHO, LIMITS, until
 from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
-from kvtier_scorer.picker.gateway.transport import limits, thread_priority
-from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
-from kvtier_scorer.picker.gateway.transport.held_calls import HoldLimits
-from kvtier_scorer.picker.gateway.transport.premature_resets import CALLS
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
+from kvtier_scorer.picker.gateway.transport import limits
+from kvtier_scorer.picker.gateway.transport.connections import disconnect
+from kvtier_scorer.picker.gateway.transport.resets import CALLS, HoldLimits
+from kvtier_scorer.picker.gateway.transport.server import NICE, POOL, GrpcServer
+from kvtier_scorer.picker.observability.logs import LogRateLimiter
 
 _WAIT_S = 30.0
 _CANCEL = (8).to_bytes(4, "big")
@@ -171,14 +169,10 @@ async def test_streams_that_have_just_ended_are_refused_to_nobody(server: GrpcSe
 
 @pytest.mark.usefixtures("server")
 async def test_the_loop_comes_before_the_c_cores_pool() -> None:
-    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < thread_priority.NICE
-    assert _pool() == dict.fromkeys(thread_priority.POOL, thread_priority.NICE)
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < NICE
+    assert _pool() == dict.fromkeys(POOL, NICE)
 
 
 def _pool() -> dict[str, int]:
     named = {task.name: (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
-    return {
-        name: os.getpriority(os.PRIO_PROCESS, int(task))
-        for task, name in named.items()
-        if name in thread_priority.POOL
-    }
+    return {name: os.getpriority(os.PRIO_PROCESS, int(task)) for task, name in named.items() if name in POOL}

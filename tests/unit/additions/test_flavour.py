@@ -5,9 +5,9 @@ from typing import Final
 from tests.unit.additions.copied import Copied
 
 _CONFIGURATION: Final = """
-from kvtier_scorer.config.flavors.per_tier import per_tier_config
+from kvtier_scorer.config.flavors.document import per_tier_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
+from kvtier_scorer.config.model import UPSTREAM_SCORERS
 
 SCORERS = UPSTREAM_SCORERS
 

@@ -24,7 +24,7 @@ _ROUTER: Final = """
 _PICK: Final = """
 import sys
 import numpy as np
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable
@@ -47,7 +47,7 @@ def test_four_files(copy: Copied) -> None:
     registry = f"{package}/scorers/__init__.py"
     copy.insert(registry, "\nScorer = ", f"from {PACKAGE}.toy import score_toy\n")
     copy.insert(registry, "    QUEUE: score_queue,\n", '    "toy": score_toy,\n')
-    names = f"{package}/config/scorer_names.py"
+    names = f"{package}/config/model.py"
     copy.insert(names, '    QUEUE: "queue-scorer",\n', '    "toy": "toy-scorer",\n')
     api = "operator/kvtier_operator/api/spec/router.py"
     copy.insert(

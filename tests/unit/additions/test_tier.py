@@ -26,9 +26,9 @@ import json, os, sys
 os.environ["NUMBA_OPT"] = "0"  # compiled for this one pick
 import numpy as np
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
+from kvtier_scorer.picker.engines.kv_events.payload import tier_of
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler

@@ -21,7 +21,7 @@ def how(module: str, wanted: str = "") -> str:
 @pytest.mark.parametrize(
     ("module", "wanted", "extra"),
     [
-        ("uvloop", "", "scorer"),
+        ("msgspec", "", "scorer"),
         ("grpc", "", "scorer"),
         ("kopf", "", "operator"),
         ("liburing", "", "connector"),

@@ -22,7 +22,7 @@ from kvtier_operator.api.spec.scheduling import (
 )
 
 VERSION_PATTERN: Final = r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$"
-SUPPORTED_VERSIONS: Final = ("0.9", "0.10", "1.2", "1.3", "1.4", "1.5")
+SUPPORTED_VERSIONS: Final = ("0.9", "0.10", "1.4", "1.5")
 """Of upstream's pickers; kvtier_scorer.config has their configurations."""
 
 _LEAST_BODY_BYTES: Final = 2**16
@@ -64,7 +64,7 @@ class Weights(ApiModel):
         return any(self.by_scorer().values())
 
     def by_scorer(self) -> Mapping[str, int]:
-        """The weights by the names of the scorers (kvtier_scorer.config.scorer_names)."""
+        """The weights by the names of the scorers (kvtier_scorer.config.model)."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
@@ -125,7 +125,7 @@ class RouterSpec(ApiModel):
     )
     version: str | None = Field(
         None,
-        description="Version of the flavour's picker, which decides its configuration's form: llm-d 0.9 and 0.10 (a later 0.x with a warning), gaie 1.2 to 1.5. Empty: the one kvtier was tested with.",
+        description="Version of the flavour's picker, which decides its configuration's form: llm-d 0.9 and 0.10 (a later 0.x with a warning), gaie 1.4 and 1.5. Empty: the one kvtier was tested with.",
         pattern=VERSION_PATTERN,
         max_length=32,
     )

@@ -10,7 +10,7 @@ from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.router.router_plan import router_warnings
 from kvtier_operator.planning.units import GIB, count, size
 from kvtier_operator.planning.verdict import CheckResult
-from kvtier_scorer.config.body_limits import body_limits
+from kvtier_scorer.config.contract import body_limits
 
 
 @check("spec.router.version")

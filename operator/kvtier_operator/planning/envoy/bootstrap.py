@@ -25,16 +25,8 @@ from kvtier_operator.planning.envoy.clusters import (
     extension,
     socket_address,
 )
-from kvtier_operator.planning.envoy.gateway import (
-    DESTINATION,
-    RESOURCE,
-    SERVED,
-    Address,
-    BodyMode,
-    EngineService,
-    Gateway,
-    Picker,
-)
+from kvtier_operator.planning.envoy.gateway import Address, BodyMode, EngineService, Gateway, Picker
+from kvtier_scorer.config.contract import DESTINATION, RESOURCE, SERVED
 
 ADMIN_PORT: Final = 19000
 """Of an entrance's administration, on loopback."""

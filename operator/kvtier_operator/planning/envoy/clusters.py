@@ -5,13 +5,13 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from kvtier_operator.planning.envoy.gateway import (
-    DESTINATION,
     Address,
     EngineService,
     Gateway,
     KnownEngines,
     Picker,
 )
+from kvtier_scorer.config.contract import DESTINATION
 
 UNLIMITED: Final = "0s"
 EXT_PROC: Final = "envoy.filters.http.ext_proc"

@@ -7,15 +7,6 @@ from typing import Final
 
 from kvtier_operator.api.spec.router import FailureMode
 
-DESTINATION: Final = "x-gateway-destination-endpoint"
-"""Header, and key of the metadata `envoy.lb`, in which a picker names the engine."""
-
-SERVED: Final = "x-gateway-destination-endpoint-served"
-"""Header of an answer that names the engine it came from."""
-
-RESOURCE: Final = "x-kvtier-resource"
-"""Header in which the model router names the resource whose model a request asks for."""
-
 BODY_BYTES: Final = 64 * 1024**2
 """Largest request of a local run, which Envoy holds while it comes. The picker's own limit is lower."""
 

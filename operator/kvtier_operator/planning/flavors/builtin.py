@@ -32,7 +32,7 @@ TRAITS: Final = FlavorTraits(
         in_flight_bytes=0,
         bounds_bodies=True,
     ),
-    adds_up_engines=True,  # kvtier_scorer.picker.engines.metrics_scrape
+    adds_up_engines=True,  # kvtier_scorer.picker.engines.engine_metrics
     compiles=True,
     knows_probes=True,
     takes_whole_bodies=True,

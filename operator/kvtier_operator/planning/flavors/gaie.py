@@ -1,4 +1,4 @@
-"""The Gateway API inference extension's picker, 1.2 to 1.5."""
+"""The Gateway API inference extension's picker, 1.4 and 1.5."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ TRAITS: Final = FlavorTraits(
     image="registry.k8s.io/gateway-api-inference-extension/epp:v{version}",
     tls_args=("--model-server-metrics-scheme=https",),  # llm-d-router has it in its configuration
     objectives=("inference.networking.x-k8s.io",),
-    # v1.2.0 to v1.5.0, pkg/epp/metrics/metrics.go
+    # v1.4.0 and v1.5.0, pkg/epp/metrics/metrics.go
     hit_ratio="inference_extension_prefix_indexer_hit_ratio",
     # 1.4 and 1.5 end at start with "name must not be empty" (v1.5.0 cmd/epp/runner/runner.go,
     # NewEndpointPoolFromOptions)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.planning.flavors.traits import EndingInput, FlavorTraits, PickerEnding, in_upstreams_time
-from kvtier_scorer.config.flavors.version import minor_version
+from kvtier_scorer.config.flavors.document import minor_version
 
 _HAS_DRAIN_TIMEOUT: Final = (0, 10)
 """llm-d-router, pkg/epp/server/options.go of v0.10.0; v0.9.0 does not know the argument."""

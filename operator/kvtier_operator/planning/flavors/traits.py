@@ -14,7 +14,7 @@ from kvtier_operator.planning.units import MIB
 
 _UPSTREAM_S: Final = 30
 """What upstream's give calls under way: controller-runtime's time for what it runs (manager.go,
-defaultGracefulShutdownPeriod), and the inference extension 1.2 to 1.5 and llm-d-router 0.9 leave it."""
+defaultGracefulShutdownPeriod), and the inference extension 1.4 and 1.5 and llm-d-router 0.9 leave it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _several(plan: Plan) -> bool:
 def _probes(plan: Plan) -> dict[str, Any]:
     """By the health service's own names for what is asked.
 
-    Source: the charts of llm-d-router v0.10.0 and the inference extension v1.2.0 to v1.5.0. kvtier's own
+    Source: the charts of llm-d-router v0.10.0 and the inference extension v1.4.0 and v1.5.0. kvtier's own
     picker compiles its kernels at start where the image's do not suit the node.
     """
     split = _traits(plan).knows_probes or _several(plan)
@@ -205,7 +205,7 @@ def picker_service(plan: Plan) -> dict[str, Any]:
 def picker_role(plan: Plan) -> dict[str, Any]:
     """Least rights by flavour.
 
-    Source: config/charts of llm-d-router v0.10.0 and of the inference extension v1.2.0 and v1.5.0 (rbac.yaml,
+    Source: config/charts of llm-d-router v0.10.0 and of the inference extension v1.4.0 and v1.5.0 (rbac.yaml,
     leader-election-rbac.yaml). The metrics endpoint is served without authentication, so the cluster-wide
     right to review tokens is not needed.
     """

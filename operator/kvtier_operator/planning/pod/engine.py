@@ -17,7 +17,7 @@ from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.weights.adapters import adapter_args
 from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
-from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
+from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT
 
 
 def plan_engine(

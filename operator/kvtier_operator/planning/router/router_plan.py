@@ -22,11 +22,16 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.budget import Compute, compute
 from kvtier_operator.planning.tiers.observed_tiers import picker_tokens
 from kvtier_operator.planning.units import MIB, quantity, round_up
-from kvtier_scorer.config.body_limits import BodyLimits, uploads_bytes
-from kvtier_scorer.config.errors import PickerConfigError, UnsupportedVersionError
+from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK, EVENTS_BYTES, BodyLimits, uploads_bytes
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK, EVENTS_BYTES
-from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
+from kvtier_scorer.config.model import (
+    PickerConfig,
+    PickerConfigError,
+    PickerInput,
+    ScorerWeights,
+    TierTokens,
+    UnsupportedVersionError,
+)
 
 LOCAL_FLAVOR: Final = FLAVOR
 """The picker of a run on one machine."""

@@ -26,7 +26,7 @@ from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservatio
 from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
 from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget
 from kvtier_operator.reconcile.status.conditions.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
-from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+from kvtier_scorer.config.model import PREFIX_SCORERS
 
 
 def plan_resource(

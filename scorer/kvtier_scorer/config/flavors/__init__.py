@@ -10,34 +10,21 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
-from kvtier_scorer.config.errors import PickerConfigError
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import PLUGINS
+from kvtier_scorer.config.model import PLUGINS, PickerConfig, PickerConfigError, PickerInput
 
 
 class FlavorModule(Protocol):
-    """What a flavour's module has.
-
-    Attributes:
-        SCORERS: Those that the picker has, beside the tiers'.
-    """
+    """What a flavour's module has; `SCORERS` are those that the picker has, beside the tiers'."""
 
     SCORERS: Container[str]
 
-    def config(self, given: PickerInput) -> PickerConfig:
+    def config(self, inputs: PickerInput) -> PickerConfig:
         """The configuration, of weights that all have a scorer."""
 
 
 @lru_cache(maxsize=256)
-def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
-    """The EndpointPickerConfig of one flavour.
-
-    Args:
-        flavor: `llm-d`, `gaie` or `builtin`.
-        given: Weights, tiers in tokens and the picker's version.
-
-    Returns:
-        The configuration and the LRU capacities in it.
+def picker_config(flavor: str, inputs: PickerInput) -> PickerConfig:
+    """The EndpointPickerConfig of one flavour (`llm-d`, `gaie`, `builtin`), and the LRU capacities in it.
 
     Raises:
         UnsupportedVersionError: No configuration is known to work with that version.
@@ -45,8 +32,8 @@ def picker_config(flavor: str, given: PickerInput) -> PickerConfig:
         PickerConfigError: The flavour is not known.
     """
     module = _module(flavor)
-    unread = tuple(name for name in PLUGINS if given.weights.get(name) and name not in module.SCORERS)
-    read = replace(given, weights=given.weights | dict.fromkeys(unread, 0))
+    unread = tuple(name for name in PLUGINS if inputs.weights.get(name) and name not in module.SCORERS)
+    read = replace(inputs, weights=inputs.weights | dict.fromkeys(unread, 0))
     return replace(module.config(read), unread=unread)
 
 

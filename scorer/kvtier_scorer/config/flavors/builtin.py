@@ -6,14 +6,9 @@
 from typing import Any, Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_scorer.config.body_limits import body_limits, uploads_bytes
-from kvtier_scorer.config.errors import UnsupportedVersionError
-from kvtier_scorer.config.flavors.per_tier import per_tier_config
-from kvtier_scorer.config.flavors.tiers import PrefixTier
-from kvtier_scorer.config.flavors.version import minor_version
-from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import PLUGINS
+from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT, body_limits, uploads_bytes
+from kvtier_scorer.config.flavors.document import PrefixTier, minor_version, per_tier_config
+from kvtier_scorer.config.model import PLUGINS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "kvtier.dev/v1alpha1"
 TESTED_VERSION: Final = KVTIER_VERSION
@@ -26,33 +21,28 @@ _FOLLOWING_EVENTS: Final = {
 }
 
 
-def config(given: PickerInput) -> PickerConfig:
-    """The configuration for kvtier's own picker.
-
-    Raises:
-        UnsupportedVersionError: The version is not this package's.
-        NoScorerError: No scorer has a weight and a tier.
-    """
-    version = given.version or TESTED_VERSION
+def config(inputs: PickerInput) -> PickerConfig:
+    """The configuration for kvtier's own picker; UnsupportedVersionError for another release's."""
+    version = inputs.version or TESTED_VERSION
     if minor_version(version) != minor_version(TESTED_VERSION):
         raise UnsupportedVersionError(
             f"kvtier's own picker {version} is not this release's; leave it out or use {TESTED_VERSION}"
         )
 
     def parameters(tier: PrefixTier) -> dict[str, Any]:
-        settings = {"tier": tier.name, "blockSizeTokens": given.engine_block_tokens}
-        if given.max_prefix_tokens is None:
+        settings = {"tier": tier.name, "blockSizeTokens": inputs.engine_block_tokens}
+        if inputs.max_prefix_tokens is None:
             return settings
-        return {**settings, "maxPrefixTokensToMatch": given.max_prefix_tokens}
+        return {**settings, "maxPrefixTokensToMatch": inputs.max_prefix_tokens}
 
-    sections = {**(_FOLLOWING_EVENTS if given.kv_events else {}), **_limits(given)}
-    return per_tier_config(given, version, API_VERSION, parameters, sections)
+    sections = {**(_FOLLOWING_EVENTS if inputs.kv_events else {}), **_limits(inputs)}
+    return per_tier_config(inputs, version, API_VERSION, parameters, sections)
 
 
-def _limits(given: PickerInput) -> dict[str, Any]:
-    bodies, limits = given.bodies, {}
+def _limits(inputs: PickerInput) -> dict[str, Any]:
+    bodies, limits = inputs.bodies, {}
     if bodies != body_limits(None, None):
         limits = {"maxBodyBytes": bodies.max_bytes, "totalBodyBytes": bodies.total_bytes}
-    if given.uploads_bytes not in {None, uploads_bytes(bodies.max_bytes)}:
-        limits["uploadBytes"] = given.uploads_bytes
+    if inputs.uploads_bytes not in {None, uploads_bytes(bodies.max_bytes)}:
+        limits["uploadBytes"] = inputs.uploads_bytes
     return {"limits": limits} if limits else {}

@@ -1,14 +1,22 @@
-"""The EndpointPickerConfig document that every flavour shares."""
+"""The EndpointPickerConfig document that every flavour shares, and its prefix scorers, one a tier."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
 
-from kvtier_scorer.config.errors import NoScorerError
-from kvtier_scorer.config.scorer_names import PLUGINS
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.model import (
+    PLUGINS,
+    PREFIX_SCORERS,
+    NoScorerError,
+    PickerConfig,
+    PickerInput,
+    UnsupportedVersionError,
+    entries_for,
+)
 
 KIND: Final = "EndpointPickerConfig"
 PREFIX: Final = "prefix-cache-scorer"
@@ -21,12 +29,9 @@ PROFILE_HANDLER: Final = "single-profile-handler"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One plugin of the picker.
+    """One plugin of the picker: its registered type, its name (the type where empty), and its parameters.
 
     Attributes:
-        kind: Its registered type.
-        name: Its name; the type where empty.
-        parameters: Its parameters.
         weight: Weight as a scorer of the profile; None for a plugin that does not score.
     """
 
@@ -42,13 +47,7 @@ def render(
     comments: Iterable[str] = (),
     sections: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """The document as YAML.
-
-    Args:
-        api_version: Of the configuration.
-        plugins: All of them but those that are always there.
-        comments: Lines before it.
-        sections: What else the document has.
+    """The document as YAML, with comments before it and further sections.
 
     Scorers of weight 0 must already be left out. The profile handler and the picker that upstream adds
     by itself when they are missing (pkg/epp/config/loader, applySystemDefaults) are written out.
@@ -88,3 +87,71 @@ def load_plugins(weights: Mapping[str, int]) -> tuple[Plugin, ...]:
     """The plugins of a picker's scorers that are not a tier's, without those of weight 0."""
     weighted = ((kind, weights.get(name, 0)) for name, kind in PLUGINS.items())
     return tuple(Plugin(kind, weight=weight) for kind, weight in weighted if weight)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixTier:
+    """One tier that a prefix scorer of some weight stands for.
+
+    Attributes:
+        entries: LRU capacity; None where the picker asks the engine.
+    """
+
+    tier: Tier
+    weight: int
+    entries: int | None
+
+    @property
+    def name(self) -> str:
+        """The tier's, such as `cpu`."""
+        return self.tier.label
+
+
+def prefix_tiers(inputs: PickerInput, tokens_per_entry: int) -> tuple[PrefixTier, ...]:
+    """The tiers that exist and have a weight, fastest first. Every engine has a device cache."""
+    weights, tokens = inputs.weights, inputs.tokens
+    return tuple(
+        PrefixTier(tier, weight, entries_for(tokens[tier], tokens_per_entry))
+        for tier, scorer in PREFIX_SCORERS.items()
+        if tier in tokens and (weight := weights.get(scorer, 0))
+    )
+
+
+def unknown_gpu(tiers: tuple[PrefixTier, ...]) -> bool:
+    """Whether a scorer stands for a device cache whose size the picker has to ask for."""
+    return any(tier.entries is None for tier in tiers)
+
+
+def per_tier_config(
+    inputs: PickerInput,
+    version: str,
+    api_version: str,
+    parameters: Callable[[PrefixTier], Mapping[str, Any]],
+    sections: Mapping[str, Any] = MappingProxyType({}),
+) -> PickerConfig:
+    """The configuration, in entries of the engine's own blocks.
+
+    `parameters` are a tier's scorer's, beside its capacity; `sections` what else the document has.
+    """
+    tiers = prefix_tiers(inputs, inputs.engine_block_tokens)
+    plugins = [*load_plugins(inputs.weights)]
+    for tier in tiers:
+        capacity = {} if tier.entries is None else {"lruCapacityPerServer": tier.entries}
+        name = f"{tier.name}-prefix-cache-scorer"
+        plugins.append(Plugin(PREFIX, name, {**parameters(tier), **capacity}, weight=tier.weight))
+    return PickerConfig(
+        version=version,
+        tokens_per_entry=inputs.engine_block_tokens,
+        entries={tier.tier: tier.entries for tier in tiers},
+        text=render(api_version, plugins, sections=sections),
+        gpu_from_metrics=unknown_gpu(tiers),
+    )
+
+
+def minor_version(version: str) -> tuple[int, int]:
+    """Major and minor of `1.4`, `v1.4` or `v1.4.2`. Raises UnsupportedVersionError: it is not a version."""
+    parts = version.removeprefix("v").split(".")
+    try:
+        return int(parts[0]), int(parts[1])
+    except (IndexError, ValueError):
+        raise UnsupportedVersionError(f"{version!r} is not a version; write major.minor, as in 1.4") from None

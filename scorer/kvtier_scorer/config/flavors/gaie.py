@@ -1,58 +1,99 @@
-"""The Gateway API inference extension's picker, 1.2 to 1.5.
+"""The Gateway API inference extension's picker, 1.4 and 1.5.
 
-Sources: kubernetes-sigs/gateway-api-inference-extension, v1.2.0 and v1.3.1
-pkg/epp/scheduling/framework/plugins/multi/prefix/plugin.go (`blockSize`, in characters), v1.4.0
-pkg/epp/framework/plugins/scheduling/scorer/prefix/plugin.go (`blockSizeTokens`; `blockSize` alone is
-refused), v1.5.0 pkg/epp/framework/plugins/requestcontrol/dataproducer/approximateprefix.
+1.4 has a prefix scorer a tier (kubernetes-sigs/gateway-api-inference-extension v1.4.0,
+pkg/epp/framework/plugins/scheduling/scorer/prefix/plugin.go). 1.5 can tell only one tier: its producer
+stores every match under one key, so a second producer would overwrite the first; and with autoTune off its
+LRU holds defaultLRUCapacityPerServer entries, whatever lruCapacityPerServer says (v1.5.0
+approximateprefix/plugin.go, PrepareRequestData and makeserver). What is left to choose is the size of an
+entry: it is set so that 31,250 entries hold the largest tier with a weight.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from kvtier_scorer.config.errors import UnsupportedVersionError
-from kvtier_scorer.config.flavors.gaie_1_5 import gaie_1_5_config
-from kvtier_scorer.config.flavors.per_tier import per_tier_config
-from kvtier_scorer.config.flavors.tiers import PrefixTier
-from kvtier_scorer.config.flavors.version import minor_version
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
+from kvtier_common.tier import Tier
+from kvtier_scorer.config.flavors.document import (
+    APPROX_PREFIX_PRODUCER,
+    PREFIX,
+    Plugin,
+    PrefixTier,
+    load_plugins,
+    minor_version,
+    per_tier_config,
+    prefix_tiers,
+    render,
+    unknown_gpu,
+)
+from kvtier_scorer.config.model import UPSTREAM_SCORERS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "inference.networking.x-k8s.io/v1alpha1"
 TESTED_VERSION: Final = "1.4.0"
 SCORERS: Final = UPSTREAM_SCORERS
-_BLOCK_SIZE_IN_CHARACTERS: Final = ((1, 2), (1, 3))
-_BLOCK_SIZE_IN_TOKENS: Final = (1, 4)
+_PREFIX_SCORER_A_TIER: Final = (1, 4)
 _SINGLE_PREFIX_SCORER: Final = (1, 5)
-
-CHARACTERS_PER_TOKEN: Final = 4
-"""averageCharactersPerToken in all of these versions."""
-
-DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
+_DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
 """Where the model's longest prompt is not known. The picker's own default, 256 blocks, would see only the
 first 4,096 tokens of a prompt; llm-d-router's default is this figure (defaultMaxPrefixTokens)."""
+FIXED_ENTRIES: Final = 31250
+"""v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer."""
+MIN_BLOCK_TOKENS: Final = 8
+"""Smaller entries would hash 131,072 tokens of a prompt over 16,384 times a request."""
 
 
-def config(given: PickerInput) -> PickerConfig:
-    """The configuration for the extension's own picker.
-
-    Raises:
-        UnsupportedVersionError: The version is not one of 1.2 to 1.5.
-        NoScorerError: No scorer has a weight and a tier.
-    """
-    version = given.version or TESTED_VERSION
+def config(inputs: PickerInput) -> PickerConfig:
+    """The configuration for the extension's own picker; UnsupportedVersionError unless it is 1.4 or 1.5."""
+    version = inputs.version or TESTED_VERSION
     minor = minor_version(version)
+    most_tokens = inputs.max_prefix_tokens or _DEFAULT_MAX_PREFIX_TOKENS
     if minor == _SINGLE_PREFIX_SCORER:
-        return gaie_1_5_config(given, version, API_VERSION)
-    if minor in _BLOCK_SIZE_IN_CHARACTERS:
-        block_size = {"blockSize": given.engine_block_tokens * CHARACTERS_PER_TOKEN}
-    elif minor == _BLOCK_SIZE_IN_TOKENS:
-        block_size = {"blockSizeTokens": given.engine_block_tokens}
-    else:
+        return _config_1_5(inputs, version, most_tokens)
+    if minor != _PREFIX_SCORER_A_TIER:
         raise UnsupportedVersionError(
-            f"the Gateway API inference extension's picker {version} is not supported; use 1.2 to 1.5"
+            f"the Gateway API inference extension's picker {version} is not supported; use 1.4 or 1.5"
         )
-    max_blocks = -(-(given.max_prefix_tokens or DEFAULT_MAX_PREFIX_TOKENS) // given.engine_block_tokens)
+    block_tokens = inputs.engine_block_tokens
+    shared = {"blockSizeTokens": block_tokens, "maxPrefixBlocksToMatch": -(-most_tokens // block_tokens)}
+    return per_tier_config(
+        inputs, version, API_VERSION, lambda tier: {"autoTune": tier.entries is None, **shared}
+    )
 
-    def parameters(tier: PrefixTier) -> dict[str, Any]:
-        return {"autoTune": tier.entries is None, **block_size, "maxPrefixBlocksToMatch": max_blocks}
 
-    return per_tier_config(given, version, API_VERSION, parameters)
+def _config_1_5(inputs: PickerInput, version: str, most_tokens: int) -> PickerConfig:
+    """One prefix scorer with the weights of all tiers together, sized by the largest of them."""
+    tiers = prefix_tiers(inputs, 1)
+    plugins = [*load_plugins(inputs.weights)]
+    warnings: tuple[str, ...] = ()
+    block_tokens, entries = inputs.engine_block_tokens, dict[Tier, int | None]()
+    if tiers:
+        # the tiers are inclusive: what a smaller one holds, the largest holds too
+        largest = tiers[-1]
+        if largest.entries is not None:
+            block_tokens = max(-(-largest.entries // FIXED_ENTRIES), MIN_BLOCK_TOKENS)
+            entries[largest.tier] = FIXED_ENTRIES
+        warnings = (_warning(version, largest, block_tokens),)
+        plugins += [
+            Plugin(
+                APPROX_PREFIX_PRODUCER,
+                parameters={
+                    "autoTune": largest.entries is None,
+                    "blockSizeTokens": block_tokens,
+                    "maxPrefixTokensToMatch": max(most_tokens, block_tokens),
+                },
+            ),
+            Plugin(PREFIX, weight=sum(tier.weight for tier in tiers)),
+        ]
+    return PickerConfig(
+        version=version,
+        tokens_per_entry=block_tokens,
+        entries=entries,
+        text=render(API_VERSION, plugins, warnings),
+        warnings=warnings,
+        gpu_from_metrics=unknown_gpu(tiers[-1:]),
+    )
+
+
+def _warning(version: str, tier: PrefixTier, block_tokens: int) -> str:
+    sized = "" if tier.entries is None else f" of {FIXED_ENTRIES} entries of {block_tokens} tokens"
+    return (
+        f"picker {version} ignores lruCapacityPerServer and keeps one prefix index{sized}: it stands for the "
+        f"{tier.name} tier alone; use 1.4 or flavor llm-d to tell the tiers apart"
+    )

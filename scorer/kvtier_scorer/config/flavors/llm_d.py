@@ -7,12 +7,18 @@ approximateprefix (parameters, the clamp) and .../scheduling/scorer/prefix (pref
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kvtier_scorer.config.errors import UnsupportedVersionError
-from kvtier_scorer.config.flavors.document import APPROX_PREFIX_PRODUCER, PREFIX, Plugin, load_plugins, render
-from kvtier_scorer.config.flavors.tiers import PrefixTier, entries_of, prefix_tiers, unknown_gpu
-from kvtier_scorer.config.flavors.version import minor_version
-from kvtier_scorer.config.model import PickerConfig, PickerInput
-from kvtier_scorer.config.scorer_names import UPSTREAM_SCORERS
+from kvtier_scorer.config.flavors.document import (
+    APPROX_PREFIX_PRODUCER,
+    PREFIX,
+    Plugin,
+    PrefixTier,
+    load_plugins,
+    minor_version,
+    prefix_tiers,
+    render,
+    unknown_gpu,
+)
+from kvtier_scorer.config.model import UPSTREAM_SCORERS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "llm-d.ai/v1alpha1"
 TESTED_VERSION: Final = "0.10.0"
@@ -26,34 +32,29 @@ MIN_BLOCK_TOKENS: Final = 64
 """approximateprefix/plugin.go, minBlockSizeTokens: smaller block sizes are raised to it."""
 
 
-def config(given: PickerInput) -> PickerConfig:
-    """The configuration for llm-d-router.
-
-    Raises:
-        UnsupportedVersionError: The version is not 0.9 or a later 0.x.
-        NoScorerError: No scorer has a weight and a tier.
-    """
-    version = given.version or TESTED_VERSION
+def config(inputs: PickerInput) -> PickerConfig:
+    """The configuration for llm-d-router; UnsupportedVersionError unless it is 0.9 or a later 0.x."""
+    version = inputs.version or TESTED_VERSION
     minor = minor_version(version)
     if not _FIRST <= minor < _AFTER_LAST:
         raise UnsupportedVersionError(f"llm-d-router {version} is not supported; use 0.9 or 0.10")
-    block_tokens = max(MIN_BLOCK_TOKENS, given.engine_block_tokens)
-    tiers = prefix_tiers(given, block_tokens)
-    plugins = [*load_plugins(given.weights)]
-    if given.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
+    block_tokens = max(MIN_BLOCK_TOKENS, inputs.engine_block_tokens)
+    tiers = prefix_tiers(inputs, block_tokens)
+    plugins = [*load_plugins(inputs.weights)]
+    if inputs.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
         plugins.append(Plugin(METRICS_SOURCE, parameters={"scheme": "https"}))
     for tier in tiers:
-        plugins += _tier_plugins(tier, block_tokens, given.max_prefix_tokens)
+        plugins += _tier_plugins(tier, block_tokens, inputs.max_prefix_tokens)
     unknown = unknown_gpu(tiers)
     warnings = (
-        *(_untested(version) if minor > _LAST_TESTED else ()),
-        *(_too_small(given.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
+        *(_untested_warning(version) if minor > _LAST_TESTED else ()),
+        *(_too_small(inputs.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
     )
-    until_known = _too_large(given.engine_block_tokens) if unknown else ()
+    until_known = _too_large(inputs.engine_block_tokens) if unknown else ()
     return PickerConfig(
         version=version,
         tokens_per_entry=block_tokens,
-        entries=entries_of(tiers),
+        entries={tier.tier: tier.entries for tier in tiers},
         text=render(API_VERSION, plugins, (*warnings, *until_known)),
         warnings=warnings,
         gpu_from_metrics=unknown,
@@ -81,7 +82,7 @@ def _tier_plugins(
     )
 
 
-def _untested(version: str) -> Iterator[str]:
+def _untested_warning(version: str) -> Iterator[str]:
     yield (
         f"llm-d-router {version} is later than 0.10, the last that kvtier was run with: it may refuse this "
         "configuration or read it otherwise, as it does autoTune, which sizes entries by the engine's "

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from kvtier_scorer.errors import NoRoomError, TooLargeError
+from kvtier_scorer.errors import BudgetSpentError, TooLargeError
 
 _RETRY: Final = "the picker holds as many bodies as it may; send it again later"
 _LONG_BYTES: Final = 4096
@@ -18,8 +18,6 @@ class BodyShare:
     """The part of the budget that one request holds.
 
     Attributes:
-        held_bytes: Bytes that it holds.
-        since_s: When it began to hold something, on the budget's clock.
         on_evicted: Called when the share was given to other requests; it holds nothing any more then.
         pinned: Whether it must not be evicted now, because its body is being read.
     """
@@ -34,27 +32,30 @@ class BodyShare:
         self.pinned = False
 
     @property
-    def each_bytes(self) -> int:
+    def body_bytes(self) -> int:
         """Most bytes of one body."""
-        return self._budget.each_bytes
+        return self._budget.body_bytes
 
     def check_announced(self, size_bytes: int) -> None:
         """Checks the length that a client announced; nothing is held for it yet.
 
         Raises:
             TooLargeError: It is too long.
-            NoRoomError: So much cannot be had now.
+            BudgetSpentError: So much cannot be had now.
         """
-        self._budget.check(self, size_bytes)
+        self._budget.check_size(size_bytes)
+        if size_bytes > self._budget.free_bytes_for(self):
+            raise BudgetSpentError(_RETRY)
 
     def take(self, size_bytes: int) -> None:
         """Takes more of the budget.
 
         Raises:
             TooLargeError: It would be more than one body may have.
-            NoRoomError: The budget is spent, by others who hold less or not for as long.
+            BudgetSpentError: The budget is spent, by others who hold less or not for as long.
         """
-        self._budget.take(self, size_bytes)
+        self._budget.check_size(self.held_bytes + size_bytes)
+        self._budget.grow(self, size_bytes)
 
     def release(self) -> None:
         """Gives everything back. May be called again."""
@@ -66,66 +67,49 @@ class BodyBudget:
 
     Where it is spent, the request with the most bytes times seconds loses what it holds, and is refused:
     whoever holds much for long. Honest clients, whose bodies are whole within a moment, go on.
-
-    Args:
-        total_bytes: Most bytes of all bodies together.
-        each_bytes: Most bytes of one body.
-        clock: In seconds.
-
-    Attributes:
-        each_bytes: Most bytes of one body.
     """
 
-    def __init__(self, total_bytes: int, each_bytes: int, clock: Callable[[], float]) -> None:
-        self.each_bytes = each_bytes
+    def __init__(self, total_bytes: int, body_bytes: int, clock: Callable[[], float]) -> None:
+        self.body_bytes = body_bytes
+        self.held_bytes = 0
         self._total_bytes = total_bytes
         self._clock = clock
-        self._held_bytes = 0
         self._holders: dict[BodyShare, None] = {}
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that all requests hold together."""
-        return self._held_bytes
 
     def share(self) -> BodyShare:
         """A share for a new request; it holds nothing yet."""
         return BodyShare(self)
 
-    def check(self, share: BodyShare, size_bytes: int) -> None:
-        """See `BodyShare.check_announced`."""
-        self._check_each(size_bytes)
-        if size_bytes > self._total_bytes - self._held_bytes + self._evictable_bytes(share):
-            raise NoRoomError(_RETRY)
+    def check_size(self, size_bytes: int) -> None:
+        """Raises TooLargeError: no body may have so many bytes."""
+        if size_bytes > self.body_bytes:
+            raise TooLargeError(f"the body is larger than {self.body_bytes} bytes, the most that is taken")
 
-    def take(self, share: BodyShare, size_bytes: int) -> None:
+    def free_bytes_for(self, share: BodyShare) -> int:
+        """What nobody holds, or others who can be evicted."""
+        others = (holder for holder in self._holders if not holder.pinned and holder is not share)
+        return self._total_bytes - self.held_bytes + sum(holder.held_bytes for holder in others)
+
+    def grow(self, share: BodyShare, size_bytes: int) -> None:
         """See `BodyShare.take`."""
-        self._check_each(share.held_bytes + size_bytes)
         now_s = self._clock()
         if share not in self._holders:
             share.since_s = now_s
-        while self._held_bytes + size_bytes > self._total_bytes:
+        while self.held_bytes + size_bytes > self._total_bytes:
             evicted = self._largest_holder(share, size_bytes, now_s)
             if evicted is share:
-                raise NoRoomError(_RETRY)
+                raise BudgetSpentError(_RETRY)
             self.release(evicted)
             evicted.on_evicted()
         self._holders[share] = None
         share.held_bytes += size_bytes
-        self._held_bytes += size_bytes
+        self.held_bytes += size_bytes
 
     def release(self, share: BodyShare) -> None:
         """See `BodyShare.release`."""
         self._holders.pop(share, None)
-        self._held_bytes -= share.held_bytes
+        self.held_bytes -= share.held_bytes
         share.held_bytes = 0
-
-    def _check_each(self, size_bytes: int) -> None:
-        if size_bytes > self.each_bytes:
-            raise TooLargeError(f"the body is larger than {self.each_bytes} bytes, the most that is taken")
-
-    def _evictable_bytes(self, but: BodyShare) -> int:
-        return sum(holder.held_bytes for holder in self._holders if not holder.pinned and holder is not but)
 
     def _largest_holder(self, asking: BodyShare, size_bytes: int, now_s: float) -> BodyShare:
         evicted, most = asking, (asking.held_bytes + size_bytes) * (now_s - asking.since_s)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -12,6 +12,8 @@ from kvtier_scorer.picker.observability.counters import DECISION_BUCKETS_S, Pick
 from kvtier_scorer.scheduling.pods import PodTable
 
 _PREFIX: Final = "kvtier_picker_"
+_Samples: TypeAlias = Mapping[Any, float]
+"""By the values of their labels, a tuple."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,13 +21,10 @@ class MetricsSnapshot:
     """The numbers at one moment, taken where they are counted, so that another thread may write them down.
 
     Attributes:
-        counters: A copy of what is counted.
-        blocks: Blocks held and blocks of room, for each pod by name and tier.
+        blocks: Blocks held and the most that are, for each pod by name and tier.
         precise: Pods that say themselves what they hold.
         stale: Pods without a recent reading.
         failures: Pods whose last scrape brought nothing, by kind of trouble.
-        pods: Pods that may be picked.
-        index_bytes: Memory of the index.
         calls: Open calls.
         skipped_pods: Pods that are not asked for tokens for now.
     """
@@ -42,148 +41,136 @@ class MetricsSnapshot:
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""
+        counts = self.counters
+        refusals, responses = _by_status(counts.refusals), _by_status(counts.responses)
+        yield _counter("requests_refused", "Requests answered by the picker itself.", ["status"], refusals)
         yield _counter(
-            "requests_refused", "Requests answered by the picker itself.", "status", self.counters.refusals
+            "responses", "Responses of engines; 0: not told by the gateway.", ["status"], responses
         )
-        yield _counter(
-            "responses",
-            "Responses of engines; 0: not told by the gateway.",
-            "status",
-            self.counters.responses,
-        )
-        picks = CounterMetricFamily(_PREFIX + "picks", "Requests sent to a pod.", labels=["pod", "endpoint"])
-        for (pod, address), count in self.counters.picks.items():
-            picks.add_metric([pod, address], count)
-        yield picks
+        yield _counter("picks", "Requests sent to a pod.", ["pod", "endpoint"], counts.picks)
         yield self._decision()
         yield from self._tokens()
-        yield CounterMetricFamily(
-            _PREFIX + "served_elsewhere",
+        yield _counter(
+            "served_elsewhere",
             "Responses from another pod than the one that was picked.",
-            value=self.counters.served_elsewhere,
+            [],
+            {(): counts.served_elsewhere},
         )
-        yield CounterMetricFamily(
-            _PREFIX + "connections_cut_off",
+        yield _counter(
+            "connections_cut_off",
             "Connections ended by the picker: most of their calls were reset before they were answered.",
-            value=self.counters.connections_cut_off,
+            [],
+            {(): counts.connections_cut_off},
         )
         yield from self._index()
-        yield GaugeMetricFamily(_PREFIX + "pods", "Pods that may be picked.", value=self.pods)
-        yield GaugeMetricFamily(
-            _PREFIX + "pods_stale", "Of those, without a recent reading of their metrics.", value=self.stale
+        yield _gauge("pods", "Pods that may be picked.", [], {(): self.pods})
+        yield _gauge(
+            "pods_stale", "Of those, without a recent reading of their metrics.", [], {(): self.stale}
         )
-        yield GaugeMetricFamily(
-            _PREFIX + "pods_precise",
+        yield _gauge(
+            "pods_precise",
             "Of those, whose KV events say what they hold; the others are guessed.",
-            value=self.precise,
+            [],
+            {(): self.precise},
         )
-        failures = GaugeMetricFamily(
-            _PREFIX + "scrapes_failing", "Pods whose last scrape brought nothing.", labels=["reason"]
-        )
-        for reason, count in self.failures.items():
-            failures.add_metric([reason], count)
-        yield failures
-        yield GaugeMetricFamily(
-            _PREFIX + "tokenize_pods_left_alone",
+        failures = {(reason,): count for reason, count in self.failures.items()}
+        yield _gauge("scrapes_failing", "Pods whose last scrape brought nothing.", ["reason"], failures)
+        yield _gauge(
+            "tokenize_pods_left_alone",
             "Pods that are not asked for tokens for now: they failed, or took too long.",
-            value=self.skipped_pods,
+            [],
+            {(): self.skipped_pods},
         )
-        yield GaugeMetricFamily(_PREFIX + "open_streams", "ext_proc streams that are open.", value=self.calls)
+        yield _gauge("open_streams", "ext_proc streams that are open.", [], {(): self.calls})
 
     def _decision(self) -> Metric:
         family = HistogramMetricFamily(
             _PREFIX + "decision_seconds", "From the end of a request's body to its endpoint."
         )
         bounds = [*(f"{bound:g}" for bound in DECISION_BUCKETS_S), "+Inf"]
-        family.add_metric(
-            [], list(zip(bounds, accumulate(self.counters.decisions), strict=True)), self.counters.decision_s
-        )
+        buckets = list(zip(bounds, accumulate(self.counters.decisions), strict=True))
+        family.add_metric([], buckets, self.counters.decision_s)
         return family
 
     def _tokens(self) -> Iterator[Metric]:
-        yield CounterMetricFamily(
-            _PREFIX + "prompt_tokens",
+        counts, confirmed = self.counters, self.counters.confirmed
+        yield _counter(
+            "prompt_tokens",
             "Tokens of picked requests, as the picker counts them.",
-            value=self.counters.prompt_tokens,
+            [],
+            {(): counts.prompt_tokens},
         )
-        predicted = CounterMetricFamily(
-            _PREFIX + "predicted_hit_tokens",
+        yield _counter(
+            "predicted_hit_tokens",
             "Tokens that a tier of the picked pod was believed to hold; tiers overlap.",
-            labels=["tier"],
+            ["tier"],
+            {(tier.label,): tokens for tier, tokens in counts.matched_tokens.items()},
         )
-        for tier, tokens in self.counters.matched_tokens.items():
-            predicted.add_metric([tier.label], tokens)
-        yield predicted
-        queries = CounterMetricFamily(
-            _PREFIX + "confirmed_query_tokens",
+        yield _counter(
+            "confirmed_query_tokens",
             "Tokens that the engines asked their device cache for, and then the tiers beyond it.",
-            labels=["cache"],
+            ["cache"],
+            {("device",): confirmed.queries, ("external",): confirmed.external_queries},
         )
-        hits = CounterMetricFamily(
-            _PREFIX + "confirmed_hit_tokens", "Tokens that they found there.", labels=["cache"]
+        yield _counter(
+            "confirmed_hit_tokens",
+            "Tokens that they found there.",
+            ["cache"],
+            {("device",): confirmed.hits, ("external",): confirmed.external_hits},
         )
-        confirmed = self.counters.confirmed
-        for cache, asked, found in (
-            ("device", confirmed.queries, confirmed.hits),
-            ("external", confirmed.external_queries, confirmed.external_hits),
-        ):
-            queries.add_metric([cache], asked)
-            hits.add_metric([cache], found)
-        yield queries
-        yield hits
 
     def _index(self) -> Iterator[Metric]:
-        used = GaugeMetricFamily(
-            _PREFIX + "index_blocks", "Blocks that the index believes a tier to hold.", labels=["pod", "tier"]
-        )
-        room = GaugeMetricFamily(
-            _PREFIX + "tier_capacity_blocks", "Blocks that a tier has room for.", labels=["pod", "tier"]
-        )
-        for (pod, tier), (blocks, capacity) in self.blocks.items():
-            used.add_metric([pod, tier.label], blocks)
-            room.add_metric([pod, tier.label], capacity)
-        yield used
-        yield room
-        yield GaugeMetricFamily(
-            _PREFIX + "index_bytes", "Memory of the prefix index.", value=self.index_bytes
-        )
+        labels = ["pod", "tier"]
+        used = {(pod, tier.label): blocks for (pod, tier), (blocks, _) in self.blocks.items()}
+        capacity = {(pod, tier.label): most for (pod, tier), (_, most) in self.blocks.items()}
+        yield _gauge("index_blocks", "Blocks that the index believes a tier to hold.", labels, used)
+        yield _gauge("tier_capacity_blocks", "Blocks that a tier has room for.", labels, capacity)
+        yield _gauge("index_bytes", "Memory of the prefix index.", [], {(): self.index_bytes})
 
 
-def metrics_snapshot(
-    counters: PickerCounters, table: PodTable, stale: int, failures: Mapping[str, int], calls: int
+def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
+    counters: PickerCounters,
+    table: PodTable,
+    stale: int,
+    failures: Mapping[str, int],
+    calls: int,
+    skipped_pods: int = 0,
 ) -> MetricsSnapshot:
     """The numbers now."""
+    index = table.index
     counters.forget_pods(table.is_there)
+    numbers = [(pod.name, number) for pod in table if (number := table.number(pod.address)) is not None]
     return MetricsSnapshot(
         counters=counters.copy(),
-        blocks=dict(_blocks(table)),
-        precise=_precise(table),
+        blocks={
+            (name, tier): (index.used_blocks(number, tier), capacity)
+            for name, number in numbers
+            for tier in Tier
+            if (capacity := index.capacity(number, tier))
+        },
+        precise=sum(index.is_precise(number) for _, number in numbers),
         stale=stale,
         failures=dict(failures),
         pods=len(table),
-        index_bytes=table.index.nbytes,
+        index_bytes=index.nbytes,
         calls=calls,
+        skipped_pods=skipped_pods,
     )
 
 
-def _precise(table: PodTable) -> int:
-    numbers = (table.number(pod.address) for pod in table)
-    return sum(number is not None and table.index.is_precise(number) for number in numbers)
+def _counter(name: str, about: str, labels: list[str], samples: _Samples) -> Metric:
+    return _with(CounterMetricFamily(_PREFIX + name, about, labels=labels), samples)
 
 
-def _blocks(table: PodTable) -> Iterator[tuple[tuple[str, Tier], tuple[int, int]]]:
-    index = table.index
-    for pod in table:
-        number = table.number(pod.address)
-        if number is None:
-            continue
-        for tier in Tier:
-            if capacity := index.capacity(number, tier):
-                yield (pod.name, tier), (index.used(number, tier), capacity)
+def _gauge(name: str, about: str, labels: list[str], samples: _Samples) -> Metric:
+    return _with(GaugeMetricFamily(_PREFIX + name, about, labels=labels), samples)
 
 
-def _counter(name: str, help_text: str, label: str, counts: Mapping[int, int]) -> Metric:
-    family = CounterMetricFamily(_PREFIX + name, help_text, labels=[label])
-    for value, count in sorted(counts.items()):
-        family.add_metric([str(value)], count)
+def _with(family: CounterMetricFamily | GaugeMetricFamily, samples: _Samples) -> Metric:
+    for labels, value in samples.items():
+        family.add_metric(labels, value)
     return family
+
+
+def _by_status(counts: Mapping[int, int]) -> _Samples:
+    return {(str(status),): count for status, count in sorted(counts.items())}

@@ -22,11 +22,7 @@ DECISION_BUCKETS_S: Final = (
 class HitTokens:
     """Tokens asked of the caches and found in them, since an engine's start or since an earlier scrape.
 
-    Attributes:
-        queries: Asked of the device's prefix cache: every token of every prompt.
-        hits: Of those, found on the device.
-        external_queries: Asked of the tiers beyond it.
-        external_hits: Of those, found in them.
+    The device's prefix cache is asked for every token of every prompt; `external` are the tiers beyond it.
     """
 
     queries: float = 0.0
@@ -44,12 +40,8 @@ class PickerCounters:
         refusals: Requests refused, by HTTP status.
         responses: Responses seen, by HTTP status; 0 where a gateway did not tell.
         decisions: Picks by how long they took: one place for each of DECISION_BUCKETS_S, and one above.
-        decision_s: Sum of these times.
-        prompt_tokens: Of all picked requests' prompts.
-        matched_tokens: Of those, believed to be in each tier of the picked pod.
+        matched_tokens: Of the prompts' tokens, those believed to be in each tier of the picked pod.
         confirmed: What the engines say of their caches.
-        served_elsewhere: Responses from another pod than was picked.
-        connections_cut_off: Connections ended for rapid resets.
     """
 
     picks: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -71,14 +63,6 @@ class PickerCounters:
         self.prompt_tokens += pick.prompt_tokens
         for tier, tokens in pick.matched_tokens.items():
             self.matched_tokens[tier] += tokens
-
-    def count_refusal(self, status: int) -> None:
-        """A client got an answer of the picker's own."""
-        self.refusals[status] += 1
-
-    def count_response(self, status: int) -> None:
-        """An engine's answer is on its way to its client."""
-        self.responses[status] += 1
 
     def count_hits(self, address: str, increase: HitTokens) -> None:
         """An engine's counters grew by so much."""

@@ -124,7 +124,7 @@ MODULES: Final = (
     # Earlier ones, whose configuration has another form.
     *(
         Module(f"picker-{minor}", _GAIE, {f"epp-{minor}": f"{_GAIE}/cmd/epp"}, {}, only_long=True)
-        for minor in ("1.2", "1.4")
+        for minor in ("1.4",)
     ),
 )
 

@@ -16,7 +16,7 @@ from tests.cluster.operator.world import DEADLINE_S
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_scorer.picker.pods.pod_reflector import reflector_policy
+from kvtier_scorer.picker.pods.cluster import reflector_policy
 
 MIB = 1 << 20
 _NUMBERS = count(1)

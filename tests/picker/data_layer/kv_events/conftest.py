@@ -7,7 +7,7 @@ from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.kv_events.followed_pod import IP, FollowedPod, followed_pod
 from tests.picker.data_layer.kv_events.publisher import Publisher, running_publisher
 
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 from kvtier_common.tier import Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import ByteRate
-from kvtier_scorer.picker.engines.kv_events.subscriber import Subscriber
+from kvtier_scorer.picker.engines.kv_events.limits import ByteRate
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts, Subscriber
 
 IP: Final = "127.0.0.1"
 POD: Final = f"{IP}:8000"

@@ -12,14 +12,13 @@ from tests.picker.data_layer.kv_events.publisher import Publisher, running_publi
 from tests.picker.data_layer.polling import until
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored
 
-from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventEndpoint, EventPorts
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import (
+from kvtier_scorer.picker.engines.kv_events.limits import (
     BLOCK_BYTES,
     MOST_MESSAGE_BYTES,
     ByteRate,
 )
-from kvtier_scorer.picker.engines.kv_events.publisher.replay import ReplayError, replay
+from kvtier_scorer.picker.engines.kv_events.payload import PART_BLOCKS
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventEndpoint, EventPorts, ReplayError, replay
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.picker.data_layer.polling import until
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
 
 
 async def test_each_medium_is_a_tier_and_what_is_removed_is_gone(

@@ -11,7 +11,7 @@ from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.kv_events.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
 
 SPEC = {"group_idx": 0, "kv_cache_spec_kind": "full_attention"}
 EVENTS = [

@@ -14,13 +14,13 @@ import zmq.asyncio
 from tests.picker.data_layer.kv_events.followed_pod import IP, followed_pod
 from tests.picker.data_layer.polling import until
 
-from kvtier_scorer.picker.engines.kv_events.publisher.endpoints import EventPorts
-from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import LARGE_MESSAGES, MOST_MESSAGE_BYTES
-from kvtier_scorer.picker.engines.kv_events.publisher.zmtp import (
+from kvtier_scorer.picker.engines.kv_events.limits import LARGE_MESSAGES, MOST_MESSAGE_BYTES
+from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
+from kvtier_scorer.picker.engines.kv_events.zmtp import (
     DEFAULT_TIMEOUTS,
     MessageTimeouts,
     ZmtpError,
-    connected,
+    connection_to,
 )
 
 _GREETING: Final = b"\xff" + bytes(8) + b"\x7f" + bytes([3, 1]) + b"NULL".ljust(20, b"\0") + bytes(32)
@@ -147,7 +147,10 @@ async def test_large_messages_are_held_a_few_at_a_time() -> None:
 async def _read(
     peer: _Peer, room: asyncio.Semaphore, timeouts: MessageTimeouts = DEFAULT_TIMEOUTS
 ) -> list[bytes]:
-    async with connected(IP, peer.port, "SUB", room, timeouts) as connection, connection.message() as frames:
+    async with (
+        connection_to(IP, peer.port, "SUB", room, timeouts) as connection,
+        connection.message() as frames,
+    ):
         return frames
 
 
@@ -159,7 +162,7 @@ async def test_a_publisher_with_heartbeats_at_ipv6_and_a_long_topic_is_heard_on(
     port = events.bind_to_random_port("tcp://[::1]")
     topic = b"t" * 300
     try:
-        async with connected("::1", port, "SUB", asyncio.Semaphore()) as connection:
+        async with connection_to("::1", port, "SUB", asyncio.Semaphore()) as connection:
             connection.send(b"\x01" + topic)
             assert await events.recv() == b"\x01" + topic
             for _ in range(6):  # it would be gone after three

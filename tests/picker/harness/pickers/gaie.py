@@ -18,7 +18,7 @@ from tests.picker.harness.pool import Pool
 
 from kvtier_operator.api.spec.router import Flavor
 
-PROGRAMS: Final[Mapping[str, str]] = {"1.2": "epp-1.2", "1.4": "epp-1.4", "1.5": "epp"}
+PROGRAMS: Final[Mapping[str, str]] = {"1.4": "epp-1.4", "1.5": "epp"}
 """Minor version to the program of `tools.MODULES`."""
 
 _POD_LINE: Final = re.compile(rb"^inference_pool_per_pod_queue_size\{", re.MULTILINE)

@@ -32,7 +32,7 @@ from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_scorer.picker.gateway.protocol.names import (
+from kvtier_scorer.config.contract import (
     DESTINATION,
     METADATA_NAMESPACE,
     SUBSET,

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
-import uvloop
 from aiohttp import web
 from tests.cluster.harness.programs.ports import free_ports
 
@@ -60,9 +59,7 @@ async def is_closed(port: int, sent: bytes = b"") -> bool:
 
 
 def run(test: Coroutine[None, None, None]) -> None:
-    """On the picker's own loop, whose transports are no asyncio.Transport."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.wait_for(test, 30))
+    asyncio.run(asyncio.wait_for(test, 30))
 
 
 def test_one_too_many_is_closed_and_room_is_used_again() -> None:

@@ -35,7 +35,7 @@ def test_no_redirect_is_followed_unseen() -> None:
     }
     assert told == {
         "answer.py: session": True,
-        "engine_tokenizer.py: self._session": True,
+        "tokenizers.py: self._session": True,
         "health.py: session": True,
         "huggingface.py: session": True,
     }

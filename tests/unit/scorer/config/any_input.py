@@ -3,8 +3,7 @@
 from hypothesis import strategies as st
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.scorer_names import SCORER_NAMES
+from kvtier_scorer.config.model import SCORER_NAMES, PickerInput, ScorerWeights, TierTokens
 
 _TOKENS = st.integers(1, 10**10)
 INPUTS = st.builds(

@@ -115,9 +115,9 @@ class IndexMachine(RuleBasedStateMachine):
     def sizes(self) -> None:
         for number, pod in self.pods.items():
             for tier, model in pod.tiers.items():
-                assert self.index.used(number, tier) == len(model.blocks), (number, tier)
+                assert self.index.used_blocks(number, tier) == len(model.blocks), (number, tier)
                 assert self.index.capacity(number, tier) == model.capacity
-                assert self.index.dropped(number, tier) == 0
+                assert self.index.dropped_blocks(number, tier) == 0
 
     def teardown(self) -> None:
         for number in self.pods:

@@ -97,3 +97,16 @@ def test_names_that_are_not_unicode_have_a_seed_too() -> None:
 def _seed(model: str, salt: str, tokens: bool = False) -> int:
     token_ids = np.zeros(4, np.uint32) if tokens else None
     return prefix_seed(model, salt, tokens=token_ids is not None)
+
+
+@given(data=st.binary(min_size=1, max_size=200), seed=SEEDS)
+def test_one_block_hashes_as_the_library_does(data: bytes, seed: int) -> None:
+    assert text_hashes(data, seed, len(data), 1).tolist() == [xxhash.xxh64_intdigest(data, seed)]
+
+
+# every way through the algorithm: stripes of 32 bytes, then words of 8, of 4, and single bytes
+@pytest.mark.parametrize("size", [*range(1, 70), 1024, 4096 + 31])
+def test_each_size(size: int) -> None:
+    data = np.random.default_rng(size).bytes(size)
+    for seed in (0, 1, 2**64 - 1):
+        assert text_hashes(data, seed, size, 1).tolist() == [xxhash.xxh64_intdigest(data, seed)]

@@ -18,15 +18,15 @@ def test_a_pod_that_only_stores_is_bounded() -> None:
     index.set_precise(pod, precise=True)
     endless = prompt((0, PRECISE_LEAST + 100))
     index.store(pod, Tier.GPU, endless, None)
-    assert (index.used(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (PRECISE_LEAST, 100)
+    assert (index.used_blocks(pod, Tier.GPU), index.dropped_blocks(pod, Tier.GPU)) == (PRECISE_LEAST, 100)
     assert matched(index, endless, pod)[0][0] == PRECISE_LEAST
     index.store(pod, Tier.GPU, OTHER, None)
-    assert index.dropped(pod, Tier.GPU) == 105
+    assert index.dropped_blocks(pod, Tier.GPU) == 105
     index.clear(pod, Tier.GPU)
     index.store(pod, Tier.GPU, OTHER, None)
     assert matched(index, OTHER, pod)[0][0] == 5
     index.remove_pod(pod)
-    assert index.dropped(index.add_pod({}), Tier.GPU) == 0
+    assert index.dropped_blocks(index.add_pod({}), Tier.GPU) == 0
 
 
 def test_ghosts_go_with_the_last_block_that_follows_them() -> None:
@@ -40,7 +40,7 @@ def test_ghosts_go_with_the_last_block_that_follows_them() -> None:
         index.store(pod, Tier.GPU, many[:100], None)
         index.remove(pod, Tier.GPU, many[::2])
         index.remove(pod, Tier.GPU, many[1::2])
-    assert (index.used(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (0, 0)
+    assert (index.used_blocks(pod, Tier.GPU), index.dropped_blocks(pod, Tier.GPU)) == (0, 0)
     assert index.nbytes < 2 * PAGE_BYTES
 
 
@@ -55,7 +55,7 @@ def test_a_shrinking_tier_keeps_its_newest_and_gives_pages_back() -> None:
     assert (matched(index, new, pod)[0][0], matched(index, old, pod)[0][0]) == (100, 50)
     assert index.nbytes < 2 * PAGE_BYTES
     index.resize(pod, Tier.GPU, 0)
-    assert index.used(pod, Tier.GPU) == 0
+    assert index.used_blocks(pod, Tier.GPU) == 0
     assert index.nbytes < PAGE_BYTES
 
 
@@ -100,15 +100,15 @@ def test_used_up_memory_drops_what_precise_pods_store() -> None:
     index.set_precise(pod, precise=True)
     long = prompt((1, PAGE_SLOTS + 50))
     index.store(pod, Tier.GPU, long, None)
-    assert (matched(index, long, pod)[0][0], index.dropped(pod, Tier.GPU)) == (PAGE_SLOTS, 50)
+    assert (matched(index, long, pod)[0][0], index.dropped_blocks(pod, Tier.GPU)) == (PAGE_SLOTS, 50)
     # of neither tier is there room even for the parent
     index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
     index.store(pod, Tier.CPU, OTHER[1:], int(OTHER[0]))
-    assert (index.dropped(pod, Tier.GPU), index.dropped(pod, Tier.CPU)) == (54, 4)
+    assert (index.dropped_blocks(pod, Tier.GPU), index.dropped_blocks(pod, Tier.CPU)) == (54, 4)
     index.remove(pod, Tier.GPU, long[PAGE_SLOTS - 4 : PAGE_SLOTS])
     # what is kept of these is the parent's ghost and three blocks
     index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
-    assert (index.used(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (PAGE_SLOTS - 1, 55)
+    assert (index.used_blocks(pod, Tier.GPU), index.dropped_blocks(pod, Tier.GPU)) == (PAGE_SLOTS - 1, 55)
 
 
 def test_a_parent_that_only_dropped_blocks_would_follow_takes_no_room() -> None:
@@ -118,10 +118,10 @@ def test_a_parent_that_only_dropped_blocks_would_follow_takes_no_room() -> None:
     index.store(pod, Tier.GPU, prompt((1, PAGE_SLOTS - 1)), None)
     # the parent would take the last slot, and nothing that follows it finds one
     index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
-    assert index.dropped(pod, Tier.GPU) == len(OTHER) - 1
+    assert index.dropped_blocks(pod, Tier.GPU) == len(OTHER) - 1
     one = prompt((2, 1))
     index.store(pod, Tier.GPU, one, None)
-    assert (matched(index, one, pod)[0][0], index.used(pod, Tier.GPU)) == (1, PAGE_SLOTS)
+    assert (matched(index, one, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (1, PAGE_SLOTS)
 
 
 # among the blocks that are there the oldest ones, and some that are not
@@ -136,11 +136,11 @@ def test_hashes_that_are_no_chain_do_no_harm_to_used_up_memory(requests: list[li
     index.assume_stored(pod, long[:PAGE_SLOTS])
     for places in requests:
         index.assume_stored(pod, long[places])
-        assert index.used(pod, Tier.GPU) == PAGE_SLOTS
+        assert index.used_blocks(pod, Tier.GPU) == PAGE_SLOTS
     # it is intact: order of use and table agree on every entry
     index.assume_stored(pod, OTHER)
     assert matched(index, OTHER, pod)[0][0] == len(OTHER)
     index.resize(pod, Tier.GPU, len(OTHER))
-    assert matched(index, OTHER, pod)[0][0] == index.used(pod, Tier.GPU) == len(OTHER)
+    assert matched(index, OTHER, pod)[0][0] == index.used_blocks(pod, Tier.GPU) == len(OTHER)
     index.remove_pod(pod)
     assert index.nbytes < PAGE_BYTES

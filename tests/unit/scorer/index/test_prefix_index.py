@@ -24,7 +24,7 @@ def test_each_tier_holds_what_fits_of_what_was_sent() -> None:
     assert matched(index, LEFT, pod) == [[5, 7, 0]]
     assert matched(index, RIGHT, pod) == [[4, 4, 0]]
     assert matched(index, OTHER, pod) == [[0, 0, 0]]
-    assert [index.used(pod, tier) for tier in Tier] == [5, 7, 0]
+    assert [index.used_blocks(pod, tier) for tier in Tier] == [5, 7, 0]
     assert [index.capacity(pod, tier) for tier in Tier] == [5, 100, 0]
 
 
@@ -47,15 +47,15 @@ def test_only_what_is_contiguous_from_the_first_block_counts() -> None:
     pod = index.add_pod({Tier.GPU: 100})
     index.set_precise(pod, precise=True)
     index.store(pod, Tier.GPU, LEFT[2:], int(LEFT[1]))
-    assert (matched(index, LEFT, pod)[0][0], index.used(pod, Tier.GPU)) == (0, 5)
+    assert (matched(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (0, 5)
     index.store(pod, Tier.GPU, LEFT[:1], None)
     assert matched(index, LEFT, pod)[0][0] == 1
     index.store(pod, Tier.GPU, LEFT[1:2], int(LEFT[0]))
     assert matched(index, LEFT, pod)[0][0] == 7
     index.remove(pod, Tier.GPU, LEFT[5:6])
-    assert (matched(index, LEFT, pod)[0][0], index.used(pod, Tier.GPU)) == (5, 6)
+    assert (matched(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (5, 6)
     index.remove(pod, Tier.GPU, LEFT[:1])
-    assert (matched(index, LEFT, pod)[0][0], index.used(pod, Tier.GPU)) == (0, 5)
+    assert (matched(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (0, 5)
 
 
 def test_a_pods_entries_go_with_it() -> None:
@@ -103,7 +103,7 @@ def test_a_precise_pods_capacity_is_a_hint() -> None:
     index.store(pod, Tier.GPU, LEFT, None)
     index.resize(pod, Tier.GPU, 3)
     assert matched(index, LEFT, pod) == [[7, 0, 0]]
-    assert (index.capacity(pod, Tier.GPU), index.dropped(pod, Tier.GPU)) == (3, 0)
+    assert (index.capacity(pod, Tier.GPU), index.dropped_blocks(pod, Tier.GPU)) == (3, 0)
     # approximate again it is the true one
     index.set_precise(pod, precise=False)
     index.assume_stored(pod, LEFT)
@@ -133,8 +133,8 @@ def test_hashes_that_are_no_chain_do_no_harm(steps: list[tuple[str, list[int]]],
         else:
             index.remove(told, Tier.GPU, hashes)
             held -= set(numbers)
-        assert index.used(guessed, Tier.GPU) <= capacity
-        assert index.used(told, Tier.GPU) == len(held)
+        assert index.used_blocks(guessed, Tier.GPU) <= capacity
+        assert index.used_blocks(told, Tier.GPU) == len(held)
     for pod in (guessed, told):
         index.remove_pod(pod)
     assert index.nbytes < PAGE_BYTES
@@ -152,9 +152,9 @@ OTHER_CALLS: list[Call] = [
     lambda index: index.assume_stored(0, LEFT),
     lambda index: index.assume_stored(-1, LEFT),
     lambda index: index.set_precise(0, precise=True),
-    lambda index: index.used(0, Tier.GPU),
+    lambda index: index.used_blocks(0, Tier.GPU),
     lambda index: index.capacity(0, Tier.GPU),
-    lambda index: index.dropped(0, Tier.GPU),
+    lambda index: index.dropped_blocks(0, Tier.GPU),
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_scorer.index.reserve import allowed_bytes
+from kvtier_scorer.index.memory import allowed_bytes
 
 GIB = 1 << 30
 PHYSICAL = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -16,7 +16,7 @@ WITHIN = """
 import os, sys
 from pathlib import Path
 Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
-from kvtier_scorer.index.reserve import reserve_slots
+from kvtier_scorer.index.memory import reserve_slots
 print(reserve_slots(None).nbytes)
 """
 

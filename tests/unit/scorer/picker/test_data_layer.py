@@ -7,8 +7,8 @@ import pytest
 from kvtier_common.tier import Tier
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.data_layer import DataLayer
-from kvtier_scorer.picker.engines.metrics_scrape.engine_metrics import EngineMetrics
-from kvtier_scorer.picker.engines.metrics_scrape.fetch import NotListeningError, ScrapeError
+from kvtier_scorer.picker.engines.engine_metrics import EngineMetrics
+from kvtier_scorer.picker.engines.scraper import NotListeningError, ScrapeError
 from kvtier_scorer.picker.observability.counters import HitTokens
 from kvtier_scorer.picker.pods.source import Endpoint
 from kvtier_scorer.scheduling.pods import PodTable

@@ -3,9 +3,8 @@
 import numpy as np
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
-from kvtier_scorer.config.settings.model import PickerSettings, PrefixSettings, ScorerSetting
-from kvtier_scorer.config.settings.sections import Shedding
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.settings import PickerSettings, PrefixSettings, ScorerSetting, Shedding
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt
 from kvtier_scorer.scheduling.pods import PodInfo, PodLoad, PodTable

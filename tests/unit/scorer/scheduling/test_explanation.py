@@ -3,7 +3,7 @@ import json
 from tests.unit.scorer.scheduling.pool import Pool, address, request
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scheduling.pods import PodLoad
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request, settings
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.errors import NoEndpointError
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.scheduling.model import PickRequest, Prompt

@@ -3,7 +3,7 @@
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, request
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import QUEUE
+from kvtier_scorer.config.model import QUEUE
 
 
 def test_a_prefix_goes_where_it_was_sent_before() -> None:

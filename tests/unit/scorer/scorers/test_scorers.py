@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE, SCORER_NAMES
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE, SCORER_NAMES
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
 

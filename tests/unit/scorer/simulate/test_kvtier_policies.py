@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, prompts, situation, timed, trace
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
-from kvtier_scorer.scheduling.model import Prompt
-from kvtier_scorer.scheduling.prompt_blocks import block_hashes
+from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
+from kvtier_scorer.scheduling.model import Prompt, block_hashes
 from kvtier_scorer.simulate.blocks import blocks_of, prompt_token_ids
 from kvtier_scorer.simulate.caches import find_prefix
 from kvtier_scorer.simulate.compare import compare

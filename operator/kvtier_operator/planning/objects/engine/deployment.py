@@ -25,7 +25,7 @@ from kvtier_operator.planning.objects.engine.containers import (
 )
 from kvtier_operator.planning.objects.engine.volumes import engine_volumes, files_hash
 from kvtier_operator.planning.plan import Plan
-from kvtier_scorer.config.kv_events import EVENTS_PORT, REPLAY_PORT
+from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT
 
 _LAST_PORT: Final = 65535
 

@@ -15,11 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK
+from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.layout import SLOT_BYTES
-from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored, EngineHash
-from kvtier_scorer.picker.engines.kv_events.payload.extra_keys import blocks_of_text, salt_of
+from kvtier_scorer.picker.engines.kv_events.payload import (
+    BlockRemoved,
+    BlockStored,
+    EngineHash,
+    blocks_of_text,
+    salt_of,
+)
 
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8
@@ -42,11 +47,9 @@ class UnalignedBlocksError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive blocks of one prompt, for the index.
+    """Consecutive blocks of one prompt, for the index: our hashes (uint64), in the order of the prompt.
 
     Attributes:
-        tier: The tier that holds them.
-        hashes: Ours (uint64), in the order of the prompt.
         parent: The hash before them; None at a prompt's beginning.
     """
 
@@ -57,15 +60,11 @@ class Run:
 
 @dataclass(slots=True)
 class PodChains:
-    """What one pod holds, tier by tier. No I/O.
+    """What one pod holds, tier by tier, in entries of the index of `block_tokens`. No I/O.
 
     A block that is announced twice is there until it was removed twice: an engine computes a prompt for two
-    requests at a time, and chunks of the tiers below overlap.
-
-    Attributes:
-        block_tokens: Tokens of an entry of the index.
-        model: Name of the pod's model, as requests ask for it.
-        not_understood: Blocks that events spoke of without enough to know which they are.
+    requests at a time, and chunks of the tiers below overlap. `not_understood` are blocks that events spoke
+    of without enough to know which they are.
     """
 
     block_tokens: int
@@ -74,7 +73,7 @@ class PodChains:
     _held: dict[Tier, dict[int, Chain]] = field(default_factory=lambda: {tier: {} for tier in Tier})
     _again: dict[Tier, Counter[int]] = field(default_factory=lambda: {tier: Counter() for tier in Tier})
     _group: int | None = None
-    _each: int = 1
+    _entries_per_block: int = 1
 
     def store(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
         """Learns blocks; returns what the index has to learn of them.
@@ -84,7 +83,7 @@ class PodChains:
         """
         if not self._follows(event.group_idx, event.kv_cache_spec_kind):
             return ()
-        keys = [_key(each) for each in event.block_hashes]
+        keys = list(map(_key, event.block_hashes))
         chains = self._chains(event, keys) if event.token_ids else [self._find(key) for key in keys]
         held, again = self._held[tier], self._again[tier]
         for key, chain in zip(keys, chains, strict=True):
@@ -116,7 +115,7 @@ class PodChains:
         for tier in Tier:
             self._held[tier].clear()
             self._again[tier].clear()
-        self._group, self._each = None, 1
+        self._group, self._entries_per_block = None, 1
 
     def everything(self) -> Iterator[Run]:
         """All that is held, blocks before those that follow them."""
@@ -129,13 +128,13 @@ class PodChains:
 
         A large one counts as several: for what its entries take.
         """
-        block_bytes = BYTES_PER_HELD_BLOCK + (self._each - 1) * _ENTRY_BYTES
+        block_bytes = BYTES_PER_HELD_BLOCK + (self._entries_per_block - 1) * _ENTRY_BYTES
         held = -(-sum(map(len, self._held.values())) * block_bytes // BYTES_PER_HELD_BLOCK)
         return held + sum(map(len, self._again.values()))
 
-    def held(self, tier: Tier) -> int:
+    def held_entries(self, tier: Tier) -> int:
         """Entries of the index that a tier's blocks come to, or would if they were known."""
-        return len(self._held[tier]) * self._each
+        return len(self._held[tier]) * self._entries_per_block
 
     def _follows(self, group: int | None, kind: str | None) -> bool:
         """Whether a KV cache group tells which prefixes there are: the first that keeps whole prefixes."""
@@ -155,10 +154,10 @@ class PodChains:
             raise UnalignedBlocksError(
                 f"the engine's block has {event.block_size} tokens, more than {_MOST_BLOCK_TOKENS}"
             )
-        self._each = max(self._each, event.block_size // self.block_tokens)
+        self._entries_per_block = max(self._entries_per_block, event.block_size // self.block_tokens)
         known = list(takewhile(lambda chain: chain is not None, map(self._find, keys)))
         if len(known) < len(keys):
-            known += self._computed(event, len(known), known[-1] if known else None)
+            known += self._compute(event, len(known), known[-1] if known else None)
         return known + [None] * (len(keys) - len(known))
 
     def _find(self, key: int) -> Chain | None:
@@ -167,7 +166,7 @@ class PodChains:
                 return chain
         return None
 
-    def _computed(self, event: BlockStored, first: int, before: Chain | None) -> list[Chain]:
+    def _compute(self, event: BlockStored, first: int, before: Chain | None) -> list[Chain]:
         """Chains of the blocks from `first` on; none where the block before them is not known."""
         if before is None and event.parent_block_hash is not None:
             before = self._find(_key(event.parent_block_hash))
@@ -184,10 +183,10 @@ class PodChains:
         if len(event.token_ids) != size * len(event.block_hashes):
             return []
         count = max(0, blocks_of_text(event) - first) if usable else 0
-        each = size // self.block_tokens
+        per_block = size // self.block_tokens
         tokens = np.array(event.token_ids[first * size : (first + count) * size], np.uint32)
-        ours = token_hashes(tokens, seed, self.block_tokens, count * each).astype("<u8").tobytes()
-        step = each * _HASH_BYTES
+        ours = token_hashes(tokens, seed, self.block_tokens, count * per_block).astype("<u8").tobytes()
+        step = per_block * _HASH_BYTES
         chains = [
             (ours[at - _HASH_BYTES : at] if at else last) + ours[at : at + step]
             for at in range(0, count * step, step)

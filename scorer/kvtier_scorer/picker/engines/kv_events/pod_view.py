@@ -9,6 +9,8 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import chain
 from typing import Final, Protocol
 
@@ -17,19 +19,20 @@ from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
-from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
-from kvtier_scorer.picker.engines.kv_events.payload.events import (
+from kvtier_scorer.picker.engines.kv_events.limits import HeldBlocks
+from kvtier_scorer.picker.engines.kv_events.payload import (
+    PART_BLOCKS,
     AllBlocksCleared,
     BlockRemoved,
     BlockStored,
     Event,
     MalformedEventsError,
+    cost,
     decode,
+    parts,
+    tier_of,
 )
-from kvtier_scorer.picker.engines.kv_events.payload.mediums import tier_of
-from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS, cost, parts
-from kvtier_scorer.picker.engines.kv_events.publisher.message_sequence import Continuity, MessageSequence
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.observability.logs import LogRateLimiter
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2
@@ -39,6 +42,48 @@ _LOG_INTERVAL_S: Final = 60.0
 """Between two lines that say that it became approximate, or precise: it decides how often it does."""
 _AT_LEAST: Final = 1 << 16
 """Blocks of a tier that are taken in whatever its capacity is said to be: a plan may be far off at first."""
+
+
+class Continuity(Enum):
+    """How the number of a message relates to the ones before it."""
+
+    NEXT = auto()
+    DUPLICATE = auto()
+    AFTER_GAP = auto()
+    NEW_PUBLISHER = auto()
+
+
+@dataclass(slots=True)
+class MessageSequence:
+    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py).
+
+    Attributes:
+        expected: The number that comes next.
+    """
+
+    expected: int = 0
+    _last_live: int = -1
+
+    def continuity(self, number: int) -> Continuity:
+        """How a message from the publisher's own stream follows on those before it."""
+        if number <= self._last_live:
+            return Continuity.NEW_PUBLISHER
+        if number < self.expected:
+            return Continuity.DUPLICATE  # a replay brought it already
+        return Continuity.NEXT if number == self.expected else Continuity.AFTER_GAP
+
+    def advance_live(self, number: int) -> None:
+        """A message of the stream was taken."""
+        self._last_live = number
+        self.expected = max(self.expected, number + 1)
+
+    def advance_replayed(self, number: int) -> None:
+        """A message of a replay was taken."""
+        self.expected = number + 1
+
+    def restart(self) -> None:
+        """A publisher begins."""
+        self.expected, self._last_live = 0, -1
 
 
 class TierIndex(Protocol):
@@ -62,14 +107,7 @@ class TooManyBlocksError(Exception):
 
 
 class PodView:
-    """What one pod's events told so far.
-
-    Args:
-        pod: Its number in the index.
-        name: For logs.
-        index: Learns what it holds.
-        chains: Empty.
-        held_blocks: Bounds the blocks of all views together; None for a view that is alone.
+    """What one pod's events told so far; the index, which has a number for the pod, learns what it holds.
 
     Attributes:
         precise: Whether the index believes the events alone.
@@ -187,7 +225,7 @@ class PodView:
             self._give_up(str(error))
             return
         if self._given_up:
-            return  # others' blocks took the room meanwhile
+            return  # others' blocks took the memory meanwhile
         if self._held_blocks is not None:
             self._held_blocks.hold(self, self._chains.blocks)
         if not self._given_up and not self.precise and self._is_known():
@@ -215,11 +253,11 @@ class PodView:
         if (tier := tier_of(event.medium)) is None:
             self._once(f"it sends KV events of a medium that is not known: {event.medium!r:.40}")
         elif isinstance(event, BlockStored):
-            self._stored(event, tier)
+            self._store(event, tier)
         else:
-            self._removed(event, tier)
+            self._remove(event, tier)
 
-    def _stored(self, event: BlockStored, tier: Tier) -> None:
+    def _store(self, event: BlockStored, tier: Tier) -> None:
         runs = self._chains.store(event, tier)
         if not event.token_ids and not runs:
             self._once(
@@ -228,14 +266,14 @@ class PodView:
             )
         self._taken_in[tier] += sum(len(run.hashes) for run in runs)
         most = max(_AT_LEAST, _TIMES_OVER * self._index.capacity(self._pod, tier))
-        if self._chains.held(tier) > most:
+        if self._chains.held_entries(tier) > most:
             raise TooManyBlocksError(
                 f"more than {most} blocks in the {tier.label} tier, which holds far fewer"
             )
         if self.precise:
             self._learn(runs)
 
-    def _removed(self, event: BlockRemoved, tier: Tier) -> None:
+    def _remove(self, event: BlockRemoved, tier: Tier) -> None:
         for run in self._chains.remove(event, tier):
             if self.precise:
                 self._index.remove(self._pod, run.tier, run.hashes)

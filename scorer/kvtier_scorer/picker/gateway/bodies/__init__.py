@@ -3,12 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kvtier_scorer.picker.gateway.bodies.chat_completions import chat_completions
-from kvtier_scorer.picker.gateway.bodies.completions import completions
-from kvtier_scorer.picker.gateway.bodies.embeddings import embeddings
+from kvtier_scorer.picker.gateway.bodies.apis import chat_completions, completions, embeddings, responses
 from kvtier_scorer.picker.gateway.bodies.fields import Body, parse_body
 from kvtier_scorer.picker.gateway.bodies.json_size import is_bounded
-from kvtier_scorer.picker.gateway.bodies.responses import responses
 from kvtier_scorer.scheduling.model import Prompt
 
 __all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "prompt_and_body", "read_prompt"]
@@ -23,7 +20,7 @@ _VERSION: Final = "/v1/"
 
 UNKNOWN_PROMPT: Final = Prompt("", "", b"")
 """Of a request that is not one of these APIs, or too dense to be read: it matches no prefix, and goes where
-there is room."""
+load is least."""
 
 
 def api_of(path: str) -> Callable[[Body], Prompt] | None:
@@ -35,13 +32,8 @@ def api_of(path: str) -> Callable[[Body], Prompt] | None:
 def prompt_and_body(path: str, body: bytes) -> tuple[Prompt, Body]:
     """The prompt in a request's body, and that body; UNKNOWN_PROMPT and nothing where it is not looked at.
 
-    Args:
-        path: Of the request, with any prefix and query.
-        body: As the client sent it; of a path that is no API of ours it is not looked at, nor is one that
-            would be too many objects: engines may take it, and it costs the picker nothing.
-
-    Raises:
-        BadRequestError: The engines would not understand it either.
+    It is not where the path is no API of ours, nor where it would be too many objects: engines may take it,
+    and it costs the picker nothing. Raises BadRequestError: the engines would not understand it either.
     """
     api = api_of(path)
     if api is None or not is_bounded(body):

@@ -32,11 +32,7 @@ _TYPE_NAMES: Final = {
 
 
 def parse_body(body: bytes) -> Body:
-    """The JSON object that a body is.
-
-    Raises:
-        BadRequestError: It is not one.
-    """
+    """The JSON object that a body is. Raises BadRequestError: it is not one."""
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -52,11 +48,7 @@ def type_name(value: object) -> str:
 
 
 def optional_text(body: Body, field: str) -> str:
-    """A string; empty where it is missing or null.
-
-    Raises:
-        BadFieldError: It is something else.
-    """
+    """A string; empty where it is missing or null. Raises BadFieldError: it is something else."""
     value = body.get(field)
     if value is None:
         return ""
@@ -80,11 +72,7 @@ def required_list(body: Body, field: str) -> list[Any]:
 
 
 def token_ids(items: list[Any], field: str) -> NDArray[np.uint32]:
-    """Tokens given by their numbers.
-
-    Raises:
-        BadFieldError: One is no whole number from 0 to 2^32 - 1.
-    """
+    """Tokens given by their numbers. Raises BadFieldError: one is no whole number from 0 to 2^32 - 1."""
     try:
         return np.frombuffer(array("I", items), np.uint32)
     except (TypeError, OverflowError):
@@ -113,20 +101,12 @@ def digest(value: object, field: str) -> bytes:
 
 
 def text_prompt(body: Body, text: bytes) -> Prompt:
-    """A prompt of text.
-
-    Raises:
-        BadFieldError: `model` or `cache_salt` is wrong.
-    """
+    """A prompt of text. Raises BadFieldError: `model` or `cache_salt` is wrong."""
     return Prompt(optional_text(body, "model"), optional_text(body, "cache_salt"), text)
 
 
 def token_prompt(body: Body, tokens: NDArray[np.uint32]) -> Prompt:
-    """A prompt of tokens.
-
-    Raises:
-        BadFieldError: `model` or `cache_salt` is wrong.
-    """
+    """A prompt of tokens. Raises BadFieldError: `model` or `cache_salt` is wrong."""
     return Prompt(optional_text(body, "model"), optional_text(body, "cache_salt"), b"", tokens)
 
 

@@ -1,5 +1,6 @@
 """How much a JSON text would become as objects, told without making them."""
 
+import sys
 from typing import Final
 
 import numpy as np
@@ -13,11 +14,14 @@ MOST_STRINGS: Final = 1 << 16
 """Strings in a body that is read, names of fields among them: four for each message and part."""
 MOST_VALUES: Final = 1 << 19
 """Values of any kind in a body that is read: a prompt of half a million tokens by their numbers."""
+SWITCH_S: Final = 0.0005
+"""How long the thread that reads bodies keeps the interpreter's lock while the loop waits for it. Python's
+own 5 ms would be added to a neighbour's request at each of its system calls."""
 _LIGHT_BYTES: Final = 128 << 10
 _LIGHT_CONTAINERS: Final = 4096
 _LIGHT_VALUES: Final = 1 << 15
 
-_QUOTE, _BACKSLASH, _COMMA, _BRACE, _BRACKET = (np.uint8(ord(each)) for each in '"\\,{[')
+_QUOTE, _BACKSLASH, _COMMA, _BRACE, _BRACKET = (np.uint8(ord(sign)) for sign in '"\\,{[')
 
 
 def is_small(body: bytes) -> bool:
@@ -36,14 +40,15 @@ def is_bounded(body: bytes) -> bool:
     Of a long body for a thread of its own: others have the interpreter's lock meanwhile. A short one cannot
     be more than these.
     """
-    return len(body) <= _LIGHT_BYTES or bool(_bounded(np.frombuffer(body, np.uint8)))
+    return len(body) <= _LIGHT_BYTES or bool(_within_bounds(np.frombuffer(body, np.uint8)))
 
 
-def load_kernels() -> None:
-    """Load or compile the kernels, so that no request waits for them."""
+def prepare_reading() -> None:
+    """Load or compile the kernels, so that no request waits for them; long bodies are read in short turns."""
+    sys.setswitchinterval(SWITCH_S)
     text = np.frombuffer(b"{}", np.uint8)
     _few(text, 1, 1)
-    _bounded(text)
+    _within_bounds(text)
 
 
 @compiled
@@ -59,7 +64,7 @@ def _few(text: NDArray[np.uint8], most_containers: int, most_values: int) -> boo
 
 
 @compiled_beside
-def _bounded(text: NDArray[np.uint8]) -> bool:
+def _within_bounds(text: NDArray[np.uint8]) -> bool:
     """Counts what opens and what commas divide, outside strings; of what is no JSON it counts anything."""
     containers = strings = values = at = 0
     quoted = False

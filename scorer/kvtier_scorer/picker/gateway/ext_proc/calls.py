@@ -1,30 +1,177 @@
-"""The calls of gateways: their connections, deadlines and faults."""
+"""The calls of gateways: each is one HTTP request, a question, its answer, and what became of it.
+
+The next message is read when the last one has been handled and its answer is on its way: what a gateway sends
+meanwhile waits in its own memory, held back by HTTP/2's flow control.
+"""
 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Final
 
 import grpc
 
-from kvtier_scorer.errors import InternalError, RefusedRequestError
+from kvtier_scorer.errors import BudgetSpentError, InternalError, RefusedRequestError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.call import Call
-from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
-from kvtier_scorer.picker.gateway.transport.disconnect import disconnect
-from kvtier_scorer.picker.gateway.transport.held_calls import HeldCalls, HoldLimits
+from kvtier_scorer.picker.gateway.protocol.events import (
+    Decision,
+    GatewayMisconfiguredError,
+    ProtocolError,
+    Reply,
+    RequestReceived,
+    ResponseReceived,
+)
+from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
+from kvtier_scorer.picker.gateway.transport.connections import disconnect
 from kvtier_scorer.picker.gateway.transport.limits import CallTimings
-from kvtier_scorer.picker.gateway.transport.premature_resets import BRIEF_S, PrematureResets
+from kvtier_scorer.picker.gateway.transport.resets import BRIEF_S, HeldCalls, HoldLimits, PrematureResets
 from kvtier_scorer.picker.gateway.transport.server import Context, Methods
 from kvtier_scorer.picker.observability.counters import PickerCounters
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
-from kvtier_scorer.picker.observability.log_text import error_location
+from kvtier_scorer.picker.observability.logs import LogRateLimiter, error_location
 
+_NEVER: Final = float("inf")
 _PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _SERVER_ERROR: Final = 500
+
+
+class Call:
+    """One call of a gateway.
+
+    Attributes:
+        answered: Whether an answer is on its way.
+        due_s: When, on the monotonic clock, the gateway must have done what is waited for.
+    """
+
+    __slots__ = (
+        "_context", "_decision", "_exchange", "_interrupted", "_reading", "_refusal", "_service", "_share",
+        "_task", "_upload", "answered", "due_s",
+    )  # fmt: skip
+
+    def __init__(self, service: "ExtProcCalls", context: Context) -> None:
+        self.answered = False
+        self.due_s = monotonic() + service.timings.first_message_s
+        self._service = service
+        self._context = context
+        self._share = service.budget.share()
+        self._share.on_evicted = self._on_evicted
+        self._upload = service.uploads.share()
+        self._upload.on_evicted = self._on_evicted
+        self._exchange = Exchange(self._share, self._upload, tells_endpoint=service.tells_endpoint)
+        self._decision: Decision | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._reading = False
+        self._interrupted = False
+        self._refusal: RefusedRequestError | None = None
+
+    async def run(self) -> None:
+        """Answer messages until nothing more is to come."""
+        self._task = asyncio.current_task()
+        try:
+            await self._converse()
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise  # by the gateway
+            assert self._task is not None  # noqa: S101 - it has just been cancelled
+            self._task.uncancel()
+            if self._refusal is not None:
+                await self._send(self._refuse(self._refusal))
+        finally:
+            self._share.release()
+            self._upload.release()
+        if self.due_s < monotonic():
+            await self._context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the gateway took too long")
+
+    def end_unless_needed(self) -> None:
+        """End the call if the request has its endpoint and no response can be cut off by it."""
+        if self._reading and not self._is_needed:
+            self._interrupt()
+
+    def end_late(self) -> None:
+        """End the call: the gateway has not done in time what was waited for."""
+        self._interrupt()
+
+    @property
+    def _is_needed(self) -> bool:
+        return self._exchange.picking or self._exchange.responding
+
+    def _on_evicted(self) -> None:
+        """Others needed the memory of this body, which is on its way in or out."""
+        if self._exchange.picking:
+            self._refusal = BudgetSpentError("too much is on its way at once; send it again later")
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._task is not None and not self._interrupted:
+            self._interrupted = True
+            self._task.cancel()
+
+    async def _converse(self) -> None:
+        read, exchange, service = self._context.read, self._exchange, self._service
+        while not exchange.finished and (self._is_needed or not service.draining):
+            self._reading = True
+            message: object = await read()
+            self._reading = False
+            self.due_s = _NEVER
+            if message is grpc.aio.EOF:
+                return
+            assert isinstance(message, bytes)  # noqa: S101 - grpcio deserializes nothing here
+            await self._take(message)
+            if exchange.picking:
+                self.due_s = monotonic() + service.timings.next_message_s
+
+    async def _take(self, message: bytes) -> None:
+        try:
+            events = self._exchange.receive(message)
+        except ProtocolError as error:
+            self._service.on_protocol_error(error)
+            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of one request must end no other
+            await self._send(self._refuse(error))
+            return
+        for event in events:
+            if type(event) is Reply:
+                if event.refused is not None:
+                    self._service.on_refusal(event.refused)
+                await self._send(event.messages)
+            elif type(event) is RequestReceived:
+                await self._ask(event)
+            elif type(event) is ResponseReceived:
+                self._service.on_response(self._decision, event)
+                self._decision = None
+
+    async def _ask(self, event: RequestReceived) -> None:
+        begun_s = perf_counter()
+        service, share, upload = self._service, self._share, self._upload
+        try:
+            decision = service.decide_now(event, begun_s)
+            if decision is None:
+                share.pinned = upload.pinned = True
+                decision = await service.decide(event, begun_s)
+            self._decision = decision
+            answers: Iterable[bytes] = self._exchange.answer(decision)
+        except Exception as error:  # noqa: BLE001 - the request gets an answer, whatever it is
+            answers = self._refuse(error)
+        share.pinned = upload.pinned = False
+        await self._send(answers)
+        share.release()
+        upload.release()
+
+    def _refuse(self, error: Exception) -> list[bytes]:
+        refused = error if isinstance(error, RefusedRequestError) else self._service.on_error(error)
+        self._service.on_refusal(refused)
+        return self._exchange.refuse(refused)
+
+    async def _send(self, messages: Iterable[bytes]) -> None:
+        """Send answers; when it returns, the gateway has taken them."""
+        write, write_s = self._context.write, self._service.timings.write_s
+        for message in messages:
+            self.due_s = monotonic() + write_s
+            self.answered = True  # a gateway may have it, and be gone, before this is told
+            await write(message)
+        self.due_s = _NEVER
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,9 +182,6 @@ class ExtProcCalls(ABC):
         budget: Memory for the bodies of all requests under way.
         uploads: Bytes of bodies that may be on their way: gateways and the transport hold them.
         rate_limited_log: For what may happen with each request, and would fill the log.
-        counters: What is counted for `/metrics`.
-        timings: How long a call may take.
-        hold_limits: How long and how many calls of a connection that resets its calls are held.
         tells_endpoint: Whether responses tell clients which endpoint they came from.
         suspects_resets: Whether a client that resets its calls is held up and cut off; not one beside it,
             which passes on what others do.
@@ -62,11 +206,7 @@ class ExtProcCalls(ABC):
 
     @abstractmethod
     def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
-        """What becomes of a request; None where reading it takes a while.
-
-        Args:
-            event: The request, whole.
-            begun_s: When it was (perf_counter).
+        """What becomes of a request that came whole at `begun_s`; None where reading it takes a while.
 
         Raises:
             RefusedRequestError: The client gets an answer in place of an endpoint.
@@ -74,11 +214,7 @@ class ExtProcCalls(ABC):
 
     @abstractmethod
     async def decide(self, event: RequestReceived, begun_s: float) -> Decision:
-        """The same, however long it takes.
-
-        Raises:
-            RefusedRequestError: The client gets an answer in place of an endpoint.
-        """
+        """The same, however long it takes."""
 
     @abstractmethod
     def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
@@ -114,7 +250,7 @@ class ExtProcCalls(ABC):
 
     def on_refusal(self, error: RefusedRequestError) -> None:
         """Counts a refusal and logs it, each kind of refusal at most once in a while."""
-        self.counters.count_refusal(error.status)
+        self.counters.refusals[error.status] += 1
         if isinstance(error, InternalError):
             return  # `on_error` has logged it
         if isinstance(error, GatewayMisconfiguredError):

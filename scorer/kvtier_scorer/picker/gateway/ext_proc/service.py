@@ -1,20 +1,118 @@
-"""The service that gateways call for each request: it picks an engine."""
+"""The service that gateways call for each request: it reads what is asked for and picks an engine."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final
+from typing import Any, Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kvtier_scorer.config.contract import DESTINATION, PRIORITY, REQUEST_ID
+from kvtier_scorer.errors import BadRequestError
+from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body, read_prompt
 from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
-from kvtier_scorer.picker.gateway.protocol.names import DESTINATION, REQUEST_ID
-from kvtier_scorer.picker.observability.log_text import printable
-from kvtier_scorer.scheduling.model import Pick, PickRequest
+from kvtier_scorer.picker.observability.logs import printable
+from kvtier_scorer.scheduling.model import Pick, PickRequest, Prompt
 from kvtier_scorer.scheduling.scheduler import Scheduler
 
+TokenIds = NDArray[np.uint32]
+_WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
 _LOG: Final = logging.getLogger(__name__)
+
+
+class Tokenizer(Protocol):
+    """Finds the tokens of prompts.
+
+    In two steps, so that nobody holds a parsed body, many times its bytes, while an answer is waited for.
+    """
+
+    @property
+    def skipped_pods(self) -> int:
+        """Pods that are not asked for now, because they do not answer, or too slowly."""
+
+    def tokenize_request(self, prompt: Prompt, body: Mapping[str, Any]) -> bytes | None:
+        """What `tokenize` needs to know; None to estimate. Never raises; called on a thread of its own."""
+
+    async def tokenize(self, request: bytes) -> TokenIds | None:
+        """The tokens as the engine will see them, or None where they have to be estimated. Never raises."""
+
+    async def close(self) -> None:
+        """Lets go of connections."""
+
+
+class RequestReader:
+    """Reads requests: those that take no time at once, the others on one thread, one after the other.
+
+    What a body becomes as objects is many times its size, and is held for one body at a time. Without a
+    tokenizer tokens are estimated, which needs no waiting.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
+        self._tokenizer = tokenizer
+        self._thread = ThreadPoolExecutor(1, "bodies")
+        json_size.prepare_reading()
+
+    def read_now(self, event: RequestReceived) -> PickRequest | None:
+        """What is asked for, its tokens estimated; None where `read` has to tell.
+
+        Raises:
+            BadRequestError: The body, or the priority, makes no sense.
+        """
+        body = event.body
+        if body is None:
+            return _request(event, UNKNOWN_PROMPT)
+        if self._tokenizer is not None or not json_size.is_small(body):
+            return None
+        return _request(event, read_prompt(event.head.path, body))
+
+    async def read(self, event: RequestReceived) -> PickRequest:
+        """What is asked for, with its true tokens where they can be had.
+
+        Raises:
+            BadRequestError: The body, or the priority, makes no sense.
+        """
+        if event.body is None or json_size.is_small(event.body):
+            request, to_tokenize = self._read(event)
+        else:
+            loop = asyncio.get_running_loop()
+            request, to_tokenize = await loop.run_in_executor(self._thread, self._read, event)
+        if self._tokenizer is None or to_tokenize is None:
+            return request
+        tokens = await self._tokenizer.tokenize(to_tokenize)
+        if tokens is None:
+            return request
+        prompt = Prompt(request.prompt.model, request.prompt.salt, b"", tokens)
+        return PickRequest(prompt, request.subset, request.priority)
+
+    def close(self) -> None:
+        """Waits for nothing: what is read now is for nobody."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self, event: RequestReceived) -> tuple[PickRequest, bytes | None]:
+        prompt, fields = prompt_and_body(event.head.path, event.body or b"")
+        request = _request(event, prompt)
+        if self._tokenizer is None or prompt is UNKNOWN_PROMPT or prompt.token_ids is not None:
+            return request, None
+        return request, self._tokenizer.tokenize_request(prompt, fields)
+
+
+def _request(event: RequestReceived, prompt: Prompt) -> PickRequest:
+    head = event.head
+    return PickRequest(prompt, head.subset, _priority(head.headers.get(PRIORITY)))
+
+
+def _priority(text: str | None) -> int:
+    if text is None:
+        return 0
+    if _WHOLE.fullmatch(text) is None:
+        raise BadRequestError(f"{PRIORITY}: must be a whole number of at most 10 digits")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +122,7 @@ class _PickDecision(Decision):
 
 @dataclass(slots=True, kw_only=True)
 class ExtProcService(ExtProcCalls):
-    """Picks for the requests of gateways.
-
-    Attributes:
-        scheduler: Picks the pod of each request.
-        requests: Reads what requests ask for.
-        clock: The scheduler's clock, in seconds.
-    """
+    """Picks for the requests of gateways, on the scheduler's clock."""
 
     scheduler: Scheduler
     requests: RequestReader
@@ -47,7 +139,7 @@ class ExtProcService(ExtProcCalls):
 
     def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
         """A response is on its way: learn which pod it came from, if not from the one that was picked."""
-        self.counters.count_response(served.status)
+        self.counters.responses[served.status] += 1
         pick = decision.pick if isinstance(decision, _PickDecision) else None
         if pick is not None and served.endpoint and served.endpoint != pick.address:
             self.counters.served_elsewhere += 1

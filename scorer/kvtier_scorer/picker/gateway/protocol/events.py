@@ -1,19 +1,28 @@
-"""What happened on a stream, as events: a request to pick for, a response, or messages to send."""
+"""What happened on a stream: a request to pick for, a response, messages to send; and what ends it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kvtier_scorer.errors import RefusedRequestError
 
 
+class ProtocolError(Exception):
+    """The gateway sent what does not make sense here; the stream ends with INVALID_ARGUMENT."""
+
+
+class GatewayMisconfiguredError(RefusedRequestError):
+    """The gateway is configured in a way in which prompts cannot be seen. Its operator has to change that."""
+
+    status: ClassVar[int] = 500
+
+
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The headers of a request, as far as a picker needs them.
+    """The headers of a request, as far as a picker needs them, by lower-case name.
 
     Attributes:
         path: With its query; empty where the gateway did not send it.
-        headers: Of those that matter to a picker, by lower-case name.
         subset: Endpoints that the request may go to, `ip:port` or `ip`; None for every one.
     """
 
@@ -23,12 +32,7 @@ class RequestHead:
 
 
 class RequestReceived(NamedTuple):
-    """The request has come whole and needs an endpoint: call `Exchange.answer` or `Exchange.refuse`.
-
-    Attributes:
-        head: The request's headers.
-        body: Its body; None for a request that has none.
-    """
+    """The request has come whole, with or without a body: call `Exchange.answer` or `Exchange.refuse`."""
 
     head: RequestHead
     body: bytes | None
@@ -36,7 +40,7 @@ class RequestReceived(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request: where it goes, and what stands on it.
+    """What becomes of a request.
 
     Attributes:
         headers: Set on the request, over what its client wrote; with some, the gateway routes it anew.
@@ -48,24 +52,14 @@ class Decision:
 
 
 class ResponseReceived(NamedTuple):
-    """A response is on its way to the client.
-
-    Attributes:
-        endpoint: `ip:port` that it came from; None where the gateway does not tell.
-        status: HTTP status; 0 where the gateway does not tell.
-    """
+    """A response of an endpoint is on its way to the client; None and 0 where the gateway does not tell."""
 
     endpoint: str | None
     status: int
 
 
 class Reply(NamedTuple):
-    """Messages to send to the gateway, in this order.
-
-    Attributes:
-        messages: The messages, serialized.
-        refused: Why the request is refused by them; None where it is not.
-    """
+    """Messages to send to the gateway, serialized, in order, and why they refuse the request, if they do."""
 
     messages: list[bytes]
     refused: RefusedRequestError | None = None

@@ -16,19 +16,15 @@ from google.protobuf.message import DecodeError
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.gateway.body_memory import BodyBuffer, BodyShare
-from kvtier_scorer.picker.gateway.protocol import replies
-from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
+from kvtier_scorer.picker.gateway.protocol import messages
 from kvtier_scorer.picker.gateway.protocol.events import (
     Decision,
     Event,
+    GatewayMisconfiguredError,
+    ProtocolError,
     Reply,
     RequestHead,
     RequestReceived,
-)
-from kvtier_scorer.picker.gateway.protocol.message_fields import (
-    content_length,
-    request_head,
-    response_received,
 )
 
 _NONE: Final = ProcessingMode.NONE
@@ -58,7 +54,7 @@ class Exchange:
     """One stream.
 
     Args:
-        share: Of the memory for bodies; a body that finds no room is refused while it comes in.
+        share: Of the memory for bodies; a body that finds none is refused while it comes in.
         upload: Of what may be on its way at a time, in the memory of the gateway or of the transport: as many
             bytes as the client announces, or as a body may have.
         tells_endpoint: Whether a response tells its client which endpoint it came from.
@@ -68,21 +64,9 @@ class Exchange:
     """
 
     __slots__ = (
-        "_body",
-        "_endpoint",
-        "_has_body",
-        "_head",
-        "_received",
-        "_request",
-        "_request_mode",
-        "_response",
-        "_response_mode",
-        "_share",
-        "_tells_endpoint",
-        "_trailers",
-        "_upload",
-        "finished",
-    )
+        "_body", "_endpoint", "_has_body", "_head", "_received", "_request", "_request_mode", "_response",
+        "_response_mode", "_share", "_tells_endpoint", "_trailers", "_upload", "finished",
+    )  # fmt: skip
 
     def __init__(self, share: BodyShare, upload: BodyShare, *, tells_endpoint: bool = False) -> None:
         self.finished = False
@@ -116,11 +100,7 @@ class Exchange:
         return not self.finished and (on_its_way or self._response is _Response.BODY)
 
     def receive(self, message: bytes) -> list[Event]:
-        """What a message of the gateway means.
-
-        Raises:
-            ProtocolError: It is none, or comes out of order.
-        """
+        """What a message of the gateway means. Raises ProtocolError: it is none, or comes out of order."""
         if self.finished:
             return []
         try:
@@ -143,13 +123,13 @@ class Exchange:
         body, self._body = self._body, b""
         self._request = _Request.ANSWERED
         if not self._has_body:
-            return [replies.request_headers(decision, None)]
+            return [messages.request_headers(decision, None)]
         if self._request_mode == _BUFFERED:
-            return [replies.buffered_body(decision)]
+            return [messages.buffered_body(decision)]
         return chain(
-            [replies.request_headers(decision, len(body))],
-            replies.request_body(body, end_of_stream=not self._trailers),
-            [replies.PASS_REQUEST_TRAILERS] if self._trailers else [],
+            [messages.request_headers(decision, len(body))],
+            messages.request_body(body, end_of_stream=not self._trailers),
+            [messages.PASS_REQUEST_TRAILERS] if self._trailers else [],
         )
 
     def refuse(self, refused: RefusedRequestError) -> list[bytes]:
@@ -161,12 +141,12 @@ class Exchange:
         self._received = BodyBuffer()
         self._share.release()
         self._upload.release()
-        return [replies.refusal(refused)]
+        return [messages.refusal(refused)]
 
     def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
         if self._request is not _Request.EXPECTED:
             raise ProtocolError("request headers come twice")
-        head = self._head = request_head(request)
+        head = self._head = messages.request_head(request)
         if request.HasField("protocol_config"):
             self._request_mode = request.protocol_config.request_body_mode
             self._response_mode = request.protocol_config.response_body_mode
@@ -180,15 +160,15 @@ class Exchange:
                 f"the gateway's request_body_mode is {_mode_name(self._request_mode)}; "
                 "endpoint pickers need FULL_DUPLEX_STREAMED"
             )
-            return self._refused(GatewayMisconfiguredError(problem))
-        announced_bytes = content_length(head)
+            return self._refusal(GatewayMisconfiguredError(problem))
+        announced_bytes = messages.content_length(head)
         try:
             self._share.check_announced(announced_bytes)
-            self._upload.take(announced_bytes or self._upload.each_bytes)
+            self._upload.take(announced_bytes or self._upload.body_bytes)
         except RefusedRequestError as error:
-            return self._refused(error)
+            return self._refusal(error)
         # Envoy sends a buffered body only after this
-        return [Reply([replies.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
+        return [Reply([messages.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
 
     def _on_request_body(self, request: ProcessingRequest) -> list[Event]:
         if self._request is not _Request.BODY:
@@ -197,14 +177,14 @@ class Exchange:
         try:
             self._share.take(len(body))
         except RefusedRequestError as error:
-            return self._refused(error)
+            return self._refusal(error)
         self._received.add(body)
         # a buffered body comes whole; what follows it is trailers
         return self._ask() if end_of_stream or self._request_mode == _BUFFERED else []
 
     def _on_request_trailers(self, _: ProcessingRequest) -> list[Event]:
         if self._request is _Request.ANSWERED and self._request_mode == _BUFFERED:
-            return [Reply([replies.PASS_REQUEST_TRAILERS])]
+            return [Reply([messages.PASS_REQUEST_TRAILERS])]
         if self._request is not _Request.BODY:
             raise ProtocolError("request trailers where none can be")
         self._trailers = True
@@ -220,12 +200,12 @@ class Exchange:
         if self._request is _Request.EXPECTED or self._response is not _Response.EXPECTED:
             raise ProtocolError("response headers where none can be")
         self._response = _Response.BODY
-        response = response_received(request)
+        response = messages.response_received(request)
         ended = request.response_headers.end_of_stream
         # without a response body, Envoy 1.40 waits for nothing more
         self.finished = ended or self._response_mode == _NONE
         served_by = (response.endpoint or self._endpoint) if self._tells_endpoint else None
-        return [response, Reply([replies.response_headers(served_by)])]
+        return [response, Reply([messages.response_headers(served_by)])]
 
     def _on_response_body(self, request: ProcessingRequest) -> list[Event]:
         if self._response is not _Response.BODY:
@@ -233,16 +213,16 @@ class Exchange:
         body, end_of_stream = request.response_body.body, request.response_body.end_of_stream
         self.finished = end_of_stream
         if self._response_mode == _FULL_DUPLEX:
-            return [Reply(list(replies.response_body(body, end_of_stream=end_of_stream)))]
-        return [Reply([replies.PASS_RESPONSE_BODY])]
+            return [Reply(list(messages.response_body(body, end_of_stream=end_of_stream)))]
+        return [Reply([messages.PASS_RESPONSE_BODY])]
 
     def _on_response_trailers(self, _: ProcessingRequest) -> list[Event]:
         if self._response is not _Response.BODY:
             raise ProtocolError("response trailers before response headers")
         self.finished = True
-        return [Reply([replies.PASS_RESPONSE_TRAILERS])]
+        return [Reply([messages.PASS_RESPONSE_TRAILERS])]
 
-    def _refused(self, refused: RefusedRequestError) -> list[Event]:
+    def _refusal(self, refused: RefusedRequestError) -> list[Event]:
         return [Reply(self.refuse(refused), refused)]
 
     _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[Event]]]] = {

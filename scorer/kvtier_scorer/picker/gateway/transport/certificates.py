@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from kvtier_scorer.config.errors import PickerConfigError
+from kvtier_scorer.config.model import PickerConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,7 @@ _NAME: Final = "kvtier-picker"
 
 
 class Certificates:
-    """What a port proves itself with.
-
-    Args:
-        folder: Has tls.crt and tls.key; None to make a certificate that nobody has signed.
+    """What a port proves itself with: tls.crt and tls.key of a folder, or what nobody has signed.
 
     Raises:
         PickerConfigError: The folder has no certificate and key that belong together.
@@ -54,10 +51,7 @@ class Certificates:
         self.credentials = grpc.dynamic_ssl_server_credentials(self._configuration, to_use)
 
     def renew(self) -> bool:
-        """Take the files as they are now, for the connections to come.
-
-        Returns:
-            Whether they are other ones than before.
+        """Take the files as they are now, for the connections to come; whether they are others than before.
 
         Raises:
             PickerConfigError: They do not belong together; what was there before stays in use.

@@ -42,7 +42,6 @@ class ConnectionTimings:
             nothing keep out a gateway that connects anew.
         idle_ms: Without a call; a gateway is asked to go, and connects anew when it needs to.
         keepalive_ms: Until a connection on which nothing comes is asked whether it is alive.
-        keepalive_timeout_ms: For its answer.
     """
 
     handshake_ms: int = 2_000
@@ -59,7 +58,6 @@ class CallTimings:
         first_message_s: From the begin of a call to its first message, which Envoy sends with it.
         next_message_s: Between two messages of a request that has not come whole: an upload that stalls.
         write_s: For a gateway to take one message of an answer.
-        check_interval_s: Between two looks for calls that took too long.
         suspect_delay_s: That a call waits on a connection that resets its calls: one that is reset meanwhile
             has cost little.
     """
@@ -73,14 +71,7 @@ class CallTimings:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one port.
-
-    Attributes:
-        message_bytes: A longer message ends its call.
-        connections: At a time; further ones are closed at once.
-        calls: At a time.
-        timings: How long a connection may do nothing.
-    """
+    """Limits of one port: bytes of a message, and connections and calls at a time."""
 
     message_bytes: int
     connections: int

@@ -30,8 +30,8 @@ def test_qwen3_32b_with_100_gib_is_6400_entries() -> None:
         ("llm-d", None, "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0"),
         ("llm-d", "0.9.0", "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.9.0"),
         ("gaie", None, "registry.k8s.io/gateway-api-inference-extension/epp:v1.4.0"),
-        ("gaie", "v1.2.1", "registry.k8s.io/gateway-api-inference-extension/epp:v1.2.1"),
-        ("gaie", "1.3", "registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0"),
+        ("gaie", "v1.4.1", "registry.k8s.io/gateway-api-inference-extension/epp:v1.4.1"),
+        ("gaie", "1.5", "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"),
         ("builtin", None, f"kvtier/picker:{KVTIER_VERSION}"),
     ],
 )
@@ -41,7 +41,7 @@ def test_image_by_flavour_and_version(flavor: str, version: str | None, image: s
     assert router(changes | {"spec.router.image": "mine:1"}).image == "mine:1"
 
 
-@pytest.mark.parametrize(("flavor", "version"), [("llm-d", "0.8"), ("gaie", "1.6.0"), ("gaie", "v1.1.0")])
+@pytest.mark.parametrize(("flavor", "version"), [("llm-d", "0.8"), ("gaie", "1.6.0"), ("gaie", "v1.3.0")])
 def test_other_versions_are_refused_by_field(flavor: str, version: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         router({"spec.router.flavor": flavor, "spec.router.version": version})

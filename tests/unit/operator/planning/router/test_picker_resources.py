@@ -9,7 +9,7 @@ from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.parse import parse_settings
 
 # 409,600 tokens of the CPU tier / 64 = 6,400 entries, and 31,250 of a device's cache that is not known:
 # x 8 engines x 1,280 B on top of 512 MiB, to 64 MiB

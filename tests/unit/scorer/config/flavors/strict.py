@@ -1,8 +1,8 @@
 """What each version of each picker accepts: its configuration types, written down as strict models.
 
 Sources: apix/config/v1alpha1/endpointpickerconfig_types.go, cmd/epp/runner/runner.go (registered plugins)
-and the plugins' parameter types, in kubernetes-sigs/gateway-api-inference-extension v1.2.0, v1.3.1, v1.4.0,
-v1.5.0 and llm-d/llm-d-router v0.9.0, v0.10.0. All of them decode strictly: an unknown field is refused.
+and the plugins' parameter types, in kubernetes-sigs/gateway-api-inference-extension v1.4.0, v1.5.0
+and llm-d/llm-d-router v0.9.0, v0.10.0. All of them decode strictly: an unknown field is refused.
 """
 
 from typing import Any, Literal
@@ -18,13 +18,6 @@ class Strict(BaseModel):
 
 class Nothing(Strict):
     pass
-
-
-class CharacterBlocks(Strict):
-    auto_tune: bool = True
-    block_size: int = Field(64, gt=0)
-    max_prefix_blocks_to_match: int = Field(256, gt=0)
-    lru_capacity_per_server: int = Field(31250, gt=0)
 
 
 class TokenBlocks(Strict):
@@ -105,8 +98,6 @@ COMMON: dict[str, type[Strict]] = {
 GAIE = "inference.networking.x-k8s.io/v1alpha1"
 LLM_D = "llm-d.ai/v1alpha1"
 VERSIONS: dict[tuple[str, str], tuple[str, dict[str, type[Strict]]]] = {
-    ("gaie", "1.2"): (GAIE, COMMON | {"prefix-cache-scorer": CharacterBlocks}),
-    ("gaie", "1.3"): (GAIE, COMMON | {"prefix-cache-scorer": CharacterBlocks}),
     ("gaie", "1.4"): (GAIE, COMMON | {"prefix-cache-scorer": TokenBlocks}),
     ("gaie", "1.5"): (
         GAIE,

@@ -7,11 +7,18 @@ from tests.unit.scorer.config.any_input import INPUTS
 from tests.unit.scorer.config.flavors.strict import VERSIONS, Document, decode, parameters, weights
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.errors import NoScorerError, PickerConfigError, UnsupportedVersionError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.flavors.gaie_1_5 import FIXED_ENTRIES
-from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS
+from kvtier_scorer.config.flavors.gaie import FIXED_ENTRIES
+from kvtier_scorer.config.model import (
+    PLUGINS,
+    PREFIX_SCORERS,
+    NoScorerError,
+    PickerConfigError,
+    PickerInput,
+    ScorerWeights,
+    TierTokens,
+    UnsupportedVersionError,
+)
 
 # Qwen3-32B in bf16 takes 262,144 bytes a token: 100 GiB hold 409,600 tokens.
 EXAMPLE = PickerInput(
@@ -38,8 +45,6 @@ def rendered(flavor: str, version: str, asked: PickerInput) -> Document:
     [
         ("llm-d", "0.9", 64, 6_400, 1_875),
         ("llm-d", "0.10", 64, 6_400, 1_875),
-        ("gaie", "1.2", 16, 25_600, 7_500),
-        ("gaie", "1.3", 16, 25_600, 7_500),
         ("gaie", "1.4", 16, 25_600, 7_500),
         ("builtin", "0.1", 16, 25_600, 7_500),
     ],
@@ -137,18 +142,11 @@ def test_llm_d_takes_larger_engine_blocks_as_they_are() -> None:
     assert (config.tokens_per_entry, config.entries.get(Tier.CPU)) == (128, 3_200)
 
 
-def test_gaie_before_1_4_counts_characters() -> None:
-    old = parameters(rendered("gaie", "1.3", EXAMPLE), "cpu-prefix-cache-scorer")
-    new = parameters(rendered("gaie", "1.4", EXAMPLE), "cpu-prefix-cache-scorer")
-    assert (old["blockSize"], new["blockSizeTokens"]) == (64, 16)
-
-
-@pytest.mark.parametrize("version", ["1.2", "1.3", "1.4"])
-def test_gaie_sees_the_whole_prompt(version: str) -> None:
+def test_gaie_1_4_sees_the_whole_prompt() -> None:
     name = "cpu-prefix-cache-scorer"
-    assert parameters(rendered("gaie", version, EXAMPLE), name)["maxPrefixBlocksToMatch"] == 2_560
+    assert parameters(rendered("gaie", "1.4", EXAMPLE), name)["maxPrefixBlocksToMatch"] == 2_560
     unknown = replace(EXAMPLE, max_prefix_tokens=None)
-    assert parameters(rendered("gaie", version, unknown), name)["maxPrefixBlocksToMatch"] == 8_192
+    assert parameters(rendered("gaie", "1.4", unknown), name)["maxPrefixBlocksToMatch"] == 8_192
 
 
 def test_llm_d_sees_the_whole_prompt() -> None:
@@ -186,7 +184,7 @@ def test_gaie_1_5_keeps_entries_of_a_small_tier_large_enough_to_hash() -> None:
     [
         ("llm-d", "0.8"),
         ("llm-d", "1.0"),
-        ("gaie", "1.1"),
+        ("gaie", "1.3"),
         ("gaie", "1.6"),
         ("gaie", "2.4"),
         ("gaie", "1"),

@@ -3,7 +3,7 @@
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
-from kvtier_scorer.config.settings.model import PickerSettings
+from kvtier_scorer.config.settings import PickerSettings
 
 EXAMPLE = PickerInput(
     weights=ScorerWeights({"queue": 2, "kv_cache_utilization": 2, "gpu_prefix": 1, "cpu_prefix": 1}),

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from tests.unit.scorer.config.any_input import INPUTS
 from tests.unit.scorer.config.settings.example import EXAMPLE, TEXT, weights
 
-from kvtier_scorer.config.errors import NoScorerError, PickerConfigError
 from kvtier_scorer.config.flavors import picker_config
-from kvtier_scorer.config.model import PickerInput
-from kvtier_scorer.config.scorer_names import PLUGINS, PREFIX_SCORERS
-from kvtier_scorer.config.settings.parse import parse_settings
+from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError, PickerConfigError, PickerInput
+from kvtier_scorer.config.parse import parse_settings
 
 
 @settings(max_examples=60)

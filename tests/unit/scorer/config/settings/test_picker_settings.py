@@ -2,11 +2,15 @@ import pytest
 from tests.unit.scorer.config.settings.example import TEXT, weights
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.errors import NoScorerError, PickerConfigError
-from kvtier_scorer.config.scorer_names import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
-from kvtier_scorer.config.settings.model import ASSUMED_ENTRIES, PickerSettings
-from kvtier_scorer.config.settings.parse import parse_settings
-from kvtier_scorer.config.settings.sections import Shed, TokenizationMode
+from kvtier_scorer.config.model import (
+    KV_CACHE_UTILIZATION,
+    PREFIX_SCORERS,
+    QUEUE,
+    NoScorerError,
+    PickerConfigError,
+)
+from kvtier_scorer.config.parse import parse_settings
+from kvtier_scorer.config.settings import ASSUMED_ENTRIES, PickerSettings, Shed, TokenizationMode
 
 
 def with_section(text: str) -> PickerSettings:

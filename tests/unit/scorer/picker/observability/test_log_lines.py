@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_scorer.errors import BadRequestError, NoEndpointError
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
-from kvtier_scorer.picker.observability.log_text import error_location, printable
+from kvtier_scorer.picker.observability.logs import LogRateLimiter, error_location, printable
 
 LOG = logging.getLogger("a test")
 

@@ -98,8 +98,8 @@ def test_every_image_can_be_named(name: str) -> None:
 def test_an_image_of_a_picker_is_of_the_version_it_was_tested_with() -> None:
     source = image_source(references=[f"pickerGaie=a/b@{DIGEST}"])
     assert f"a/b@{DIGEST}" in pulled(resource(router={"flavor": "gaie"}), source)
-    older = pulled(resource(router={"flavor": "gaie", "version": "1.3"}), source)
-    assert "registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0" in older
+    newer = pulled(resource(router={"flavor": "gaie", "version": "1.5"}), source)
+    assert "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0" in newer
 
 
 @pytest.mark.parametrize(

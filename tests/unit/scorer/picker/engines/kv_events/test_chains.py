@@ -8,10 +8,10 @@ import pytest
 from tests.unit.scorer.picker.engines.kv_events.wire import name, removed, stored
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.kv_events import BYTES_PER_HELD_BLOCK
+from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run, UnalignedBlocksError
-from kvtier_scorer.picker.engines.kv_events.payload.events import BlockRemoved, BlockStored
+from kvtier_scorer.picker.engines.kv_events.payload import BlockRemoved, BlockStored
 
 PROMPT = tuple(range(100, 164))
 
@@ -148,7 +148,7 @@ def test_tiers_are_apart() -> None:
     store(chains, FOUR, PROMPT)
     store(chains, FOUR, PROMPT, tier=Tier.CPU)
     assert [run.tier for run in remove(chains, FOUR)] == [Tier.GPU]
-    assert (chains.held(Tier.GPU), chains.held(Tier.CPU)) == (0, 4)
+    assert (chains.held_entries(Tier.GPU), chains.held_entries(Tier.CPU)) == (0, 4)
 
 
 def test_of_a_hybrid_model_the_group_that_keeps_whole_prefixes_counts() -> None:

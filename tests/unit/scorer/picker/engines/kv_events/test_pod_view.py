@@ -14,8 +14,8 @@ from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events import chains as chains_module
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains, Run
-from kvtier_scorer.picker.engines.kv_events.held_blocks import HeldBlocks
-from kvtier_scorer.picker.engines.kv_events.payload.split import PART_BLOCKS
+from kvtier_scorer.picker.engines.kv_events.limits import HeldBlocks
+from kvtier_scorer.picker.engines.kv_events.payload import PART_BLOCKS
 from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
 
 TOKENS = np.arange(64, dtype=np.uint32)

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.scorer.picker.gateway.bodies.any_body import KINDS, bodies, values
 
+from kvtier_scorer.config.contract import PRIORITY
 from kvtier_scorer.errors import RefusedRequestError
-from kvtier_scorer.picker.engines.tokenization.engine_tokenizer import EngineTokenizer
+from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer
 from kvtier_scorer.picker.gateway.bodies import APIS, prompt_and_body
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.protocol.error_body import error_body
+from kvtier_scorer.picker.gateway.ext_proc.service import RequestReader
 from kvtier_scorer.picker.gateway.protocol.events import RequestHead, RequestReceived
-from kvtier_scorer.picker.gateway.protocol.names import PRIORITY
+from kvtier_scorer.picker.gateway.protocol.messages import error_body
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False),

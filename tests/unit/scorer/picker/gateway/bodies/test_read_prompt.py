@@ -9,9 +9,8 @@ import pytest
 from kvtier_scorer.errors import BadFieldError, BadRequestError
 from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, read_prompt
 from kvtier_scorer.picker.gateway.bodies.json_size import MOST_CONTAINERS
-from kvtier_scorer.picker.gateway.protocol.error_body import error_body
-from kvtier_scorer.scheduling.model import Prompt
-from kvtier_scorer.scheduling.prompt_blocks import prompt_tokens
+from kvtier_scorer.picker.gateway.protocol.messages import error_body
+from kvtier_scorer.scheduling.model import Prompt, prompt_tokens
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"

@@ -13,11 +13,10 @@ from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
-from kvtier_scorer.picker.gateway.ext_proc.request_reader import RequestReader
-from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService
+from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
 from kvtier_scorer.picker.gateway.transport.limits import Limits
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
-from kvtier_scorer.picker.observability.log_rate_limiter import LogRateLimiter
+from kvtier_scorer.picker.observability.logs import LogRateLimiter
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 
 LIMIT: Final = 1 << 20

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import ProcessingMode
 from tests.unit.scorer.picker.gateway.protocol import gateway
 
+from kvtier_scorer.config.contract import DESTINATION
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.protocol.events import Decision, Reply
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.protocol.names import DESTINATION
 
 POD = "10.0.0.7:8000"
 TO_POD = Decision({DESTINATION: POD}, POD)

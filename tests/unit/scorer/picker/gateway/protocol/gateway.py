@@ -7,7 +7,7 @@ from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import Proces
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 from google.protobuf.message import Message
 
-from kvtier_scorer.picker.gateway.protocol.names import (
+from kvtier_scorer.config.contract import (
     DESTINATION,
     METADATA_NAMESPACE,
     SUBSET,

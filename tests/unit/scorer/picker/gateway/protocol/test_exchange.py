@@ -24,17 +24,21 @@ from tests.unit.scorer.picker.gateway.protocol.gateway import answer, destinatio
 
 from kvtier_scorer.errors import (
     BadRequestError,
+    BudgetSpentError,
     NoEndpointError,
-    NoRoomError,
     RefusedRequestError,
     SaturatedError,
     TooLargeError,
 )
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
-from kvtier_scorer.picker.gateway.protocol.errors import GatewayMisconfiguredError, ProtocolError
-from kvtier_scorer.picker.gateway.protocol.events import Reply, RequestReceived
+from kvtier_scorer.picker.gateway.protocol.events import (
+    GatewayMisconfiguredError,
+    ProtocolError,
+    Reply,
+    RequestReceived,
+)
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.protocol.replies import CHUNK_BYTES
+from kvtier_scorer.picker.gateway.protocol.messages import CHUNK_BYTES
 
 
 def test_headers_wait_for_the_end_of_a_streamed_body(exchange: Exchange) -> None:
@@ -222,7 +226,7 @@ def test_a_body_that_finds_no_room_is_refused_at_once(announced: dict[str, str])
     events = exchange.receive(gateway.request_headers(announced))
     [event] = events or exchange.receive(gateway.request_body(b"0123456789", end_of_stream=False))
     assert isinstance(event, Reply)
-    assert isinstance(event.refused, NoRoomError)
+    assert isinstance(event.refused, BudgetSpentError)
     assert answer(event.messages[0]).immediate_response.status.code == 503
     assert headers_of(event.messages[0])["retry-after"] == "1"
     assert exchange.finished

@@ -15,9 +15,9 @@ from tests.unit.scorer.picker.gateway.protocol.exchanges import (
 )
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, headers_of, kinds
 
+from kvtier_scorer.config.contract import SERVED
 from kvtier_scorer.picker.gateway.protocol.events import Reply, ResponseReceived
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.protocol.names import SERVED
 
 
 @pytest.mark.parametrize("end_of_stream", [True, False])

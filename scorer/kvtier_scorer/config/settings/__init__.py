@@ -1,1 +1,0 @@
-"""Reads the configuration of kvtier's own picker: YAML, to fields, to settings that make sense."""

@@ -1,1 +1,0 @@
-"""What is in one message: vLLM's events, and what their fields mean."""

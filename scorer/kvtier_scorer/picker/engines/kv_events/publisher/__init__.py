@@ -1,1 +1,0 @@
-"""One pod's publisher: where it is, how its messages are read and numbered, and how much it may send."""

@@ -1,1 +1,0 @@
-"""How a prompt's tokens are found, where estimating them is not enough."""

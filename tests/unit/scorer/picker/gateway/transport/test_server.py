@@ -1,0 +1,55 @@
+"""What grpcio's server writes to the log while it serves the picker's calls."""
+
+import logging
+from typing import Any
+
+import grpc
+import pytest
+from grpc._cython import cygrpc  # type: ignore[attr-defined]
+
+from kvtier_scorer.picker.gateway.transport.limits import Limits
+from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Methods
+
+PATH = "/kvtier.test/Call"
+GONE = cygrpc.ExecuteBatchError('Failed "execute_batch": (<SendMessageOperation object>,)')
+OTHER = cygrpc.ExecuteBatchError("Failed grpc_call_start_batch: 8")
+
+
+async def called(error: Exception) -> None:
+    """A call whose handler ends as it does where grpcio cannot send, for this reason."""
+
+    async def handler(_: object, context: Context) -> None:
+        await context.write(b"begun")
+        raise error
+
+    methods: Methods = {PATH: grpc.stream_stream_rpc_method_handler(handler)}
+    server = GrpcServer(methods, Limits(1 << 16, 8, 8), "127.0.0.1", 0)
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        call: Any = channel.stream_stream(PATH)()
+        assert await call.read() == b"begun"
+    await server.drain(0.0)
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"),
+    [
+        (logging.INFO, []),
+        (logging.DEBUG, ["ExecuteBatchError raised in core by servicer method [/kvtier.test/Call]"]),
+    ],
+)
+async def test_a_client_that_is_gone_is_a_line_for_debug(
+    caplog: pytest.LogCaptureFixture, level: int, lines: list[str]
+) -> None:
+    caplog.set_level(level, "grpc._cython.cygrpc")
+    await called(GONE)
+    assert [each.message for each in caplog.records if "ExecuteBatchError" in each.message] == lines
+    assert not [each for each in caplog.records if each.exc_info and each.name != "asyncio"]
+
+
+@pytest.mark.parametrize("error", [OTHER, ValueError("of ours")])
+async def test_any_other_fault_has_its_traceback(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
+    await called(error)
+    [record] = [each for each in caplog.records if each.exc_info and each.name != "asyncio"]
+    assert record.levelno == logging.ERROR
+    assert str(error) in caplog.text
