@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kvtier_operator.cli.inputs.load import load
-from kvtier_operator.cli.inputs.naming import naming
+from kvtier_operator.cli.inputs.load import load, naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
@@ -13,7 +12,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
 from kvtier_operator.planning.verdict import Outcome
-from kvtier_operator.runtime.folders import state_folder
+from kvtier_operator.runtime.machine import state_folder
 
 
 def examine_here(

@@ -5,7 +5,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import GROUP
 from kvtier_operator.api.schema.crd import PLURAL
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY
-from kvtier_operator.install.rbac.cluster_role_binding import RBAC_GROUP
+from kvtier_operator.install.rbac import RBAC_GROUP
 from kvtier_operator.install.settings import Installation
 
 _RULES: Final = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from kvtier_operator.planning.envoy.gateway import DESTINATION, Address
-from kvtier_operator.runtime.process.ports import LOOPBACK
+from kvtier_operator.runtime.process import LOOPBACK
 
 _LARGEST_BODY_BYTES = 1 << 27
 # What the picker reads of an idle vLLM (v1/metrics/loggers.py).

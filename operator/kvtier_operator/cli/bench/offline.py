@@ -15,7 +15,7 @@ from kvtier_operator.errors import RuntimeFailedError
 if TYPE_CHECKING:
     from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.planning.plan import Plan
-    from kvtier_operator.runtime.measure.offline import OfflineTimes
+    from kvtier_operator.runtime.offline import OfflineTimes
 
 
 @click.command(short_help="Generate from long prompts twice, without a server.")
@@ -47,9 +47,8 @@ def offline(  # noqa: PLR0913 - one parameter an option
     The device cache holds one prompt, so plain vLLM computes every prompt again. Each backend that can run
     here has an engine and a process of its own; so has vLLM with the tiers off.
     """
-    from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - only here
-    from kvtier_operator.runtime.runnable import NO_VLLM, MachineCapabilities  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.machine import NO_VLLM, MachineCapabilities, run_folder  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.session import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
 
     if MachineCapabilities.detect_capabilities().vllm_version is None:
         raise RuntimeFailedError(NO_VLLM)
@@ -71,8 +70,8 @@ def offline(  # noqa: PLR0913 - one parameter an option
 
 
 def _random_model() -> Path:
-    from kvtier_operator.runtime.demo.workload.corpus import corpus  # noqa: PLC0415 - only without a model
-    from kvtier_operator.runtime.demo.workload.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.prompts import corpus  # noqa: PLC0415 - only without a model
 
     return random_model(ModelShape(), corpus(), cache_folder(), lambda step: say(step, err=True))
 
@@ -89,8 +88,8 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     [(_, base)] = load_resources([str(RESOURCE_PATH)])
     observed = observe(base, model_config=str(model / "config.json"), local=True)
@@ -117,7 +116,7 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
 async def _measure(
     plans: "dict[str, Plan]", model: Path, folder: Path, num_prompts: int, num_tokens: int
 ) -> "dict[str, OfflineTimes]":
-    from kvtier_operator.runtime.measure.offline import offline_prompts, run_offline  # noqa: PLC0415
+    from kvtier_operator.runtime.offline import offline_prompts, run_offline  # noqa: PLC0415
     from kvtier_operator.runtime.translate import without_tier  # noqa: PLC0415
 
     prompts = offline_prompts(num_prompts, num_tokens)

@@ -1,12 +1,77 @@
 """`kvtier doctor NAME`: what the doctors in a resource's pods found."""
 
 import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_common.kubernetes.connect import own_namespace
 from kvtier_common.terminal.say import say
-from kvtier_operator.cli.cluster import options
-from kvtier_operator.cli.cluster.view.doctors import DoctorFindings, doctor_findings
+from kvtier_operator.cli.cluster.resource import component_of
+from kvtier_operator.cli.inputs import options
 from kvtier_operator.doctor.verdict import Severity
+from kvtier_operator.planning.objects.engine.pod.doctor import NAME as DOCTOR_NAME
+from kvtier_operator.planning.objects.names import Component
+
+_WELL: Final = "the engine finds what it needs"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFindings:
+    """What one pod's doctor found, as its termination message says it.
+
+    Attributes:
+        pod: The engine's pod.
+        node: Its node; empty before it has one.
+        findings: Severity and message of each thing; empty where the doctor has not ended yet.
+    """
+
+    pod: str
+    node: str
+    findings: tuple[tuple[Severity, str], ...]
+
+
+def doctor_findings(pods: Iterable[Mapping[str, Any]]) -> tuple[DoctorFindings, ...]:
+    """Of the engines' pods, by name.
+
+    Args:
+        pods: v1 Pods of one resource.
+    """
+    engines = (each for each in pods if component_of(each) == Component.ENGINE)
+    return tuple(
+        DoctorFindings(
+            each["metadata"]["name"],
+            (each.get("spec") or {}).get("nodeName", ""),
+            _findings(each.get("status") or {}),
+        )
+        for each in sorted(engines, key=lambda each: str(each["metadata"]["name"]))
+    )
+
+
+def _findings(status: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
+    doctors = (each for each in status.get("initContainerStatuses", ()) if each["name"] == DOCTOR_NAME)
+    for container in doctors:
+        for state in (container.get("state", {}), container.get("lastState", {})):
+            if ended := state.get("terminated"):
+                return _said(ended)
+    return ()
+
+
+def _said(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
+    """Reads what `termination_message` of doctor/verdict.py writes; a pod may say anything."""
+    message = " ".join(str(ended.get("message") or "").split())
+    if ended.get("exitCode"):
+        return ((Severity.FAIL, message or f"the doctor ended with exit code {ended['exitCode']}"),)
+    try:
+        found = parse_json(message)
+    except MalformedError:  # of many warnings Kubernetes keeps the first 4096 bytes
+        return ((Severity.WARN, message) if message else (Severity.PASS, _WELL),)
+    warnings = found.get("warnings") if isinstance(found, dict) else None
+    if not isinstance(warnings, list) or not warnings:
+        return ((Severity.PASS, _WELL),)
+    return tuple((Severity.WARN, str(each)) for each in warnings)
 
 
 def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:

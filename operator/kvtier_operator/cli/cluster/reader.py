@@ -9,9 +9,8 @@ from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import Document, as_object, items_of, parsed
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.view import engines, picker
-from kvtier_operator.cli.cluster.view.pods import component_of, is_ready
+from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
+from kvtier_operator.cli.cluster.resource import Seen, component_of, is_ready
 from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.objects.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
@@ -20,7 +19,7 @@ from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
-_READ: Final = (*engines.READ, *picker.READ)
+_READ: Final = (*ENGINE_METRICS, *PICKER_METRICS)
 _PAGE: Final = "50"
 _AT_A_TIME: Final = 8
 """Pods that are asked: each answer is of some 100 KB."""

@@ -20,8 +20,8 @@ SHOWN = "a?[31mb?c?d?e?f g[red]h[/red][link=x]:smile:"
 PRINTS = ("print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write")
 NOBODYS = (  # they have no terminal: the first two write to who started them, the others are for developers
     "connector/kvtier_connector/bench/parts/memory/index.py",
-    "operator/kvtier_operator/runtime/demo/workload/pace.py",
-    "operator/kvtier_operator/runtime/process/guard.py",
+    "operator/kvtier_operator/runtime/demo/prompts.py",
+    "operator/kvtier_operator/runtime/guard.py",
     "operator/kvtier_operator/generate/",
     "operator/kvtier_release/",
 )

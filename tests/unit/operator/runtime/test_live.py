@@ -7,9 +7,9 @@ from tests.cases.planning import resource, sized
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.tiers.tier_plan import TiersPlan
-from kvtier_operator.runtime.live import plain_line
 from kvtier_operator.runtime.metrics import EngineMetrics
-from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
+from kvtier_operator.runtime.process import Command, SupervisedProcess
+from kvtier_operator.runtime.serve import plain_line
 from kvtier_operator.runtime.session import EngineState, RunningEngine
 
 DISK: dict[str, object] = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}

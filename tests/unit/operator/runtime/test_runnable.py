@@ -4,7 +4,7 @@ import pytest
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.runtime.runnable import MachineCapabilities, why_not
+from kvtier_operator.runtime.machine import MachineCapabilities, why_not
 
 CPU_MACHINE = MachineCapabilities(
     "0.32.0", vllm_is_cpu_build=True, gpu=False, packages=frozenset(), shm_free_bytes=8 << 30

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod.container_parts import Mount
-from kvtier_operator.runtime.process.ports import free_ports
+from kvtier_operator.runtime.process import free_ports
 from kvtier_operator.runtime.session import RunOptions, Session
 
 

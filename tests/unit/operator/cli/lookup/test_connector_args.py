@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import DISK, document
 
-from kvtier_operator.cli.lookup.connector_args import connector_args
+from kvtier_operator.cli.connector_args import connector_args
 from kvtier_operator.errors import InvalidInputError
 
 ON_NODE = {**DISK, "volume": {"hostPath": {"path": "/mnt/nvme0"}}}

@@ -5,8 +5,7 @@ from click.testing import CliRunner
 from tests.unit.operator.api.schema.test_field_explained import everything
 
 from kvtier_operator.api.schema.field_explained import explained
-from kvtier_operator.cli.lookup.explain import explain
-from kvtier_operator.cli.lookup.field_screen import field_screen
+from kvtier_operator.cli.explain import explain, field_screen
 
 AT_80 = """\
 spec.tiers.cpu.memlock (kvtier.dev/v1alpha1)

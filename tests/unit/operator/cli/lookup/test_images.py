@@ -6,7 +6,7 @@ from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import document
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.cli.lookup.images import images
+from kvtier_operator.cli.images import images
 from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
 
 

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, distribution
 import click
 import pytest
 
-from kvtier_operator.cli.text.summaries import summary
+from kvtier_operator.cli.main import summary
 
 COMMANDS = [
     each

@@ -1,6 +1,6 @@
 import pytest
 
-from kvtier_operator.cli.text.table import table
+from kvtier_operator.cli.text import table
 
 HEADINGS = ("name", "state", "count")
 ROWS = (("a-long-name-of-a-pod", "ready", "1,024"), ("b", "Unschedulable", "7"))

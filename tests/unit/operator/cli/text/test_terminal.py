@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.cli.text.terminal import cut, folded
+from kvtier_operator.cli.text import cut, folded
 
 
 @pytest.mark.parametrize(

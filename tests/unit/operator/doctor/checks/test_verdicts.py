@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kvtier_operator.doctor.checks.hugepages import HugepagesFacts, hugepages
-from kvtier_operator.doctor.checks.memlock import MemlockFacts, memlock
-from kvtier_operator.doctor.checks.memory import MemoryFacts, memory
-from kvtier_operator.doctor.checks.page_gain import PageCosts, huge_pages_unused
-from kvtier_operator.doctor.checks.shared_memory import SharedMemoryFacts, shared_memory
-from kvtier_operator.doctor.checks.volume import VolumeFacts, volume
+from kvtier_operator.doctor.hugepages import HugepagesFacts, PageCosts, huge_pages_unused, hugepages
+from kvtier_operator.doctor.memlock import MemlockFacts, memlock
+from kvtier_operator.doctor.memory import MemoryFacts, SharedMemoryFacts, memory, shared_memory
 from kvtier_operator.doctor.verdict import Place, Severity, Verdict
+from kvtier_operator.doctor.volume import VolumeFacts, volume
 from kvtier_operator.planning.pod.demands import HugepagesDemand, MemlockDemand, VolumeDemand
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

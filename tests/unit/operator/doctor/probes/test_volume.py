@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_operator.doctor.probes.volume import probe_volume
+from kvtier_operator.doctor.volume import probe_volume
 from kvtier_operator.planning.pod.demands import VolumeDemand
 
 

@@ -1,7 +1,7 @@
 from tests.cases.monitoring import shown_of_operator, targets
 from tests.cases.promql import all_read, missing, registered
 
-from kvtier_operator.install.monitoring.dashboard import dashboard
+from kvtier_operator.install.monitoring import dashboard
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.reconcile.observability.metrics import REGISTRY
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.cases.rights import rights
 
-from kvtier_operator.cli.inputs.yaml_documents import read_documents
-from kvtier_operator.install.rbac.rules import EVERYTHING, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
+from kvtier_operator.cli.inputs.load import read_documents
+from kvtier_operator.install.rbac import EVERYTHING, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "output"
 ALL = EVERYTHING
@@ -37,7 +37,7 @@ def test_every_kind_that_is_rendered_can_be_kept(resource: tuple[str, str]) -> N
         for verb in ("list", "watch", "create", "patch", "delete")
         if not allowed(*resource, verb, NAMESPACED)
     ]
-    assert missing == [], f"install/rbac/rules.py lets the operator not {missing} {resource}"
+    assert missing == [], f"install/rbac.py lets the operator not {missing} {resource}"
 
 
 def test_what_is_granted_is_held_and_nothing_else_is_held_for_that() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.cases.planning import resource
 
 import kvtier_operator.planning
-from kvtier_operator.cli.text.verdicts import remarks
+from kvtier_operator.cli.inputs.plans import remarks
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

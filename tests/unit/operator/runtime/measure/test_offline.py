@@ -1,6 +1,6 @@
 """What `kvtier bench offline` says to programs."""
 
-from kvtier_operator.runtime.measure.offline import OfflineTimes
+from kvtier_operator.runtime.offline import OfflineTimes
 
 
 def test_figures_names_are_what_people_read() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from kvtier_operator.runtime.measure.samples import Samples
+from kvtier_operator.runtime.measure import Samples
 
 
 def test_median_and_quartiles() -> None:

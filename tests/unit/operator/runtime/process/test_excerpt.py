@@ -1,4 +1,4 @@
-from kvtier_operator.runtime.process.excerpt import relevant_lines
+from kvtier_operator.runtime.process import relevant_lines
 
 # From vLLM 0.32 on a CPU, shortened in the middle of its tracebacks.
 BLOCK_SIZE = """\

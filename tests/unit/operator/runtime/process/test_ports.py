@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from kvtier_operator.runtime.process import ports
-from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
+from kvtier_operator.runtime import process
+from kvtier_operator.runtime.process import LOOPBACK, free_ports
 
 
 def test_they_differ_and_the_program_that_they_are_for_gets_them() -> None:
@@ -35,5 +35,5 @@ def test_a_port_can_be_taken_again_by_a_program_that_is_started_again() -> None:
 
 
 def test_only_so_many_are_kept() -> None:
-    free_ports(2 * ports._MOST_HELD, LOOPBACK)
-    assert len(ports._held) == ports._MOST_HELD
+    free_ports(2 * process._MOST_HELD, LOOPBACK)
+    assert len(process._held) == process._MOST_HELD
