@@ -30,7 +30,7 @@ from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.prompts import corpus, demo_documents
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted
+from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource
 from kvtier_operator.runtime.demo.tier import QUESTION, Kind, Sample
 from kvtier_operator.runtime.measure import OpenAIClient, Query, Samples
 from kvtier_operator.runtime.metrics import parse_metrics
@@ -107,7 +107,7 @@ def _resource(tokens: int) -> dict[str, Any]:
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
     shape = DEMO_MODEL.shape
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4
-    document = fitted(resource, DEMO_MODEL.name, tokens, per_token).manifest()
+    document = fit_resource(resource, DEMO_MODEL.name, tokens, per_token).manifest()
     document["spec"]["model"]["geometry"] = model_geometry(shape)
     document["spec"]["engine"]["env"] = model_environment()
     document["spec"]["engine"]["drainSeconds"] = 600  # two busy cores take long for a stream

@@ -124,7 +124,7 @@ def serve_line(plan: "Plan", disk_folder: str | None = None) -> ServeLine:
         for mount in engine.mounts
     }
     config: dict[str, object] = {
-        key: _moved(value, folders) for key, value in parse_json_object(engine.args[at]).items()
+        key: _relocate(value, folders) for key, value in parse_json_object(engine.args[at]).items()
     }
     model, elsewhere = _model(plan)
     return ServeLine(
@@ -152,13 +152,13 @@ def _model(plan: "Plan") -> tuple[str, str]:
     return model.name, model.source or ""
 
 
-def _moved(value: object, folders: Mapping[str, str]) -> object:
+def _relocate(value: object, folders: Mapping[str, str]) -> object:
     """A setting with the paths of the pod's volumes replaced by those of the machine."""
     match value:
         case dict():
-            return {key: _moved(each, folders) for key, each in value.items()}
+            return {key: _relocate(each, folders) for key, each in value.items()}
         case list():
-            return [_moved(each, folders) for each in value]
+            return [_relocate(each, folders) for each in value]
         case str():
             for mounted, here in folders.items():
                 if value == mounted or value.startswith(f"{mounted}/"):

@@ -83,9 +83,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
         until_s = started + 60 * minutes
         asked = Questions(documents, lengths.document_tokens, until_s - _ROUTING_SHARE * 60 * minutes)
         result, facts = await run_tier(one, folder, asked, logs, console)
-        routing = await run_routing(
-            two, folder, asked.shortened(lengths.system_tokens, until_s), logs, console
-        )
+        routing = await run_routing(two, folder, asked.shorten(lengths.system_tokens, until_s), logs, console)
         return Report(result, routing, facts, one, note, lengths.note)
 
     report = asyncio.run(until_signalled(measure()))
@@ -140,7 +138,7 @@ def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Pl
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted, fitted_for_routing  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource, fit_routing_resource  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing import RoutingLoad  # noqa: PLC0415 - as above
 
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
@@ -149,12 +147,12 @@ def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Pl
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
     load = RoutingLoad(system_tokens=lengths.system_tokens)
     return (
-        _accepted(fitted(resource, name, lengths.document_tokens, per_token), observed),
-        _accepted(fitted_for_routing(resource, name, load, per_token), observed),
+        _accept(fit_resource(resource, name, lengths.document_tokens, per_token), observed),
+        _accept(fit_routing_resource(resource, name, load, per_token), observed),
     )
 
 
-def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
+def _accept(resource: "KVCacheTier", observed: "Observed") -> "Plan":
     """The plan; ends the program where a check rejects it."""
     from kvtier_operator.cli.inputs.plans import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above

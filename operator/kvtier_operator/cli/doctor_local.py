@@ -46,12 +46,7 @@ def examine_here(
 
 
 def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
-    """What all replicas demand of one machine: one memory, one /dev/shm, one pool of huge pages, its disks.
-
-    Args:
-        plan: The Plan.
-        folder: Where volumes lie that are no folders of the machine already.
-    """
+    """What all replicas demand of one machine: its memory, /dev/shm, huge pages and disks."""
     one, replicas = plan.doctor.demands, max(1, plan.resource.spec.least_replicas)
     sidecars = sum(sidecar.memory_bytes for sidecar in plan.engine.sidecars)
     pages = replace(one.hugepages, pages=one.hugepages.pages * replicas) if one.hugepages else None

@@ -8,7 +8,7 @@ import click
 
 from kvtier_common import options
 from kvtier_common.terminal.say import say, say_json
-from kvtier_operator.cli.text import folded, terminal_columns
+from kvtier_operator.cli.text import fold, terminal_columns
 
 if TYPE_CHECKING:
     from kvtier_operator.api.schema.field_explained import FieldExplained
@@ -54,21 +54,21 @@ def field_screen(field: "FieldExplained", columns: int) -> str:
 def _lines(field: "FieldExplained", columns: int) -> Iterator[str]:
     from kvtier_operator.api.resource import API_VERSION, KIND  # noqa: PLC0415 - as above
 
-    yield from folded(f"{field.path or KIND} ({API_VERSION})", columns)
-    yield from folded(_kind(field), columns, _INDENT)
-    yield from folded(_description(field), columns, _INDENT)
+    yield from fold(f"{field.path or KIND} ({API_VERSION})", columns)
+    yield from fold(_kind(field), columns, _INDENT)
+    yield from fold(_description(field), columns, _INDENT)
     if field.rules:
         yield ""
         yield "rules"
         for rule in field.rules:
-            yield from folded(rule, columns, _INDENT)
+            yield from fold(rule, columns, _INDENT)
     if field.fields:
         yield ""
         yield "fields"
         for each in field.fields:
             name = each.path.rpartition(".")[2]
-            yield from folded(f"{name}  {_kind(each)}", columns, _INDENT)
-            yield from folded(_description(each), columns, 3 * _INDENT)
+            yield from fold(f"{name}  {_kind(each)}", columns, _INDENT)
+            yield from fold(_description(each), columns, 3 * _INDENT)
 
 
 def _kind(field: "FieldExplained") -> str:

@@ -53,34 +53,29 @@ class PulledImage:
 
 
 def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> tuple[PulledImage, ...]:
-    """The operator's image and those of all pods of the plans, each once, in the order of first use.
-
-    Args:
-        plans: The plans.
-        source: Where the operator's image comes from; those of the plans are in them.
-    """
+    """The operator's image and those of all pods of the plans, each once, in the order of first use."""
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - help needs none of it
 
     found: dict[str, list[str]] = {source.operator(): ["kvtier-operator"]}
     for plan in plans:
         for built in build_objects(plan):
             place = f"{built['metadata']['namespace']}/{built['metadata']['name']}"
-            for name, image in _pulled(built):
+            for name, image in _images_in(built):
                 found.setdefault(image, []).append(f"{place} {name}")
     return tuple(PulledImage(image, tuple(users)) for image, users in found.items())
 
 
-def _pulled(node: object) -> Iterator[tuple[str, str]]:
+def _images_in(node: object) -> Iterator[tuple[str, str]]:
     """Name and image of each container and image volume in a part of an object, wherever its pods stand."""
     if isinstance(node, Mapping):
         for key, below in node.items():
             if key in ("initContainers", "containers", "volumes") and isinstance(below, list):
                 yield from filter(None, map(_image_of, filter(_is_part, below)))
             else:
-                yield from _pulled(below)
+                yield from _images_in(below)
     elif isinstance(node, list | tuple):
         for each in node:
-            yield from _pulled(each)
+            yield from _images_in(each)
 
 
 def _is_part(value: object) -> TypeGuard[Mapping[str, Any]]:

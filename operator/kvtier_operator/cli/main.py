@@ -100,9 +100,6 @@ def main(prog_name: str | None = None) -> None:
     """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a run or a cluster failed.
 
     SIGTERM ends a command as Ctrl-C does: what it has taken, from processes to huge pages, it gives back.
-
-    Args:
-        prog_name: What is typed before a sub-command; by default what was.
     """
     signal.signal(signal.SIGTERM, _end)
     try:

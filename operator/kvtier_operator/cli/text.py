@@ -21,7 +21,7 @@ def terminal_columns() -> int:
     return max(shutil.get_terminal_size((_COLUMNS, 0)).columns, _LEAST)
 
 
-def folded(text: str, columns: int, indent: str = "") -> list[str]:
+def fold(text: str, columns: int, indent: str = "") -> list[str]:
     """A paragraph as lines of at most so many columns, each with the indent; a longer word is broken."""
     return textwrap.wrap(
         _visible(text), columns, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
@@ -59,7 +59,7 @@ def table(
         rows: Cells, as many as there are headings.
         columns: Of the terminal.
         text: Headings of the other columns that are aligned to the left; figures are to the right.
-        gives_way: Heading of the column that is cut where there is too little room; by default the first.
+        gives_way: Heading of the column that is cut where the columns do not suffice; by default the first.
     """
     lines = [headings, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(headings))]

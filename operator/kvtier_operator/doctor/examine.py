@@ -15,12 +15,7 @@ _USUAL_PAGE_BYTES: Final = 2 * MIB
 
 
 def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
-    """The verdict of every check that the demands call for, in the order of the report.
-
-    Args:
-        demands: What must be there.
-        place: Where this process runs.
-    """
+    """The verdict of every check that the demands call for, in the order of the report."""
     yield memory(demands.memory_bytes, probe_memory(), place)
     yield shared_memory(demands.shm_bytes, probe_shared_memory(), place)
     if demands.hugepages:

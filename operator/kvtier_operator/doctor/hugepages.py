@@ -37,12 +37,7 @@ class PageCosts:
 
 
 def page_gain(size_bytes: int, costs: PageCosts) -> str:
-    """How much sooner a tier is taken with huge pages; empty where that was not measured.
-
-    Args:
-        size_bytes: Of the tier, in one engine pod.
-        costs: Measured here.
-    """
+    """How much sooner a tier is taken with huge pages; empty where that was not measured."""
     if costs.ordinary_s is None or costs.huge_s is None:
         return ""
     ordinary_s, huge_s = (each * size_bytes / GIB for each in (costs.ordinary_s, costs.huge_s))
@@ -143,10 +138,7 @@ _SIZE_SHIFT: Final = 26
 
 
 def memfd(page_bytes: int | None = None) -> int:
-    """A descriptor, which the caller closes.
-
-    Args:
-        page_bytes: Size of huge pages; None for ordinary ones.
+    """A descriptor, which the caller closes; of ordinary pages where no size is given.
 
     Raises:
         OSError: The kernel has no pages of that size.
@@ -162,9 +154,6 @@ _ROUNDS: Final = 3
 
 def seconds_per_gib(page_bytes: int | None = None) -> float | None:
     """Takes, maps and locks a sample as the CPU tier's region is, and gives it back.
-
-    Args:
-        page_bytes: Size of huge pages; None for ordinary ones.
 
     Returns:
         The median of a few rounds; None where the kernel does not give so much.
@@ -194,7 +183,7 @@ def _seconds(page_bytes: int | None, size_bytes: int) -> float:
 
 
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
-_ROOM_BYTES: Final = 8 * SAMPLE_BYTES
+_SPARE_MEMORY_BYTES: Final = 8 * SAMPLE_BYTES
 """Of memory: whoever takes a sample in a full control group is killed."""
 
 
@@ -214,15 +203,10 @@ def probe_hugepages(demand: HugepagesDemand) -> HugepagesFacts:
 
 
 def page_costs(page_bytes: int, free_pages: int | None = None) -> PageCosts:
-    """Measures what pages of a size cost beside ordinary ones.
-
-    Args:
-        page_bytes: The size.
-        free_pages: How many are free, if that is known.
-    """
+    """Measures what pages of a size cost beside ordinary ones."""
     free = (_free_pages(page_bytes) or 0) if free_pages is None else free_pages
-    has_room = probe_memory().limit_bytes >= _ROOM_BYTES
-    huge_s = seconds_per_gib(page_bytes) if free and has_room else None
+    has_memory = probe_memory().limit_bytes >= _SPARE_MEMORY_BYTES
+    huge_s = seconds_per_gib(page_bytes) if free and has_memory else None
     return PageCosts(seconds_per_gib() if huge_s is not None else None, huge_s, page_bytes, free)
 
 

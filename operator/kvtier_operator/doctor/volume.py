@@ -36,13 +36,13 @@ def volume(demand: VolumeDemand, found: VolumeFacts, place: Place) -> Verdict:
     if found.refusal:
         advice = "see the volume's permissions (fsGroup, readOnly)" if place.in_pod else "see its permissions"
         return Verdict.failed(check, f"not writable on {place.name}: {found.refusal}; {advice}")
-    room = found.free_bytes + found.own_bytes
+    usable = found.free_bytes + found.own_bytes
     own = f" and {size(found.own_bytes)} of its own" if found.own_bytes else ""
     numbers = f"{size(demand.bytes)} needed, {size(found.free_bytes)} free{own} on {place.name}"
-    if room < demand.bytes:
+    if usable < demand.bytes:
         return Verdict.failed(
             check,
-            f"{numbers}; lower spec.tiers.disk.capacity by {size(demand.bytes - room)}, or use a larger "
+            f"{numbers}; lower spec.tiers.disk.capacity by {size(demand.bytes - usable)}, or use a larger "
             "spec.tiers.disk.volume",
         )
     if found.direct_io_refusal:

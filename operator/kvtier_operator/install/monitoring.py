@@ -21,10 +21,10 @@ _QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 def panels() -> list[dict[str, Any]]:
     """Time series, two beside each other."""
-    return placed([*_served(), *_work(), *_api_server(), *_process()])
+    return placed([*_resource_panels(), *_work_panels(), *_api_server_panels(), *_process_panels()])
 
 
-def _served() -> list[dict[str, Any]]:
+def _resource_panels() -> list[dict[str, Any]]:
     return [
         panel("KVCacheTiers by condition Ready", "short", {"{{ready}}": _sum("kvtier_resources", "ready")}),
         panel(
@@ -35,7 +35,7 @@ def _served() -> list[dict[str, Any]]:
     ]
 
 
-def _work() -> list[dict[str, Any]]:
+def _work_panels() -> list[dict[str, Any]]:
     buckets = _rate("kvtier_reconcile_duration_seconds_bucket", "le")
     return [
         panel(
@@ -56,7 +56,7 @@ def _work() -> list[dict[str, Any]]:
     ]
 
 
-def _api_server() -> list[dict[str, Any]]:
+def _api_server_panels() -> list[dict[str, Any]]:
     return [
         panel(
             f"Watches that began anew for trouble, in {_RARE}",
@@ -76,7 +76,7 @@ def _api_server() -> list[dict[str, Any]]:
     ]
 
 
-def _process() -> list[dict[str, Any]]:
+def _process_panels() -> list[dict[str, Any]]:
     processor = f"rate(process_cpu_seconds_total{{{_OURS}}}[{WINDOW}])"
     started = _of_pod(f"process_start_time_seconds{{{_OURS}}}")
     return [

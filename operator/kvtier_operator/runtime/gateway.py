@@ -217,7 +217,7 @@ class LocalGateway:
         await wait_until(self.envoy, partial(envoy_is_ready, admin), _ENVOY_START_S)
         if self.picker is not None:
             keeping = asyncio.create_task(self._keep_picker(self.picker))
-            self._stack.push_async_callback(_cancelled, keeping)
+            self._stack.push_async_callback(_cancel, keeping)
 
     async def failure(self) -> RuntimeFailedError:
         """Wait until Envoy ends by itself and return the error that says why."""
@@ -250,7 +250,7 @@ class LocalGateway:
         return self.folder / "gateway" / name
 
 
-async def _cancelled(task: "asyncio.Task[None]") -> None:
+async def _cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -272,12 +272,7 @@ def routing_note(plan: Plan) -> str | None:
 
 
 def picker_note(url: str, explain_url: str) -> str:
-    """Where a person sees what the picker does, in one line.
-
-    Args:
-        url: Base URL of its metrics.
-        explain_url: URL of its explanations.
-    """
+    """Where a person sees what the picker does, in one line."""
     return (
         f"picker: counts at {url}/metrics; a request posted to {explain_url}/v1/... gets each engine's scores"
     )

@@ -41,9 +41,6 @@ class ShmLedger:
     A process that is killed leaves its shared memory behind: vLLM's message queues (hundreds of MiB), its
     offloading region (all of the tier) and semaphores. Their names say nothing about the owner, so the tree
     is asked while it lives: the kernel tells when a file appears, /proc who has it open or mapped.
-
-    Args:
-        folder: The folder, /dev/shm.
     """
 
     def __init__(self, folder: Path = Path("/dev/shm")) -> None:  # noqa: S108 - its files are what this is about
@@ -118,14 +115,16 @@ def used_files(pid: int, folder: Path) -> set[str]:
     process = Path("/proc", str(pid))
     used: set[tuple[int, int]] = set()
     try:
-        used |= {_mapped(line) for line in (process / "maps").read_text().splitlines() if "/" in line}
+        used |= {
+            _identity_in_map(line) for line in (process / "maps").read_text().splitlines() if "/" in line
+        }
         used |= {_identity(link.stat()) for link in (process / "fd").iterdir() if link.exists()}
     except OSError:  # the process is gone, or on its way
         pass
     return {name for name, identity in _identities(folder) if identity in used}
 
 
-def _mapped(line: str) -> tuple[int, int]:
+def _identity_in_map(line: str) -> tuple[int, int]:
     """Device and inode of one line of /proc/PID/maps (proc(5))."""
     _, _, _, device, inode, _ = line.split(maxsplit=5)
     major, minor = device.split(":")

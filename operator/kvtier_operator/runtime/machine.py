@@ -106,10 +106,6 @@ _VOLUMES: Final = "volumes"
 def run_folder(name: str, wanted: Path | None) -> Path:
     """A folder for one run: `wanted`, or a new one under $XDG_STATE_HOME/kvtier (~/.local/state/kvtier).
 
-    Args:
-        name: What is run; the new folder's name starts with it.
-        wanted: A folder to use instead; made if it is not there.
-
     Raises:
         RuntimeFailedError: It cannot be made.
     """

@@ -137,12 +137,7 @@ _FOLLOWING_LINES: Final = 4
 
 
 def relevant_lines(log: str, *, limit: int = 8) -> list[str]:
-    """Pick from `log` the root error, without traceback; the last lines where no error can be found.
-
-    Args:
-        log: The whole log.
-        limit: At most so many lines.
-    """
+    """Pick from `log` the root error, without traceback; the last lines where no error can be found."""
     lines = [_bare(line) for line in log.splitlines()]
     lines = [line for line in lines if line.strip()]
     causes = [number for number, line in enumerate(lines) if _is_cause(line)]
@@ -216,10 +211,6 @@ class Command:
 class SupervisedProcess:
     """A running `Command` under its guard; use it as an asynchronous context.
 
-    Args:
-        command: What to run.
-        log_path: File that gets its standard output and error, from the start.
-
     Raises:
         RuntimeFailedError: On entering, when the program cannot be started.
     """
@@ -248,12 +239,12 @@ class SupervisedProcess:
     @property
     def returncode(self) -> int | None:
         """Exit status, 128 + signal if a signal ended it; None while it runs."""
-        return self._started.returncode
+        return self._running.returncode
 
     @property
     def guard_pid(self) -> int:
         """Process id of the guard; everything that was started is below it."""
-        return self._started.pid
+        return self._running.pid
 
     def log(self) -> str:
         """What it has written so far."""
@@ -261,11 +252,11 @@ class SupervisedProcess:
 
     async def wait(self) -> int:
         """Wait until it has ended, nothing of it runs any more and its shared memory is gone."""
-        return await self._started.wait()
+        return await self._running.wait()
 
     async def stop(self) -> None:
         """End it: SIGTERM, SIGKILL after the grace period; returns when nothing of it is left."""
-        process = self._started
+        process = self._running
         if process.stdin is not None:
             process.stdin.close()
         with suppress(TimeoutError):
@@ -275,7 +266,7 @@ class SupervisedProcess:
         await process.wait()
 
     @property
-    def _started(self) -> asyncio.subprocess.Process:
+    def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:
             raise RuntimeFailedError(f"{self.command.name}: not started")
         return self._process

@@ -135,9 +135,6 @@ class Session:
     async def ready(self, changed: Callable[[RunningEngine], None] = lambda _: None) -> None:
         """Wait until every engine answers and the one URL does.
 
-        Args:
-            changed: Is told of each engine whose state changed.
-
         Raises:
             RuntimeFailedError: An engine ended or took too long.
         """

@@ -19,7 +19,7 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo import routing
 from kvtier_operator.runtime.demo.model import ModelShape, model_config
 from kvtier_operator.runtime.demo.prompts import Questions
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted_for_routing
+from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_routing_resource
 from kvtier_operator.runtime.demo.routing import RoutingLoad, Way, fitting_load, run_routing
 from kvtier_operator.runtime.session import RunOptions
 
@@ -31,7 +31,7 @@ GROUPS, QUESTIONS = 6, 3
 def plan() -> Plan:
     resource = parse_resource(safe_load(RESOURCE_PATH.read_text()), "demo")
     observed = Observed(model_config=model_config(ModelShape()))
-    return make_plan(fitted_for_routing(resource, "m", RoutingLoad(), 8192), observed)
+    return make_plan(fit_routing_resource(resource, "m", RoutingLoad(), 8192), observed)
 
 
 @pytest.fixture

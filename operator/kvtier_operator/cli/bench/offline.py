@@ -88,13 +88,13 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     [(_, base)] = load_resources([str(RESOURCE_PATH)])
     observed = observe(base, model_config=str(model / "config.json"), local=True)
     per_token = resolve_geometry(base.spec, observed).kv_bytes_per_token_per_rank
-    base = fitted(base, model.name, num_tokens, per_token, prompts=num_prompts)
+    base = fit_resource(base, model.name, num_tokens, per_token, prompts=num_prompts)
     abilities = MachineCapabilities.detect_capabilities()
     plans, left_out = {}, {}
     for backend in Backend:

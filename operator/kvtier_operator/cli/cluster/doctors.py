@@ -34,11 +34,7 @@ class DoctorFindings:
 
 
 def doctor_findings(pods: Iterable[Mapping[str, Any]]) -> tuple[DoctorFindings, ...]:
-    """Of the engines' pods, by name.
-
-    Args:
-        pods: v1 Pods of one resource.
-    """
+    """Of the engines' pods, by name."""
     engines = (each for each in pods if component_of(each) == Component.ENGINE)
     return tuple(
         DoctorFindings(
@@ -55,11 +51,11 @@ def _findings(status: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     for container in doctors:
         for state in (container.get("state", {}), container.get("lastState", {})):
             if ended := state.get("terminated"):
-                return _said(ended)
+                return _read_message(ended)
     return ()
 
 
-def _said(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
+def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     """Reads what `termination_message` of doctor/verdict.py writes; a pod may say anything."""
     message = " ".join(str(ended.get("message") or "").split())
     if ended.get("exitCode"):
@@ -80,7 +76,7 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
     Raises:
         KvtierError: The cluster lacks the resource, or does not let it or its pods be read.
     """
-    place, found = asyncio.run(_found(name, namespace, context))
+    place, found = asyncio.run(_read(name, namespace, context))
     if not found:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
     for each in found:
@@ -92,7 +88,7 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
     return any(severity is Severity.FAIL for each in found for severity, _ in each.findings)
 
 
-async def _found(
+async def _read(
     name: str, namespace: str | None, context: str | None
 ) -> tuple[str, tuple[DoctorFindings, ...]]:
     async with options.reading(context) as reader:

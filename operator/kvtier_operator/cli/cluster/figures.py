@@ -113,7 +113,7 @@ _PICKS: Final = b"kvtier_picker_picks_total"
 _PROMPT: Final = b"kvtier_picker_prompt_tokens_total"
 _PREDICTED: Final = b"kvtier_picker_predicted_hit_tokens_total"
 _BLOCKS: Final = b"kvtier_picker_index_blocks"
-_ROOM: Final = b"kvtier_picker_tier_capacity_blocks"
+_CAPACITY_BLOCKS: Final = b"kvtier_picker_tier_capacity_blocks"
 _RATIOS: Final = tuple(
     (f"{name}_sum".encode(), f"{name}_count".encode())
     for name in (flavor_traits(flavor).hit_ratio for flavor in Flavor)
@@ -122,7 +122,7 @@ _RATIOS: Final = tuple(
 """Sum and count of matched shares, by flavours that have such a histogram."""
 _LABELS: Final = {tier.label: tier for tier in Tier}
 PICKER_METRICS: Final = (
-    *(_PODS, _STALE, _PICKS, _PROMPT, _PREDICTED, _BLOCKS, _ROOM),
+    *(_PODS, _STALE, _PICKS, _PROMPT, _PREDICTED, _BLOCKS, _CAPACITY_BLOCKS),
     *(name for names in _RATIOS for name in names),
 )
 """Names of the samples of which something is read."""
@@ -155,18 +155,18 @@ def picker_figures(pickers: Sequence[Families]) -> PickerFigures:
     def most(name: bytes) -> int | None:
         return max((int(each.total(name)) for each in pickers if each.of(name)), default=None)
 
-    blocks, room = _by_tier(pickers, _BLOCKS), _by_tier(pickers, _ROOM)
+    blocks, capacity = _by_tier(pickers, _BLOCKS), _by_tier(pickers, _CAPACITY_BLOCKS)
     return PickerFigures(
         pickers=len(pickers),
         known_engines=most(_PODS),
         stale_engines=most(_STALE),
         picks=sum(int(each.total(_PICKS)) for each in pickers) if most(_PODS) is not None else None,
-        believed_share=_believed(pickers),
-        index_share={tier: blocks.get(tier, 0) / size for tier, size in room.items() if size},
+        believed_share=_believed_share(pickers),
+        index_share={tier: blocks.get(tier, 0) / size for tier, size in capacity.items() if size},
     )
 
 
-def _believed(pickers: Sequence[Families]) -> float | None:
+def _believed_share(pickers: Sequence[Families]) -> float | None:
     """Ours counts tokens by tier, which overlap: the largest tier holds what the others do."""
     asked = sum(each.total(_PROMPT) for each in pickers)
     if asked:
@@ -209,12 +209,7 @@ class TierRow:
 
 
 def tier_rows(status_tiers: Mapping[str, Any], figures: EngineFigures) -> tuple[TierRow, ...]:
-    """Those that the resource has, from fast to slow.
-
-    Args:
-        status_tiers: `status.tiers`: sizes of one engine.
-        figures: What engines count.
-    """
+    """Those that the resource has, from fast to slow."""
     there = (tier for tier in Tier if tier.label in status_tiers or figures.hit_tokens[tier])
     return tuple(_row(tier, status_tiers.get(tier.label) or {}, figures) for tier in there)
 

@@ -27,7 +27,7 @@ def next_step(view: ResourceView) -> NextStep:
     return next((each for each in found if each is not None), NextStep("nothing: it serves"))
 
 
-def _unseen(view: ResourceView) -> NextStep | None:
+def _operator_absent(view: ResourceView) -> NextStep | None:
     if view.is_acted_on and view.conditions:
         return None
     return NextStep(
@@ -36,7 +36,7 @@ def _unseen(view: ResourceView) -> NextStep | None:
     )
 
 
-def _refused(view: ResourceView) -> NextStep | None:
+def _refusal(view: ResourceView) -> NextStep | None:
     if not any(each.type == "Accepted" and each.status == "False" for each in view.conditions):
         return None
     return NextStep(
@@ -91,13 +91,13 @@ def _none_wanted(view: ResourceView) -> NextStep | None:
     )
 
 
-def _silent(view: ResourceView) -> NextStep | None:
+def _no_metrics(view: ResourceView) -> NextStep | None:
     if view.engines.engines:
         return None
     return NextStep("let the engines' metrics be read, to know what the tiers do: see what was not read")
 
 
-def _degraded(view: ResourceView) -> NextStep | None:
+def _broken_disk(view: ResourceView) -> NextStep | None:
     if not view.engines.degraded:
         return None
     return NextStep(
@@ -106,7 +106,7 @@ def _degraded(view: ResourceView) -> NextStep | None:
     )
 
 
-def _unpaid(view: ResourceView) -> NextStep | None:
+def _slow_disk(view: ResourceView) -> NextStep | None:
     if not view.engines.unpaid:
         return None
     return NextStep(
@@ -115,11 +115,11 @@ def _unpaid(view: ResourceView) -> NextStep | None:
     )
 
 
-def _unasked(view: ResourceView) -> NextStep | None:
+def _no_prompts(view: ResourceView) -> NextStep | None:
     return None if view.engines.asked_tokens else NextStep("send requests: no prompt has come yet")
 
 
-def _slower(view: ResourceView) -> NextStep | None:
+def _slow_loads(view: ResourceView) -> NextStep | None:
     if not any((each.saved_s or 0.0) < 0 for each in view.tiers):
         return None
     return NextStep(
@@ -138,7 +138,7 @@ def _no_hits(view: ResourceView) -> NextStep | None:
     )
 
 
-def _full(view: ResourceView) -> NextStep | None:
+def _full_tier(view: ResourceView) -> NextStep | None:
     is_full = view.engines.used_share.get(Tier.CPU, 0.0) >= _FULL
     if not is_full or not view.engines.evicted_chunks.get(Tier.CPU):
         return None
@@ -149,8 +149,8 @@ def _full(view: ResourceView) -> NextStep | None:
 
 
 _RULES: Final[tuple[_Rule, ...]] = (
-    *(_unseen, _refused, _pod, _starting, _condition, _none_wanted, _silent),
-    *(_degraded, _unpaid, _unasked, _slower, _no_hits, _full),
+    *(_operator_absent, _refusal, _pod, _starting, _condition, _none_wanted, _no_metrics),
+    *(_broken_disk, _slow_disk, _no_prompts, _slow_loads, _no_hits, _full_tier),
 )
 
 

@@ -34,11 +34,7 @@ class NoResourceError(PermanentError):
 
 
 class Reader:
-    """Reads from one API server; what it may not read becomes a line of `Seen.unread`.
-
-    Args:
-        api: The API server.
-    """
+    """Reads from one API server; what it may not read becomes a line of `Seen.unread`."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -48,7 +44,7 @@ class Reader:
         """One resource with its pods; raises as `document`."""
         document = await self.document(namespace, name)
         pods, unread = await self._pods(namespace, _selector(name))
-        return await self._seen(document, pods, unread)
+        return await self._observe(document, pods, unread)
 
     async def document(self, namespace: str, name: str) -> Document:
         """One resource as the API server has it.
@@ -90,7 +86,7 @@ class Reader:
             of.setdefault(place, []).append(pod)
         return await asyncio.gather(
             *(
-                self._seen(
+                self._observe(
                     each, of.get((each["metadata"]["namespace"], each["metadata"]["name"]), []), unread
                 )
                 for each in documents
@@ -101,7 +97,7 @@ class Reader:
         """Names of a namespace's resources; raises as `document`."""
         return [each["metadata"]["name"] for each in await self._list(KVCACHETIER.path(namespace), {})]
 
-    async def _seen(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
+    async def _observe(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
         wanted = [(each, port) for each in pods if (port := _port(resource, each)) and is_ready(each)]
         answers = await asyncio.gather(*(self._metrics(pod, port) for pod, port in wanted))
         found = {

@@ -65,12 +65,7 @@ class PodRow:
 
 
 def pod_rows(pods: Iterable[Mapping[str, Any]], now: datetime) -> tuple[PodRow, ...]:
-    """Engines, then the gateway's pods, then pickers, by name.
-
-    Args:
-        pods: v1 Pods of one resource.
-        now: The time, with its zone.
-    """
+    """Engines, then the gateway's pods, then pickers, by name."""
     rows = (_row(each, now) for each in pods)
     wanted = (Component.ENGINE, Component.GATEWAY, Component.PICKER)
     return tuple(sorted((row for row in rows if row.component in wanted), key=_place))
@@ -161,12 +156,7 @@ class ResourceView:
 
 
 def resource_view(seen: Seen, now: datetime) -> ResourceView:
-    """What was read of a resource, worked out.
-
-    Args:
-        seen: What was read.
-        now: The time, with its zone.
-    """
+    """What was read of a resource, worked out."""
     metadata, spec = seen.resource["metadata"], seen.resource["spec"]
     status = seen.resource.get("status") or {}
     router = status.get("router") or {}
@@ -182,7 +172,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         model=spec["model"]["name"],
         backend=spec.get("backend", ""),
         flavor=(spec.get("router") or {}).get("flavor", ""),
-        replicas=_wanted(spec, status),
+        replicas=_wanted_replicas(spec, status),
         ready_replicas=status.get("readyReplicas", 0),
         is_acted_on=status.get("observedGeneration") == metadata.get("generation"),
         conditions=tuple(
@@ -200,7 +190,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
     )
 
 
-def _wanted(spec: Mapping[str, Any], status: Mapping[str, Any]) -> int:
+def _wanted_replicas(spec: Mapping[str, Any], status: Mapping[str, Any]) -> int:
     scaling = spec.get("autoscaling")
     wanted: int = (
         max(scaling.get("minReplicas", 1), status.get("replicas", 0)) if scaling else spec.get("replicas", 1)

@@ -8,7 +8,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.cli.cluster.figures import TierRow
 from kvtier_operator.cli.cluster.next_step import NextStep
 from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView
-from kvtier_operator.cli.text import cut, folded, table
+from kvtier_operator.cli.text import cut, fold, table
 from kvtier_operator.planning.units import count, many, size
 
 NONE: Final = "-"
@@ -77,13 +77,13 @@ def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: boo
     for each in conditions:
         mark, shade = _MARKS.get(each.status, _MARKS["Unknown"])
         start = f"{_INDENT}{painted(mark, shade) if colour else mark} {each.type.ljust(width)}  "
-        room = columns - len(_INDENT) - width - 4
+        columns_left = columns - len(_INDENT) - width - 4
         if each.status == "False":
-            first, *rest = folded(f"{each.reason}: {each.message}", room)
+            first, *rest = fold(f"{each.reason}: {each.message}", columns_left)
             yield start + first
-            yield from (" " * (columns - room) + line for line in rest)
+            yield from (" " * (columns - columns_left) + line for line in rest)
         else:
-            yield start + cut(" ".join(each.message.split()), room)
+            yield start + cut(" ".join(each.message.split()), columns_left)
 
 
 def _pods(pods: Sequence[PodRow], columns: int) -> Iterator[str]:
@@ -93,8 +93,8 @@ def _pods(pods: Sequence[PodRow], columns: int) -> Iterator[str]:
     ]
     if rows:
         headings = ("name", "state", "restarts", "age", "node")
-        room = columns - len(_INDENT)
-        yield from _indented(table(headings, rows, room, text=("state", "node"), gives_way="node"))
+        columns_left = columns - len(_INDENT)
+        yield from _indent(table(headings, rows, columns_left, text=("state", "node"), gives_way="node"))
     if rest := sorted(pods, key=_is_well)[_MOST_PODS:]:
         ready = sum(each.state == READY for each in rest)
         yield f"{_INDENT}and {many(len(rest), 'pod')} more, {ready:,} of them ready"
@@ -117,7 +117,7 @@ def _tiers(view: ResourceView, columns: int) -> Iterator[str]:
     if (found := view.engines.found_share) is not None:
         rows.append(("computed", NONE, NONE, NONE, share(max(1 - found, 0.0)), NONE))
     headings = ("tier", "capacity", "tokens", "filled", "hit rate", "saved")
-    yield from _indented(table(headings, rows, columns - len(_INDENT)))
+    yield from _indent(table(headings, rows, columns - len(_INDENT)))
 
 
 def _tier(row: TierRow) -> tuple[str, ...]:
@@ -186,10 +186,10 @@ def _paragraphs(texts: Sequence[str], columns: int) -> Iterator[str]:
 
 
 def _paragraph(text: str, columns: int) -> list[str]:
-    return folded(text, columns, _INDENT)
+    return fold(text, columns, _INDENT)
 
 
-def _indented(lines: Sequence[str]) -> Iterator[str]:
+def _indent(lines: Sequence[str]) -> Iterator[str]:
     return (f"{_INDENT}{line}" for line in lines)
 
 
@@ -215,7 +215,7 @@ def overview(views: Sequence[ResourceView], columns: int) -> str:
     rows = [(name, *(cells[title] for title in shown)) for name, cells in zip(names, found, strict=True)]
     lines = table(("name", *shown), rows, columns)
     for line in dict.fromkeys(line for each in views for line in each.unread):
-        lines += folded(f"not read: {line}", columns)
+        lines += fold(f"not read: {line}", columns)
     return "\n".join(lines) + "\n"
 
 

@@ -68,9 +68,6 @@ def read_documents(text: str | bytes, source: str) -> Iterator[object]:
 def naming(source: str) -> Iterator[None]:
     """Adds the file of a resource to errors that are raised inside.
 
-    Args:
-        source: Its file, as `load_resources` says it.
-
     Raises:
         InvalidInputError: What was raised inside, with the file before it.
     """
@@ -115,9 +112,6 @@ def load(paths: Sequence[str]) -> Loaded:
 
     Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
     warning on standard error.
-
-    Args:
-        paths: Files, folders (their .yaml, .yml and .json files) or `-` for standard input.
 
     Raises:
         InvalidInputError: A place that cannot be read, is not YAML or holds no KVCacheTier; a resource that
@@ -195,12 +189,12 @@ def _is_read(path: Path) -> bool:
 
 def _stream(content: bytes, name: str) -> Iterator[tuple[str, object]]:
     """The objects of one file, the items of a List (as `kubectl get -o yaml` prints them) one by one."""
-    documents = [*_flattened(read_documents(content, name))]
+    documents = [*_objects_in(read_documents(content, name))]
     for index, document in enumerate(documents):
         yield (name if len(documents) == 1 else f"{name} (document {index + 1})"), document
 
 
-def _flattened(documents: Iterator[object]) -> Iterator[object]:
+def _objects_in(documents: Iterator[object]) -> Iterator[object]:
     for document in documents:
         match document:
             case {"kind": "List" | "KVCacheTierList", "items": [*items]}:

@@ -57,21 +57,13 @@ def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Mac
 
 
 def memlock_bytes(proc: Path = _SELF) -> int | None:
-    """The most memory that this process may lock; None without a limit, and where IPC_LOCK is effective.
-
-    Args:
-        proc: The process's folder in the proc file system.
-    """
+    """The most memory that this process may lock; None without a limit, and where IPC_LOCK is effective."""
     soft_limit_bytes, _ = memlock_limits()
     return None if has_ipc_lock(proc) else soft_limit_bytes
 
 
 def free_hugepages(pools: Path = _HUGEPAGES) -> Mapping[int, int]:
-    """Free huge pages by page size in bytes (Linux, Documentation/admin-guide/mm/hugetlbpage.rst).
-
-    Args:
-        pools: The kernel's folder of pools.
-    """
+    """Free huge pages by page size in bytes (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
     free = {}
     for pool in pools.glob("hugepages-*kB"):
         page_bytes = int(pool.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
@@ -152,7 +144,7 @@ def from_hub(model: ModelSpec) -> ModelConfig:
 
         from kvtier_operator.reconcile.observe.huggingface import HubClient  # noqa: PLC0415 - needs aiohttp
 
-        known = _cached(model)
+        known = _cached_files(model)
     except ImportError:
         return ModelConfig()
     if HF_HUB_OFFLINE:
@@ -177,7 +169,7 @@ def weights_in(folder: Path) -> int | None:
     return None
 
 
-def _cached(model: ModelSpec) -> dict[str, Mapping[str, Any]]:
+def _cached_files(model: ModelSpec) -> dict[str, Mapping[str, Any]]:
     """Files of the model that were downloaded before, by vLLM say."""
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - slow to import
     from huggingface_hub.errors import HFValidationError  # noqa: PLC0415 - as above

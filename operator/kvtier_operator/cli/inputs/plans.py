@@ -52,13 +52,13 @@ def named_or_loaded(
     if name is not None:
         import asyncio  # noqa: PLC0415 - files need none of it
 
-        return asyncio.run(_named(name, namespace, context, with_config=model_config is None))
+        return asyncio.run(_load_named(name, namespace, context, with_config=model_config is None))
     if namespace is not None:
         raise click.UsageError("--namespace is of a NAME; a file says its own")
     return load(paths)
 
 
-async def _named(name: str, namespace: str | None, context: str | None, *, with_config: bool) -> Loaded:
+async def _load_named(name: str, namespace: str | None, context: str | None, *, with_config: bool) -> Loaded:
     from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
 
     async with options.reading(context) as reader:

@@ -80,7 +80,7 @@ class Questions:
     tokens: int
     until_s: float
 
-    def shortened(self, tokens: int, until_s: float) -> "Questions":
+    def shorten(self, tokens: int, until_s: float) -> "Questions":
         """About the beginnings of the same texts."""
         share = tokens / self.tokens
         return Questions(tuple(text[: int(share * len(text))] for text in self.texts), tokens, until_s)
@@ -215,22 +215,13 @@ class Lengths:
 
 
 def default_lengths(why: str) -> Lengths:
-    """Lengths for a machine whose pace is not known.
-
-    Args:
-        why: it is not, for people.
-    """
+    """Lengths for a machine whose pace is not known."""
     note = f"Prompts are as long as on a fast machine, whatever time that takes: {why}."
     return Lengths(MOST_DOCUMENT_TOKENS, MOST_SYSTEM_TOKENS, note)
 
 
 def fitting_lengths(pace: Pace, within_s: float) -> Lengths:
-    """The longest prompts, up to the defaults, that a machine is done with.
-
-    Args:
-        pace: How fast it computes.
-        within_s: The demo's whole time.
-    """
+    """The longest prompts, up to the defaults, that a machine is done with."""
     documents = pace.fitting_tokens(
         within_s * _DOCUMENT_SHARE, fewest=_FEWEST_DOCUMENT_TOKENS, most=MOST_DOCUMENT_TOKENS
     )

@@ -72,12 +72,7 @@ class DotPlot:
 
 
 def dot_plot(times_s: Mapping[str, Sequence[float]], *, width: float = 900.0) -> DotPlot:
-    """Lay out one row for each kind of sample.
-
-    Args:
-        times_s: Seconds of each sample by kind, all above 0.
-        width: Width of the picture.
-    """
+    """Lay out one row for each kind of sample."""
     every = [time for times in times_s.values() for time in times]
     low, high = math.log10(min(every)) - 0.12, math.log10(max(every)) + 0.12
 

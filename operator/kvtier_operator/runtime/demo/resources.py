@@ -1,4 +1,4 @@
-"""The demo's resources, fitted to a model and to what is asked."""
+"""The demo's resources, fit_resource to a model and to what is asked."""
 
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ _PROMPTS_ON_DEVICE: Final = 2
 _KIB: Final = 1024
 
 
-def fitted(
+def fit_resource(
     resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int, *, prompts: int = _TIER_FACTOR
 ) -> KVCacheTier:
     """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier all.
@@ -42,7 +42,7 @@ def fitted(
     return parse_resource(document, "the demo's resource")
 
 
-def fitted_for_routing(
+def fit_routing_resource(
     resource: KVCacheTier, name: str, load: RoutingLoad, kv_bytes_per_token: int
 ) -> KVCacheTier:
     """The same for the second act: a device cache holds two prompts, the CPU tier all of two ways' prompts.

@@ -49,7 +49,7 @@ class RoutingLoad(Workload):
     concurrency: int = 2 * ENGINES
 
     @property
-    def computed(self) -> float:
+    def cost_in_prompts(self) -> float:
         """What all three ways take, in the time of one computed prompt.
 
         With the tier off every prompt may be computed; in turns every system prompt once on each engine; with
@@ -86,7 +86,7 @@ def fitting_load(system_tokens: int, prompt_s: float, left_s: float) -> RoutingL
         RoutingLoad(prompts_per_group=prompts, system_tokens=system_tokens)
         for prompts in range(_FEWEST, _MOST + 1)
     ]
-    fitting = [load for load in loads if load.computed * prompt_s <= left_s]
+    fitting = [load for load in loads if load.cost_in_prompts * prompt_s <= left_s]
     return fitting[-1] if fitting else loads[0]
 
 
@@ -374,15 +374,15 @@ async def _ask(
 
 async def _show(entrance: _Entrance, load: RoutingLoad, console: PlainConsole) -> None:
     """How far it is, by the engines' own count, until it is cancelled."""
-    before = await asyncio.to_thread(_answered, entrance.engines)
+    before = await asyncio.to_thread(_count_answers, entrance.engines)
     with console.status(f"{entrance.way}: 0 of {load.requests} answers have begun") as status:
         while True:
             await asyncio.sleep(_SHOWN_INTERVAL_S)
-            begun = await asyncio.to_thread(_answered, entrance.engines) - before
+            begun = await asyncio.to_thread(_count_answers, entrance.engines) - before
             status.update(f"{entrance.way}: {begun} of {load.requests} answers have begun")
 
 
-def _answered(engines: Sequence[RunningEngine]) -> int:
+def _count_answers(engines: Sequence[RunningEngine]) -> int:
     count = 0
     for engine in engines:
         with OpenAIClient(engine.url) as client:

@@ -186,12 +186,7 @@ class Repetitions:
 
 
 def repetitions(cold_s: float, left_s: float) -> Repetitions:
-    """As many repetitions as fit: five of each, on a slow machine at least two cold, one tier off.
-
-    Args:
-        cold_s: What one computed prompt takes.
-        left_s: Seconds left once the first cold prompt is answered.
-    """
+    """As many repetitions as fit: five of each, on a slow machine at least two cold, one tier off."""
     computed = int(
         left_s / (cold_s * _SLOWER)
     )  # documents - 1 cold; with the tier off two first ones and the repeats

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.cli.text import cut, folded
+from kvtier_operator.cli.text import cut, fold
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,9 @@ from kvtier_operator.cli.text import cut, folded
 )
 def test_nothing_of_it_is_a_command(text: str, shown: str) -> None:
     assert cut(text, 80) == shown
-    assert folded(text, 80) == [shown]
+    assert fold(text, 80) == [shown]
 
 
 def test_what_is_too_long() -> None:
     assert cut("abcdef", 4) == "abc…"
-    assert folded("ab cdef", 4) == ["ab", "cdef"]
+    assert fold("ab cdef", 4) == ["ab", "cdef"]

@@ -17,7 +17,7 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.model import ModelShape, model_config
 from kvtier_operator.runtime.demo.prompts import Questions
 from kvtier_operator.runtime.demo.report import Report, routing_table
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted_for_routing
+from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_routing_resource
 from kvtier_operator.runtime.demo.routing import (
     RoutingLoad,
     RoutingResult,
@@ -61,7 +61,7 @@ def routing(**picks: int) -> RoutingResult:
 def test_what_three_ways_take() -> None:
     load = RoutingLoad(groups=2, prompts_per_group=3)
     # with the tier off all 6, in turns 2 x 2, with the picker 2; of 18 requests 6 find their system prompt
-    assert load.computed == 6 + 4 + 2 + 0.25 * 6
+    assert load.cost_in_prompts == 6 + 4 + 2 + 0.25 * 6
 
 
 def test_a_fast_machine_asks_ten_questions_and_a_slow_one_three() -> None:
@@ -74,9 +74,9 @@ def test_a_fast_machine_asks_ten_questions_and_a_slow_one_three() -> None:
 @pytest.mark.parametrize("prompt_s", [0.6, 0.9, 1.2])
 def test_what_is_asked_fits_in_the_time_and_nothing_larger_does(prompt_s: float) -> None:
     load = fitting_load(1_500, prompt_s, 60.0)
-    assert load.computed * prompt_s <= 60.0
+    assert load.cost_in_prompts * prompt_s <= 60.0
     larger = RoutingLoad(prompts_per_group=load.prompts_per_group + 1)
-    assert larger.computed * prompt_s > 60.0
+    assert larger.cost_in_prompts * prompt_s > 60.0
 
 
 def test_the_arguments_say_what_the_load_is() -> None:
@@ -93,7 +93,7 @@ def test_the_arguments_say_what_the_load_is() -> None:
 
 def test_a_device_holds_two_prompts_and_the_tier_all() -> None:
     load = RoutingLoad()
-    plan = make_plan(fitted_for_routing(demo_resource(), "m", load, 8192), OBSERVED)
+    plan = make_plan(fit_routing_resource(demo_resource(), "m", load, 8192), OBSERVED)
     assert not plan.rejected
     assert plan.resource.spec.replicas == 2
     assert plan.tiers.gpu is not None
@@ -108,7 +108,7 @@ def test_a_device_holds_two_prompts_and_the_tier_all() -> None:
 
 def test_system_prompts_are_beginnings_of_the_documents() -> None:
     asked = Questions(("aabb", "ccdd"), 100, until_s=1150.0)
-    assert asked.shortened(50, 1300.0) == Questions(("aa", "cc"), 50, 1300.0)
+    assert asked.shorten(50, 1300.0) == Questions(("aa", "cc"), 50, 1300.0)
 
 
 @pytest.mark.parametrize("missing", ["ttft_s", "hit_rate", "seconds", "engine_share"])

@@ -9,7 +9,7 @@ from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.runtime.demo.model import ModelShape, model_config
 from kvtier_operator.runtime.demo.prompts import corpus, documents
 from kvtier_operator.runtime.demo.report import dot_plot
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fitted
+from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource
 from kvtier_operator.runtime.demo.tier import (
     Kind,
     Repetitions,
@@ -145,8 +145,8 @@ def test_a_prefix_from_where_it_should_be() -> None:
 
 def test_the_resource_fits_any_model_and_the_example_is_the_demos() -> None:
     resource = parse_resource(safe_load(RESOURCE_PATH.read_text()), "demo")
-    assert fitted(resource, "kvtier/random-llama-76m", 15_500, 8192) == resource
-    other = fitted(resource, "other", 15_500, 16 * 8192).spec
+    assert fit_resource(resource, "kvtier/random-llama-76m", 15_500, 8192) == resource
+    other = fit_resource(resource, "other", 15_500, 16 * 8192).spec
     assert other.engine.kv_cache_memory is not None
     assert other.engine.kv_cache_memory.bytes == 16 * 123 * 1024**2
     assert EXAMPLE.read_text() == RESOURCE_PATH.read_text()
