@@ -202,90 +202,83 @@ EVERYTHING: Final = (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *DELETION_C
 """What an installation has where nothing is left out."""
 
 
-def service_account(install: Installation) -> dict[str, Any]:
-    """The operator's pod mounts the token itself; nothing else that runs as this account gets one unasked."""
+_GROUP: Final = "rbac.authorization.k8s.io"
+AGGREGATE: Final = f"{_GROUP}/aggregate-to-"
+"""Label of a role that another one, named after it, takes in (Kubernetes, aggregated ClusterRoles)."""
+_MAKE: Final = ("create", "update", "patch", "delete", "deletecollection")
+
+
+def account_object(metadata: dict[str, Any]) -> dict[str, Any]:
+    """A ServiceAccount, of which only a pod that mounts it itself gets a token."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": install.metadata(),
+        "metadata": metadata,
         "automountServiceAccountToken": False,
     }
 
 
-def cluster_role(install: Installation, rules: Iterable[Rule]) -> dict[str, Any]:
-    """Rights in every namespace, or to what belongs to none."""
+def role_object(kind: str, metadata: dict[str, Any], rules: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A Role or ClusterRole."""
+    return {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": metadata, "rules": list(rules)}
+
+
+def binding_object(kind: str, metadata: dict[str, Any], name: str, namespace: str) -> dict[str, Any]:
+    """A binding of the given kind, of the role and the namespace's account that have the same name."""
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": install.cluster_metadata(),
-        "rules": [rule.manifest() for rule in rules],
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _GROUP, "kind": kind.removesuffix("Binding"), "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
 
 
-RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+def service_account(install: Installation) -> dict[str, Any]:
+    """The operator's."""
+    return account_object(install.metadata())
+
+
+def cluster_role(install: Installation, rules: Iterable[Rule]) -> dict[str, Any]:
+    """Rights in every namespace, or to what belongs to none."""
+    return role_object("ClusterRole", install.cluster_metadata(), (rule.manifest() for rule in rules))
 
 
 def cluster_role_binding(install: Installation) -> dict[str, Any]:
     """Binds the ClusterRole of the same name."""
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": install.cluster_metadata(),
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": install.name},
-        "subjects": [{"kind": "ServiceAccount", "name": install.name, "namespace": install.namespace}],
-    }
+    return binding_object("ClusterRoleBinding", install.cluster_metadata(), install.name, install.namespace)
 
 
 def role(install: Installation, namespace: str, rules: Iterable[Rule]) -> dict[str, Any]:
     """Rights in one of the namespaces it serves."""
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": install.metadata() | {"namespace": namespace},
-        "rules": [rule.manifest() for rule in rules],
-    }
+    metadata = install.metadata() | {"namespace": namespace}
+    return role_object("Role", metadata, (rule.manifest() for rule in rules))
 
 
 def role_binding(install: Installation, namespace: str) -> dict[str, Any]:
     """Binds the Role of the same name, in one of the namespaces it serves."""
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": install.metadata() | {"namespace": namespace},
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": install.name},
-        "subjects": [{"kind": "ServiceAccount", "name": install.name, "namespace": install.namespace}],
-    }
-
-
-AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
-"""Label of a role that another one, named after it, takes in (Kubernetes, aggregated ClusterRoles)."""
-
-
-_MAKE: Final = ("create", "update", "patch", "delete", "deletecollection")
+    metadata = install.metadata() | {"namespace": namespace}
+    return binding_object("RoleBinding", metadata, install.name, install.namespace)
 
 
 def view_role(install: Installation) -> dict[str, Any]:
     """Joins Kubernetes' own roles view, edit and admin."""
-    seen = [PLURAL, f"{PLURAL}/status", f"{PLURAL}/scale"]
-    return _role(install, "view", ("view", "edit", "admin"), {("get", "list", "watch"): seen})
+    resources = [PLURAL, f"{PLURAL}/status", f"{PLURAL}/scale"]
+    return _user_role(install, "view", ("view", "edit", "admin"), {("get", "list", "watch"): resources})
 
 
 def edit_role(install: Installation) -> dict[str, Any]:
     """Joins Kubernetes' own roles edit and admin, who may make Deployments as well."""
     rules = {_MAKE: [PLURAL], ("update", "patch"): [f"{PLURAL}/scale"]}
-    return _role(install, "edit", ("edit", "admin"), rules)
+    return _user_role(install, "edit", ("edit", "admin"), rules)
 
 
-def _role(
+def _user_role(
     install: Installation, name: str, joins: tuple[str, ...], rules: Mapping[tuple[str, ...], list[str]]
 ) -> dict[str, Any]:
-    labels = {**install.labels, **{f"{AGGREGATE}{each}": "true" for each in joins}}
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": f"{install.name}-{name}", "labels": labels},
-        "rules": [
-            {"apiGroups": [GROUP], "resources": resources, "verbs": [*verbs]}
-            for verbs, resources in rules.items()
-        ],
-    }
+    labels = {**install.labels, **{f"{AGGREGATE}{role}": "true" for role in joins}}
+    return role_object(
+        "ClusterRole",
+        {"name": f"{install.name}-{name}", "labels": labels},
+        ({"apiGroups": [GROUP], "resources": names, "verbs": [*verbs]} for verbs, names in rules.items()),
+    )
