@@ -20,11 +20,6 @@ def examine_here(
 ) -> Iterator[tuple[str, list[Verdict]]]:
     """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals.
 
-    Args:
-        paths: Files and folders of KVCacheTiers.
-        model_config: The model's config.json.
-        hub: Whether Hugging Face may be asked.
-
     Raises:
         InvalidInputError: A resource cannot be read or planned.
     """

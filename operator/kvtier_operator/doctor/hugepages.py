@@ -48,13 +48,7 @@ def page_gain(size_bytes: int, costs: PageCosts) -> str:
 
 
 def huge_pages_unused(size_bytes: int, costs: PageCosts, place: Place) -> Verdict | None:
-    """For a tier without huge pages where enough of them lie idle; None where there is nothing to gain.
-
-    Args:
-        size_bytes: Of the tier, in one engine pod.
-        costs: Measured here.
-        place: Where.
-    """
+    """For a tier without huge pages where enough of them lie idle; None where there is nothing to gain."""
     gain = page_gain(size_bytes, costs)
     if not gain or costs.free_pages * costs.page_bytes < size_bytes:
         return None

@@ -77,13 +77,6 @@ async def run_offline(
 ) -> OfflineTimes:
     """Run one engine in a process of its own.
 
-    Args:
-        plan: The engine.
-        name: What a person calls it; its log and files carry it.
-        model: Local folder of the model; None to take the Plan's.
-        folder: For its log and files.
-        prompts: What to generate from.
-
     Raises:
         RuntimeFailedError: The engine failed; with its log's relevant lines.
     """

@@ -278,11 +278,6 @@ _POLL_INTERVAL_S = 0.25
 async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: float) -> None:
     """Return when `health_url` answers 200.
 
-    Args:
-        process: The process behind it.
-        health_url: What to ask.
-        timeout_s: How long it may take.
-
     Raises:
         RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
     """
@@ -293,11 +288,6 @@ async def wait_until(
     process: SupervisedProcess, is_ready: Callable[[], Awaitable[bool]], timeout_s: float
 ) -> None:
     """Return when the process says that it is ready.
-
-    Args:
-        process: The process.
-        is_ready: Asks it.
-        timeout_s: How long it may take.
 
     Raises:
         RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.

@@ -77,13 +77,7 @@ _CHECKS: Final[tuple[Callable[[ApiServer, str, str], Awaitable[str]], ...]] = (
 
 
 async def check_install(api: ApiServer, namespace: str, deployment: str) -> tuple[bool, list[str]]:
-    """Whether all is well, and a line for each part.
-
-    Args:
-        api: The API server.
-        namespace: The operator's.
-        deployment: The operator's.
-    """
+    """Whether all is well, and a line for each part."""
     well, lines = True, []
     for check in _CHECKS:
         try:

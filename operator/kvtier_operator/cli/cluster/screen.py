@@ -43,14 +43,7 @@ _MARKS: Final = {"True": ("✓", "32"), "False": ("✗", "31"), "Unknown": ("?",
 
 
 def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: bool = False) -> str:
-    """The screen, as lines of at most so many columns, with a final newline.
-
-    Args:
-        view: The resource.
-        step: What to do next.
-        columns: Of the terminal.
-        colour: Whether to write ANSI colours.
-    """
+    """The screen, as lines of at most so many columns, with a final newline."""
     sections = (
         ("conditions", _conditions(view.conditions, columns, colour=colour)),
         ("pods", _pods(view.pods, columns)),

@@ -42,11 +42,6 @@ class ClusterFailedError(RetryableError):
 def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None = None) -> list[Plan]:
     """The Plans with the namespace's refusals among their checks; its quotas are shared by all of them.
 
-    Args:
-        name: The namespace.
-        plans: Plans of resources that are to be there.
-        context: Of the kubeconfig; by default its current one.
-
     Raises:
         InvalidInputError: There is no such namespace.
         ClusterError: There is no kubeconfig to use.
@@ -63,11 +58,6 @@ def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None 
 
 def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespace:
     """What limits a Plan's pods in a namespace of the kubeconfig's cluster.
-
-    Args:
-        name: The namespace.
-        plan: The Plan, whose own objects there are not counted against it.
-        context: Of the kubeconfig; by default its current one.
 
     Raises:
         InvalidInputError: There is no such namespace.

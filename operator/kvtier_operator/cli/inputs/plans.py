@@ -35,13 +35,6 @@ def named_or_loaded(
 ) -> Loaded:
     """The resource of that name, else those of the files.
 
-    Args:
-        name: Of a resource of the cluster.
-        paths: As `load` takes them.
-        namespace: Of the named one; by default that of the context.
-        context: Of the kubeconfig.
-        model_config: Where it is given, no ConfigMap of the cluster is asked for the model.
-
     Raises:
         click.UsageError: Both are given, or neither.
         InvalidInputError: A file cannot be read, or a resource is not valid.
@@ -99,12 +92,6 @@ def accepted_plans(
     paths: Sequence[str], *, model_config: str | None, hub: bool, images: ImageSource
 ) -> list[tuple[str, Plan]]:
     """The Plan of each resource, with its file; ends the command where a check refuses one, and says why.
-
-    Args:
-        paths: Files, folders or `-`, as `load` takes them.
-        model_config: As `observe` takes it.
-        hub: As `observe` takes it.
-        images: Where images come from.
 
     Raises:
         InvalidInputError: A file cannot be read, or has no valid resource.

@@ -106,14 +106,7 @@ def cache_folder() -> Path:
 
 
 def random_model(shape: ModelShape, text: str, folder: Path, say: Callable[[str], None]) -> Path:
-    """Make the model under `folder` unless it is there already, and return its own folder.
-
-    Args:
-        shape: The model's shape.
-        text: What the tokenizer is trained on.
-        folder: Cache folder.
-        say: Is told of each step that takes a while.
-    """
+    """Make the model under `folder` unless it is there already, and return its own folder."""
     identity = json.dumps([FORMAT_VERSION, asdict(shape), sha256(text.encode()).hexdigest(), CHAT_TEMPLATE])
     target = folder / f"random-llama-{sha256(identity.encode()).hexdigest()[:12]}"
     if (target / "config.json").exists():

@@ -25,12 +25,6 @@ def corpus() -> str:
 def documents(text: str, token_starts: Sequence[int], count: int, tokens_each: int) -> tuple[str, ...]:
     """Cut `count` disjoint documents of about `tokens_each` tokens from `text`, front to back.
 
-    Args:
-        text: The whole text.
-        token_starts: Offset in characters at which each token of `text` starts.
-        count: How many documents.
-        tokens_each: Tokens in each; a document's own tokenization may differ by one at its edges.
-
     Raises:
         RuntimeFailedError: The text is too short.
     """
@@ -62,10 +56,6 @@ def demo_documents(text: str, model: Path, tokens: int) -> tuple[str, ...]:
     return documents(text, [start for start, _ in encoding.offsets], _DOCUMENTS, tokens)
 
 
-# Of the whole time: its four engines take longer to start than the first act's two.
-_SECOND_ACT: Final = 1 / 2
-
-
 @dataclass(frozen=True, slots=True)
 class Questions:
     """What a part of the demo asks about: at least two texts of so many tokens, with no common beginning.
@@ -86,9 +76,6 @@ class Questions:
         return Questions(tuple(text[: int(share * len(text))] for text in self.texts), tokens, until_s)
 
 
-# A prefill's time is that of two kinds of matrix products: with the weights, which grows with the tokens, and
-# of attention, which grows with their square. Both are timed here at the model's own sizes, in a process of
-# their own, so that the demo can choose prompts that it will be done with.
 _TOKENS: Final = 1024
 _REPEATS: Final = 3
 # Beside the products, an engine copies, normalizes, samples: a prompt took 1.3 to 1.6 times their time.
@@ -98,6 +85,9 @@ _OVERHEAD: Final = 1.6
 @dataclass(frozen=True, slots=True)
 class Pace:
     """What a prompt of n tokens takes: `token_s` * n + `pair_s` * n * n seconds.
+
+    That is the time of two kinds of matrix products: with the weights, and of attention. Both are timed at
+    the model's own sizes, in a process of their own.
 
     Attributes:
         token_s: Seconds for each token.
@@ -184,7 +174,7 @@ MOST_DOCUMENT_TOKENS: Final = 15_500
 MOST_SYSTEM_TOKENS: Final = 1_500
 _FEWEST_DOCUMENT_TOKENS: Final = 2_000
 _FEWEST_SYSTEM_TOKENS: Final = 500
-# Of the whole time, what a prompt may take to compute: the first act computes at least five, the second
+# Of the whole time, what a prompt may take to compute: the first part computes at least five, the second
 # forty, and engines that start, stop and answer from caches take about half.
 _DOCUMENT_SHARE: Final = 1 / 22
 _SYSTEM_PROMPT_SHARE: Final = 1 / 160
@@ -195,8 +185,8 @@ class Lengths:
     """Lengths of prompts.
 
     Attributes:
-        document_tokens: Of the first act's.
-        system_tokens: Of the second act's system prompts, at most a document's.
+        document_tokens: Of the first part's.
+        system_tokens: Of the second part's system prompts, at most a document's.
         note: Why they are shorter than by default, in one sentence; empty where they are not.
     """
 

@@ -23,15 +23,7 @@ _KIB: Final = 1024
 def fit_resource(
     resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int, *, prompts: int = _TIER_FACTOR
 ) -> KVCacheTier:
-    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier all.
-
-    Args:
-        resource: The demo's resource.
-        name: Name of the model.
-        tokens: Tokens of a document.
-        kv_bytes_per_token: What a token costs in the device cache.
-        prompts: How many documents the CPU tier holds.
-    """
+    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier all."""
     longest = tokens + _BESIDE_TOKENS
     block = engine_block_tokens(resource.spec.engine)
     device_kib = -(-(longest // block + _SPARE_BLOCKS) * block * kv_bytes_per_token // _KIB)
@@ -45,14 +37,7 @@ def fit_resource(
 def fit_routing_resource(
     resource: KVCacheTier, name: str, load: RoutingLoad, kv_bytes_per_token: int
 ) -> KVCacheTier:
-    """The same for the second act: a device cache holds two prompts, the CPU tier all of two ways' prompts.
-
-    Args:
-        resource: The demo's resource.
-        name: Name of the model.
-        load: What will be asked at most.
-        kv_bytes_per_token: What a token costs in the device cache.
-    """
+    """The same for two engines: a device cache holds two prompts, the CPU tier all of two ways' prompts."""
     block = engine_block_tokens(resource.spec.engine)
     longest = load.system_tokens + load.question_tokens + load.output_tokens + _AROUND_TOKENS
     longest_blocks = -(-longest // block)

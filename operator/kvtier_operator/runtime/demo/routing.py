@@ -75,13 +75,7 @@ class RoutingLoad(Workload):
 
 
 def fitting_load(system_tokens: int, prompt_s: float, left_s: float) -> RoutingLoad:
-    """As many questions about each system prompt as fit, three to ten.
-
-    Args:
-        system_tokens: Length of a system prompt.
-        prompt_s: What a computed prompt takes of the whole machine.
-        left_s: Seconds left for all three ways.
-    """
+    """As many questions about each system prompt as fit, three to ten."""
     loads = [
         RoutingLoad(prompts_per_group=prompts, system_tokens=system_tokens)
         for prompts in range(_FEWEST, _MOST + 1)
@@ -156,7 +150,7 @@ _SAME_NAME: Final = ("seconds", "ttft_mean_s", "ttft_p90_s", "e2e_mean_s", "e2e_
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """The second act.
+    """What the second part found.
 
     Attributes:
         load: What was asked, of each way.
@@ -264,13 +258,6 @@ async def run_routing(
     """Start two engines with the tier and two without, ask them in three ways, stop them.
 
     All processes of all ways run all the time, so that each way sees the same machine.
-
-    Args:
-        plan: The engine with the tier, two replicas.
-        model: Folder of the model.
-        asked: About texts as long as a system prompt.
-        logs: Folder for logs.
-        console: Is told of each step.
 
     Raises:
         RuntimeFailedError: A process failed or did not do what the demo is about.

@@ -203,11 +203,6 @@ def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple
     computed again. Then each document is asked warm (the one before it has evicted it from the device) and at
     once again (now a device hit), `rounds` times.
 
-    Args:
-        documents: How many, at least 2.
-        rounds: Times each document is asked warm.
-        off_repeats: Recomputed repetitions with the tier off.
-
     Returns:
         Kind and document of each query; a document's first query with the tier off counts as cold.
     """
@@ -256,13 +251,6 @@ def measure(
     tell: Callable[[int, int, Sample], None],
 ) -> TierResult:
     """Run the demo's queries.
-
-    Args:
-        on: Engine with the tier.
-        off: The same engine without.
-        model: Name it is served under.
-        asked: What to ask about.
-        tell: Is told of each sample, with its number and how many there will be.
 
     Raises:
         RuntimeFailedError: An engine does not answer, or a prefix did not come from where it should.
@@ -331,13 +319,6 @@ async def run_tier(
     plan: Plan, model: Path, asked: Questions, logs: Path, console: PlainConsole
 ) -> tuple[TierResult, Facts]:
     """Start one engine with the tier and one without, ask both, stop both.
-
-    Args:
-        plan: The engine with the tier, one replica.
-        model: Folder of the model.
-        asked: What to ask.
-        logs: Folder for logs.
-        console: Is told of each step.
 
     Raises:
         RuntimeFailedError: An engine failed or did not do what the demo is about.

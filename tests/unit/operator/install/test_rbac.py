@@ -9,7 +9,7 @@ from tests.cases.rights import rights
 from kvtier_operator.cli.inputs.load import read_documents
 from kvtier_operator.install.rbac import EVERYTHING, NAMESPACED, PICKER_LEADER_ELECTION, PICKERS, Rule
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "output"
+GOLDEN = Path(__file__).parents[1] / "golden" / "output"
 ALL = EVERYTHING
 OBJECTS = [
     each
