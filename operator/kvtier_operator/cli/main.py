@@ -83,7 +83,7 @@ class EntryPointGroup(click.Group):
         del ctx
         commands = sorted(self._entry_points(), key=lambda each: each.name)
         with formatter.section("Commands"):
-            formatter.write_dl([(each.name, summary(each)) for each in commands])
+            formatter.write_dl([(command.name, summary(command)) for command in commands])
 
 
 # of all sub-commands too, which inherit them; lines of help that are longer are hard to read

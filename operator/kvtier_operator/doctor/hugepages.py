@@ -79,12 +79,12 @@ class HugepagesFacts:
     costs: PageCosts | None = None
 
 
-def hugepages(demand: HugepagesDemand, found: HugepagesFacts, place: Place) -> Verdict:
+def hugepages(demand: HugepagesDemand, facts: HugepagesFacts, place: Place) -> Verdict:
     """`Require` fails, `Prefer` warns; the control group's limit is named before the machine's pool."""
     numbers = f"{count(demand.pages)} pages of {size(demand.page_bytes)} needed ({size(demand.bytes)})"
-    problem = _problem(demand, found, place)
+    problem = _problem(demand, facts, place)
     if problem is None:
-        gain = page_gain(demand.bytes, found.costs) if found.costs else ""
+        gain = page_gain(demand.bytes, facts.costs) if facts.costs else ""
         return Verdict.passed(
             _CHECK, f"{numbers}, all of them could be taken" + (f"; {gain}" if gain else "")
         )
@@ -97,32 +97,32 @@ def hugepages(demand: HugepagesDemand, found: HugepagesFacts, place: Place) -> V
     )
 
 
-def _problem(demand: HugepagesDemand, found: HugepagesFacts, place: Place) -> tuple[str, str] | None:
+def _problem(demand: HugepagesDemand, facts: HugepagesFacts, place: Place) -> tuple[str, str] | None:
     """What is wrong and what to do; None where nothing is."""
     kind = f"hugepages-{quantity(demand.page_bytes)}"
-    if found.limit_bytes is not None and found.limit_bytes < demand.bytes:
+    if facts.limit_bytes is not None and facts.limit_bytes < demand.bytes:
         return (
-            f"the control group's limit is {size(found.limit_bytes)}",
+            f"the control group's limit is {size(facts.limit_bytes)}",
             f"see that the pod requests {kind}: {quantity(demand.bytes)} and nothing lowers it"
             if place.in_pod
             else "raise the control group's hugetlb limit",
         )
-    if not found.refusal:
+    if not facts.refusal:
         return None
-    if found.free_pages is None:
+    if facts.free_pages is None:
         return (
             f"the kernel of {place.name} has no pages of that size",
             "use another pageSize or another node",
         )
-    missing = demand.pages - found.free_pages
+    missing = demand.pages - facts.free_pages
     if missing <= 0:
         return (
-            f"{count(found.free_pages)} are free on {place.name}, but the kernel refused: {found.refusal}",
+            f"{count(facts.free_pages)} are free on {place.name}, but the kernel refused: {facts.refusal}",
             "see the control groups' hugetlb limits and the NUMA nodes that the pod may use",
         )
     pool = "nr_hugepages of that size" + (", then restart the kubelet" if place.in_pod else "")
     return (
-        f"{count(found.free_pages)} free on {place.name}",
+        f"{count(facts.free_pages)} free on {place.name}",
         f"reserve {count(missing)} more there ({pool})",
     )
 

@@ -29,27 +29,27 @@ class MemlockFacts:
     ipc_lock: bool
 
 
-def memlock(demand: MemlockDemand, found: MemlockFacts, place: Place) -> Verdict:
+def memlock(demand: MemlockDemand, facts: MemlockFacts, place: Place) -> Verdict:
     """`Require` fails, `Prefer` warns."""
     if not demand.bytes:
         return Verdict.passed(_CHECK, "nothing to lock: explicit huge pages are never swapped")
-    limit = "unlimited" if found.limit_bytes is None else size(found.limit_bytes)
-    lifted = "effective" if found.ipc_lock else "not effective"
+    limit = "unlimited" if facts.limit_bytes is None else size(facts.limit_bytes)
+    lifted = "effective" if facts.ipc_lock else "not effective"
     numbers = f"{size(demand.bytes)} to lock in each process, RLIMIT_MEMLOCK is {limit}, IPC_LOCK is {lifted}"
-    if not found.refusal:
+    if not facts.refusal:
         return Verdict.passed(_CHECK, numbers)
-    problem = f"{numbers}, the kernel refused: {found.refusal}"
+    problem = f"{numbers}, the kernel refused: {facts.refusal}"
     if not demand.required:
         return Verdict.warned(_CHECK, f"{problem}: the tier stays unlocked (policy Prefer)")
     return Verdict.failed(
-        _CHECK, f"{problem}; {_advice(found, place)}, or set spec.tiers.cpu.memlock.policy to Prefer"
+        _CHECK, f"{problem}; {_advice(facts, place)}, or set spec.tiers.cpu.memlock.policy to Prefer"
     )
 
 
-def _advice(found: MemlockFacts, place: Place) -> str:
+def _advice(facts: MemlockFacts, place: Place) -> str:
     if not place.in_pod:
         return "raise the limit (ulimit -l unlimited)"
-    if found.ipc_lock:
+    if facts.ipc_lock:
         # capabilities of a user namespace do not count for mlock(2), which asks the first one
         return "run the pod without a user namespace (hostUsers) and without a sandbox that refuses mlock"
     return (

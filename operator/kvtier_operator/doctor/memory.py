@@ -24,10 +24,10 @@ class MemoryFacts:
     source: str
 
 
-def memory(needed_bytes: int, found: MemoryFacts, place: Place) -> Verdict:
+def memory(needed_bytes: int, facts: MemoryFacts, place: Place) -> Verdict:
     """The Plan's limit against the kernel's."""
-    numbers = f"{size(needed_bytes)} needed, {size(found.limit_bytes)} allowed ({found.source})"
-    if needed_bytes <= found.limit_bytes:
+    numbers = f"{size(needed_bytes)} needed, {size(facts.limit_bytes)} allowed ({facts.source})"
+    if needed_bytes <= facts.limit_bytes:
         return Verdict.passed(_CHECK, numbers)
     if place.in_pod:
         return Verdict.failed(
@@ -36,7 +36,7 @@ def memory(needed_bytes: int, found: MemoryFacts, place: Place) -> Verdict:
             "VerticalPodAutoscaler), or lower spec.tiers.cpu.capacity",
         )
     return Verdict.failed(
-        _CHECK, f"{numbers}; lower spec.tiers.cpu.capacity by {size(needed_bytes - found.limit_bytes)}"
+        _CHECK, f"{numbers}; lower spec.tiers.cpu.capacity by {size(needed_bytes - facts.limit_bytes)}"
     )
 
 
@@ -64,16 +64,16 @@ class SharedMemoryFacts:
     free_bytes: int
 
 
-def shared_memory(needed_bytes: int, found: SharedMemoryFacts, place: Place) -> Verdict:
+def shared_memory(needed_bytes: int, facts: SharedMemoryFacts, place: Place) -> Verdict:
     """The size of a pod's own, what is free of one that others use too."""
     if place.in_pod:
-        numbers = f"{size(needed_bytes)} of /dev/shm needed, its size is {size(found.total_bytes)}"
-        if needed_bytes <= found.total_bytes:
+        numbers = f"{size(needed_bytes)} of /dev/shm needed, its size is {size(facts.total_bytes)}"
+        if needed_bytes <= facts.total_bytes:
             return Verdict.passed(_SHM_CHECK, numbers)
         advice = "see that the pod's volume `shm` is mounted there with its sizeLimit and within its limits"
         return Verdict.failed(_SHM_CHECK, f"{numbers}; {advice}")
-    numbers = f"{size(needed_bytes)} of /dev/shm needed, {size(found.free_bytes)} free"
-    if needed_bytes <= found.free_bytes:
+    numbers = f"{size(needed_bytes)} of /dev/shm needed, {size(facts.free_bytes)} free"
+    if needed_bytes <= facts.free_bytes:
         return Verdict.passed(_SHM_CHECK, numbers)
     advice = (
         "remove what fills it, remount it larger (mount -o remount,size=...), or lower spec.engine.shmSize"
@@ -87,7 +87,9 @@ _SHM: Final = "/dev/shm"  # noqa: S108 - its size is read, nothing is written th
 def probe_shared_memory(path: str = _SHM) -> SharedMemoryFacts:
     """What statvfs(3) says of it."""
     try:
-        found = os.statvfs(path)
+        filesystem = os.statvfs(path)
     except OSError:
         return SharedMemoryFacts(0, 0)
-    return SharedMemoryFacts(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+    return SharedMemoryFacts(
+        filesystem.f_blocks * filesystem.f_frsize, filesystem.f_bavail * filesystem.f_frsize
+    )

@@ -30,25 +30,25 @@ class VolumeFacts:
     direct_io_refusal: str
 
 
-def volume(demand: VolumeDemand, found: VolumeFacts, place: Place) -> Verdict:
+def volume(demand: VolumeDemand, facts: VolumeFacts, place: Place) -> Verdict:
     """Not writable or too small fails; O_DIRECT that does not work warns."""
     check = f"disk {demand.path}"
-    if found.refusal:
+    if facts.refusal:
         advice = "see the volume's permissions (fsGroup, readOnly)" if place.in_pod else "see its permissions"
-        return Verdict.failed(check, f"not writable on {place.name}: {found.refusal}; {advice}")
-    usable = found.free_bytes + found.own_bytes
-    own = f" and {size(found.own_bytes)} of its own" if found.own_bytes else ""
-    numbers = f"{size(demand.bytes)} needed, {size(found.free_bytes)} free{own} on {place.name}"
+        return Verdict.failed(check, f"not writable on {place.name}: {facts.refusal}; {advice}")
+    usable = facts.free_bytes + facts.own_bytes
+    own = f" and {size(facts.own_bytes)} of its own" if facts.own_bytes else ""
+    numbers = f"{size(demand.bytes)} needed, {size(facts.free_bytes)} free{own} on {place.name}"
     if usable < demand.bytes:
         return Verdict.failed(
             check,
             f"{numbers}; lower spec.tiers.disk.capacity by {size(demand.bytes - usable)}, or use a larger "
             "spec.tiers.disk.volume",
         )
-    if found.direct_io_refusal:
+    if facts.direct_io_refusal:
         return Verdict.warned(
             check,
-            f"{numbers}, but O_DIRECT does not work there ({found.direct_io_refusal}): reads go through the "
+            f"{numbers}, but O_DIRECT does not work there ({facts.direct_io_refusal}): reads go through the "
             "page cache; use a filesystem that has it, such as ext4 or xfs, or set spec.tiers.disk.directIO "
             "to false",
         )
@@ -67,8 +67,8 @@ def probe_volume(demand: VolumeDemand) -> VolumeFacts:
     refusal = _write(demand.path, 0)
     if refusal:
         return VolumeFacts(refusal, 0, 0, "")
-    found = os.statvfs(demand.path)
-    free = found.f_bavail * found.f_frsize
+    filesystem = os.statvfs(demand.path)
+    free = filesystem.f_bavail * filesystem.f_frsize
     return VolumeFacts(
         refusal="",
         free_bytes=free,

@@ -144,7 +144,7 @@ def prometheus_rule(install: Installation) -> dict[str, Any]:
             description="Its log and the conditions of the KVCacheTiers that are not Ready say why.",
         ),
     )
-    return rules_object(install.metadata(), "kvtier-operator", (each.rule({}) for each in alerts))
+    return rules_object(install.metadata(), "kvtier-operator", (alert.rule({}) for alert in alerts))
 
 
 def service_monitor(install: Installation) -> dict[str, Any]:

@@ -46,7 +46,7 @@ async def knows_tiers(api: ApiServer, namespace: str, deployment: str) -> str:
         listed = parsed(await api.request(Request("GET", _TIERS)))
     except NotFoundError as error:
         raise NotInstalledError(f"the API server knows no {API_VERSION}: was crds.enabled false?") from error
-    if PLURAL not in {each["name"] for each in listed["resources"]}:
+    if PLURAL not in {resource["name"] for resource in listed["resources"]}:
         raise NotInstalledError(f"{API_VERSION} has no {PLURAL}")
     return f"the API server has {PLURAL} of {API_VERSION}"
 
@@ -89,7 +89,9 @@ async def check_install(api: ApiServer, namespace: str, deployment: str) -> tupl
 
 
 def _why(status: Mapping[str, Any]) -> str:
-    messages = [each["message"] for each in status.get("conditions", ()) if each["status"] != "True"]
+    messages = [
+        condition["message"] for condition in status.get("conditions", ()) if condition["status"] != "True"
+    ]
     return "; ".join(messages) or "it was just made"
 
 

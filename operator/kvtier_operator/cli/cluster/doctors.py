@@ -35,7 +35,7 @@ class DoctorFindings:
 
 def doctor_findings(pods: Iterable[Mapping[str, Any]]) -> tuple[DoctorFindings, ...]:
     """Of the engines' pods, by name."""
-    engines = (each for each in pods if component_of(each) == Component.ENGINE)
+    engines = (pod for pod in pods if component_of(pod) == Component.ENGINE)
     return tuple(
         DoctorFindings(
             each["metadata"]["name"],
@@ -67,7 +67,7 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     warnings = found.get("warnings") if isinstance(found, dict) else None
     if not isinstance(warnings, list) or not warnings:
         return ((Severity.PASS, _WELL),)
-    return tuple((Severity.WARN, str(each)) for each in warnings)
+    return tuple((Severity.WARN, str(warning)) for warning in warnings)
 
 
 def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:

@@ -75,19 +75,21 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
     """The figures of some engines, added up."""
 
     def total(name: bytes) -> float:
-        return sum(each.total(name) for each in engines)
+        return sum(engine.total(name) for engine in engines)
 
     def whole(names: Mapping[Tier, bytes]) -> dict[Tier, int]:
         return {
-            tier: int(total(name)) for tier, name in names.items() if any(each.of(name) for each in engines)
+            tier: int(total(name))
+            for tier, name in names.items()
+            if any(engine.of(name) for engine in engines)
         }
 
-    hits = [cached_tokens(each) for each in engines]
+    hits = [cached_tokens(engine) for engine in engines]
     prefill_s, capacity = total(_PREFILL_S), whole(_CAPACITY)
     return EngineFigures(
         engines=len(engines),
         asked_tokens=int(total(_ASKED)),
-        hit_tokens={tier: sum(each[tier] for each in hits) for tier in Tier},
+        hit_tokens={tier: sum(hit[tier] for hit in hits) for tier in Tier},
         load_s=total(_LOAD_S),
         prefill_tokens_per_s=(total(_COMPUTED) / prefill_s or None) if prefill_s else None,
         capacity_bytes=capacity,
@@ -95,15 +97,15 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         used_share=_device_use(engines)
         | {tier: total(_USED[tier]) / size for tier, size in capacity.items() if size},
         evicted_chunks=whole(_EVICTED),
-        growing=sum(each.total(_GROWING) > 0 for each in engines),
-        degraded=sum(each.total(_DEGRADED) > 0 for each in engines),
-        unpaid=sum(bool(each.of(_PAYS)) and each.total(_PAYS) == 0 for each in engines),
+        growing=sum(engine.total(_GROWING) > 0 for engine in engines),
+        degraded=sum(engine.total(_DEGRADED) > 0 for engine in engines),
+        unpaid=sum(bool(engine.of(_PAYS)) and engine.total(_PAYS) == 0 for engine in engines),
     )
 
 
 def _device_use(engines: Sequence[Families]) -> dict[Tier, float]:
     """The mean over all engines, of which a pod may have several."""
-    shares = [value for each in engines for _, value in each.of(_DEVICE_USE)]
+    shares = [value for engine in engines for _, value in engine.of(_DEVICE_USE)]
     return {Tier.GPU: sum(shares) / len(shares)} if shares else {}
 
 
@@ -153,14 +155,14 @@ def picker_figures(pickers: Sequence[Families]) -> PickerFigures:
     """The figures of a resource's pickers; one that runs beside another knows the same engines."""
 
     def most(name: bytes) -> int | None:
-        return max((int(each.total(name)) for each in pickers if each.of(name)), default=None)
+        return max((int(picker.total(name)) for picker in pickers if picker.of(name)), default=None)
 
     blocks, capacity = _by_tier(pickers, _BLOCKS), _by_tier(pickers, _CAPACITY_BLOCKS)
     return PickerFigures(
         pickers=len(pickers),
         known_engines=most(_PODS),
         stale_engines=most(_STALE),
-        picks=sum(int(each.total(_PICKS)) for each in pickers) if most(_PODS) is not None else None,
+        picks=sum(int(picker.total(_PICKS)) for picker in pickers) if most(_PODS) is not None else None,
         believed_share=_believed_share(pickers),
         index_share={tier: blocks.get(tier, 0) / size for tier, size in capacity.items() if size},
     )
@@ -168,18 +170,18 @@ def picker_figures(pickers: Sequence[Families]) -> PickerFigures:
 
 def _believed_share(pickers: Sequence[Families]) -> float | None:
     """Ours counts tokens by tier, which overlap: the largest tier holds what the others do."""
-    asked = sum(each.total(_PROMPT) for each in pickers)
+    asked = sum(picker.total(_PROMPT) for picker in pickers)
     if asked:
         return max(_by_tier(pickers, _PREDICTED).values(), default=0.0) / asked
-    total = sum(each.total(name) for each in pickers for name, _ in _RATIOS)
-    count = sum(each.total(name) for each in pickers for _, name in _RATIOS)
+    total = sum(picker.total(name) for picker in pickers for name, _ in _RATIOS)
+    count = sum(picker.total(name) for picker in pickers for _, name in _RATIOS)
     return total / count if count else None
 
 
 def _by_tier(pickers: Sequence[Families], name: bytes) -> dict[Tier, float]:
     found: dict[Tier, float] = {}
-    for each in pickers:
-        for labels, value in each.of(name):
+    for picker in pickers:
+        for labels, value in picker.of(name):
             label = read_labels(labels).get("tier", "")
             if label in _LABELS:
                 found[_LABELS[label]] = found.get(_LABELS[label], 0.0) + value

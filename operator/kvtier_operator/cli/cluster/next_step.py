@@ -37,7 +37,7 @@ def _operator_absent(view: ResourceView) -> NextStep | None:
 
 
 def _refusal(view: ResourceView) -> NextStep | None:
-    if not any(each.type == "Accepted" and each.status == "False" for each in view.conditions):
+    if not any(condition.type == "Accepted" and condition.status == "False" for condition in view.conditions):
         return None
     return NextStep(
         "change the spec as Accepted says, and look at the plan before you apply it",
@@ -60,7 +60,7 @@ _ANY_POD: Final = ("see why {pod} does not start", _DESCRIBE)
 
 
 def _pod(view: ResourceView) -> NextStep | None:
-    trouble = next((each for each in view.pods if each.state not in (READY, STARTING, ENDING)), None)
+    trouble = next((pod for pod in view.pods if pod.state not in (READY, STARTING, ENDING)), None)
     if trouble is None:
         return None
     text, command = _POD_STEPS.get(trouble.state, _ANY_POD)
@@ -68,7 +68,7 @@ def _pod(view: ResourceView) -> NextStep | None:
 
 
 def _starting(view: ResourceView) -> NextStep | None:
-    if not any(each.state == STARTING for each in view.pods):
+    if not any(pod.state == STARTING for pod in view.pods):
         return None
     return NextStep(
         "wait until it is ready",
@@ -77,7 +77,7 @@ def _starting(view: ResourceView) -> NextStep | None:
 
 
 def _condition(view: ResourceView) -> NextStep | None:
-    failing = next((each for each in view.conditions if each.status == "False"), None)
+    failing = next((condition for condition in view.conditions if condition.status == "False"), None)
     if failing is None:
         return None
     return NextStep(f"do what {failing.type} says", f"{_kubectl(view)} describe kvct {view.name}")
@@ -120,7 +120,7 @@ def _no_prompts(view: ResourceView) -> NextStep | None:
 
 
 def _slow_loads(view: ResourceView) -> NextStep | None:
-    if not any((each.saved_s or 0.0) < 0 for each in view.tiers):
+    if not any((tier.saved_s or 0.0) < 0 for tier in view.tiers):
         return None
     return NextStep(
         "measure: loading has taken longer than computing would have, by the engines' own counters",

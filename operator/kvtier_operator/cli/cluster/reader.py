@@ -87,9 +87,11 @@ class Reader:
         return await asyncio.gather(
             *(
                 self._observe(
-                    each, of.get((each["metadata"]["namespace"], each["metadata"]["name"]), []), unread
+                    document,
+                    of.get((document["metadata"]["namespace"], document["metadata"]["name"]), []),
+                    unread,
                 )
-                for each in documents
+                for document in documents
             )
         )
 

@@ -66,7 +66,7 @@ class PodRow:
 
 def pod_rows(pods: Iterable[Mapping[str, Any]], now: datetime) -> tuple[PodRow, ...]:
     """Engines, then the gateway's pods, then pickers, by name."""
-    rows = (_row(each, now) for each in pods)
+    rows = (_row(pod, now) for pod in pods)
     wanted = (Component.ENGINE, Component.GATEWAY, Component.PICKER)
     return tuple(sorted((row for row in rows if row.component in wanted), key=_place))
 
@@ -96,7 +96,7 @@ def _row(pod: Mapping[str, Any], now: datetime) -> PodRow:
         component=component_of(pod),
         state=state,
         message=trouble.message if trouble else "",
-        restarts=sum(each.get("restartCount", 0) for each in containers),
+        restarts=sum(container.get("restartCount", 0) for container in containers),
         age_s=(now - datetime.fromisoformat(metadata["creationTimestamp"])).total_seconds(),
         node=(pod.get("spec") or {}).get("nodeName", ""),
     )
@@ -176,8 +176,8 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         ready_replicas=status.get("readyReplicas", 0),
         is_acted_on=status.get("observedGeneration") == metadata.get("generation"),
         conditions=tuple(
-            ConditionRow(each["type"], each["status"], each["reason"], each["message"])
-            for each in status.get("conditions", ())
+            ConditionRow(condition["type"], condition["status"], condition["reason"], condition["message"])
+            for condition in status.get("conditions", ())
         ),
         pods=pod_rows(seen.pods, now),
         engines=engines,

@@ -66,23 +66,23 @@ def _title(view: ResourceView, columns: int) -> str:
 
 def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: bool) -> Iterator[str]:
     """What is well takes a line; what is not, as many as it has to say."""
-    width = max((len(each.type) for each in conditions), default=0)
-    for each in conditions:
-        mark, shade = _MARKS.get(each.status, _MARKS["Unknown"])
-        start = f"{_INDENT}{painted(mark, shade) if colour else mark} {each.type.ljust(width)}  "
+    width = max((len(condition.type) for condition in conditions), default=0)
+    for condition in conditions:
+        mark, shade = _MARKS.get(condition.status, _MARKS["Unknown"])
+        start = f"{_INDENT}{painted(mark, shade) if colour else mark} {condition.type.ljust(width)}  "
         columns_left = columns - len(_INDENT) - width - 4
-        if each.status == "False":
-            first, *rest = fold(f"{each.reason}: {each.message}", columns_left)
+        if condition.status == "False":
+            first, *rest = fold(f"{condition.reason}: {condition.message}", columns_left)
             yield start + first
             yield from (" " * (columns - columns_left) + line for line in rest)
         else:
-            yield start + cut(" ".join(each.message.split()), columns_left)
+            yield start + cut(" ".join(condition.message.split()), columns_left)
 
 
 def _pods(pods: Sequence[PodRow], columns: int) -> Iterator[str]:
     rows = [
-        (each.name, each.state, str(each.restarts), age(each.age_s), each.node or NONE)
-        for each in sorted(pods, key=_is_well)[:_MOST_PODS]
+        (pod.name, pod.state, str(pod.restarts), age(pod.age_s), pod.node or NONE)
+        for pod in sorted(pods, key=_is_well)[:_MOST_PODS]
     ]
     if rows:
         headings = ("name", "state", "restarts", "age", "node")
@@ -106,7 +106,7 @@ def _tiers_title(view: ResourceView) -> str:
 def _tiers(view: ResourceView, columns: int) -> Iterator[str]:
     if not view.tiers:
         return
-    rows = [_tier(each) for each in view.tiers]
+    rows = [_tier(tier) for tier in view.tiers]
     if (found := view.engines.found_share) is not None:
         rows.append(("computed", NONE, NONE, NONE, share(max(1 - found, 0.0)), NONE))
     headings = ("tier", "capacity", "tokens", "filled", "hit rate", "saved")
@@ -199,15 +199,15 @@ def overview(views: Sequence[ResourceView], columns: int) -> str:
     """
     if not views:
         return "no KVCacheTiers\n"
-    names = [f"{each.namespace}/{each.name}" for each in views]
-    found = [_cells(each) for each in views]
+    names = [f"{view.namespace}/{view.name}" for view in views]
+    found = [_cells(view) for view in views]
     shown = [title for title in found[0] if any(cells[title] != NONE for cells in found)]
     for title in _FIRST_TO_GO:
         if title in shown and _width(shown, found) + _NAME_COLUMNS > columns:
             shown.remove(title)
     rows = [(name, *(cells[title] for title in shown)) for name, cells in zip(names, found, strict=True)]
     lines = table(("name", *shown), rows, columns)
-    for line in dict.fromkeys(line for each in views for line in each.unread):
+    for line in dict.fromkeys(line for view in views for line in view.unread):
         lines += fold(f"not read: {line}", columns)
     return "\n".join(lines) + "\n"
 
@@ -243,20 +243,25 @@ def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
         "readyReplicas": view.ready_replicas,
         "url": view.url or None,
         "conditions": [
-            {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
-            for each in view.conditions
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+            for condition in view.conditions
         ],
         "pods": [
             {
-                "name": each.name,
-                "component": each.component,
-                "state": each.state,
-                "message": each.message,
-                "restarts": each.restarts,
-                "ageSeconds": round(each.age_s),
-                "node": each.node,
+                "name": pod.name,
+                "component": pod.component,
+                "state": pod.state,
+                "message": pod.message,
+                "restarts": pod.restarts,
+                "ageSeconds": round(pod.age_s),
+                "node": pod.node,
             }
-            for each in view.pods
+            for pod in view.pods
         ],
         "engines": {
             "answered": view.engines.engines,

@@ -90,6 +90,6 @@ def _shown(views: list["ResourceView"], output: str) -> str:
     from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above
 
     if output == "json":
-        fields = [view_fields(each, next_step(each)) for each in views]
+        fields = [view_fields(view, next_step(view)) for view in views]
         return json_document(fields) + "\n"
     return overview(views, terminal_columns())
