@@ -8,7 +8,7 @@ from typing import Any
 from tests.cases.planning import resource
 from tests.cases.promql import Series, all_read
 
-from kvtier_operator.install.monitoring.dashboard import dashboard
+from kvtier_operator.install.monitoring import dashboard
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
 from kvtier_operator.planning.observed import Observed

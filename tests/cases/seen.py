@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kvtier_common.metrics.text import Families, read_families
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.view import engines, picker
-from kvtier_operator.cli.cluster.view.resource import ResourceView, resource_view
+from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
+from kvtier_operator.cli.cluster.resource import ResourceView, Seen, resource_view
 from kvtier_operator.planning.units import GIB
 
 NOW: Final = datetime(2026, 11, 27, 20, 0, tzinfo=UTC)
@@ -73,11 +72,11 @@ def engine_metrics(text: str = ENGINE_TEXT, changes: Mapping[str, float] = NONE)
             f"{line.rpartition(' ')[0]} {value}" if line.partition("{")[0].endswith(name) else line
             for line in lines
         ]
-    return read_families("\n".join(lines).encode() + b"\n", engines.READ)
+    return read_families("\n".join(lines).encode() + b"\n", ENGINE_METRICS)
 
 
 def picker_metrics(text: str = PICKER_TEXT) -> Families:
-    return read_families(text.encode(), picker.READ)
+    return read_families(text.encode(), PICKER_METRICS)
 
 
 def pod(name: str, component: str = "engine", **status: Any) -> dict[str, Any]:  # noqa: ANN401 - of a pod

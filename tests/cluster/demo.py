@@ -29,12 +29,10 @@ from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo.setup import RESOURCE_PATH, demo_documents, fitted
-from kvtier_operator.runtime.demo.tier_act.measure import QUESTION
-from kvtier_operator.runtime.demo.tier_act.result import Kind, Sample
-from kvtier_operator.runtime.demo.workload.corpus import corpus
-from kvtier_operator.runtime.measure.client import OpenAIClient, Query
-from kvtier_operator.runtime.measure.samples import Samples
+from kvtier_operator.runtime.demo.prompts import corpus, demo_documents
+from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource
+from kvtier_operator.runtime.demo.tier import QUESTION, Kind, Sample
+from kvtier_operator.runtime.measure import OpenAIClient, Query, Samples
 from kvtier_operator.runtime.metrics import parse_metrics
 
 _READY_S: Final = 600
@@ -109,7 +107,7 @@ def _resource(tokens: int) -> dict[str, Any]:
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
     shape = DEMO_MODEL.shape
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * 4
-    document = fitted(resource, DEMO_MODEL.name, tokens, per_token).manifest()
+    document = fit_resource(resource, DEMO_MODEL.name, tokens, per_token).manifest()
     document["spec"]["model"]["geometry"] = model_geometry(shape)
     document["spec"]["engine"]["env"] = model_environment()
     document["spec"]["engine"]["drainSeconds"] = 600  # two busy cores take long for a stream

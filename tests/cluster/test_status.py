@@ -24,7 +24,7 @@ from kvtier_common.kubernetes.connect import NoClusterError
 from kvtier_operator.cli.cluster.reader import NoResourceError
 from kvtier_operator.cli.cluster.status import status
 from kvtier_operator.cli.cluster.top import top
-from kvtier_operator.install.rbac.user_roles import view_role
+from kvtier_operator.install.rbac import view_role
 from kvtier_operator.install.settings import Installation
 
 _NUMBERS = count(1)

@@ -18,7 +18,7 @@ from tests.pictures.drawing.panel import Line
 from tests.pictures.programs import program
 from tests.shared.waiting import eventually
 
-from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
+from kvtier_operator.runtime.process import LOOPBACK, free_ports
 
 _WINDOW: Final = "20s"
 """In place of Grafana's: twenty scrapes."""

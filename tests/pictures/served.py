@@ -17,7 +17,7 @@ from tests.pictures.prometheus import Target
 from tests.shared.waiting import eventually
 
 from kvtier_operator.planning.base.names import Names
-from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
+from kvtier_operator.runtime.process import LOOPBACK, free_ports
 
 _KVTIER: Final = str(Path(sys.executable).with_name("kvtier"))
 _STARTUP_S: Final = 300.0

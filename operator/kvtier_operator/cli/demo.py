@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
-    from kvtier_operator.runtime.demo.acts import DemoPlans
-    from kvtier_operator.runtime.demo.workload.lengths import Lengths
+    from kvtier_operator.runtime.demo.prompts import Lengths
 
+# Of the whole time: its four engines take longer to start than the first part's two.
+_ROUTING_SHARE: Final = 1 / 2
 _RANDOM_NOTE: Final = (
     "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, float32) with a BPE "
     "tokenizer trained on the spot; the time to the first token does not depend on the weights' values, so a "
@@ -62,29 +63,35 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     from rich.text import Text  # noqa: PLC0415 - only here
 
     from kvtier_common.terminal.console import PlainConsole  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.acts import DemoQuestions, both_acts  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.report import routing_table, table, write_report  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.routing_act.result import in_one_line  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.setup import demo_documents  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.workload.corpus import corpus  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.stop import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.prompts import Questions, corpus, demo_documents  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.report import Report, routing_table, table  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing import in_one_line, run_routing  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.tier import run_tier  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.machine import run_folder  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.session import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
 
     console = PlainConsole(soft_wrap=True)
     started = time.monotonic()
     text = corpus()
     folder, note = _model(model, text, console)
     lengths = _lengths(folder, tokens, 60 * minutes, console)
-    plans = _plans(folder, lengths, random=model is None)
-    texts = demo_documents(text, folder, lengths.document_tokens)
-    asked = DemoQuestions(texts, lengths, started, started + 60 * minutes)
-    running = both_acts(plans, folder, asked, run_folder("demo", None), console)
-    measured = asyncio.run(until_signalled(running))
-    if measured is None:
+    one, two = _plans(folder, lengths, random=model is None)
+    documents = demo_documents(text, folder, lengths.document_tokens)
+    logs = run_folder("demo", None)
+
+    async def measure() -> Report:
+        until_s = started + 60 * minutes
+        asked = Questions(documents, lengths.document_tokens, until_s - _ROUTING_SHARE * 60 * minutes)
+        result, facts = await run_tier(one, folder, asked, logs, console)
+        routing = await run_routing(two, folder, asked.shorten(lengths.system_tokens, until_s), logs, console)
+        return Report(result, routing, facts, one, note, lengths.note)
+
+    report = asyncio.run(until_signalled(measure()))
+    if report is None:
         console.print("stopped; nothing is left running")
         sys.exit(INTERRUPTED)
-    result, routing = measured.tier, measured.routing
-    written = write_report(output, measured, plans.one, note, lengths.note)
+    json_path, html_path = report.write(output)
+    result, routing = report.tier, report.routing
     console.print(table(result))
     console.print(routing_table(routing))
     console.print(
@@ -99,12 +106,12 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     if lengths.note:
         console.print(lengths.note)
     console.print(f"The model is {note}.")
-    console.print(f"report: {written[1]} and {written[0].name} beside it")
+    console.print(f"report: {html_path} and {json_path.name} beside it")
 
 
 def _model(model: Path | None, text: str, console: "PlainConsole") -> tuple[Path, str]:
     """The model's folder and what it is; the random one is made the first time."""
-    from kvtier_operator.runtime.demo.workload.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
     if model is not None:
         return model.absolute(), f"{model.absolute().name}, from {model.absolute()}"
@@ -116,8 +123,7 @@ def _model(model: Path | None, text: str, console: "PlainConsole") -> tuple[Path
 
 def _lengths(model: Path, tokens: int | None, within_s: float, console: "PlainConsole") -> "Lengths":
     """How long documents and system prompts are: what was asked for, or what this machine is done with."""
-    from kvtier_operator.runtime.demo.workload.lengths import default_lengths, fitting_lengths  # noqa: PLC0415 - after the model
-    from kvtier_operator.runtime.demo.workload.pace import measure_pace  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.prompts import default_lengths, fitting_lengths, measure_pace  # noqa: PLC0415 - after the model
 
     try:
         with console.status("measuring how fast this machine computes"):
@@ -127,35 +133,31 @@ def _lengths(model: Path, tokens: int | None, within_s: float, console: "PlainCo
     return lengths if tokens is None else lengths.with_documents(tokens)
 
 
-def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "DemoPlans":
+def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Plan]":
+    """Plans of one engine with a tier, and of two with smaller caches."""
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.cost import resolve_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.acts import DemoPlans  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.routing_act.load import RoutingLoad  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.setup import (  # noqa: PLC0415 - as above
-        RESOURCE_PATH,
-        fitted,
-        fitted_for_routing,
-    )
+    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource, fit_routing_resource  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing import RoutingLoad  # noqa: PLC0415 - as above
 
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
     observed = observe(resource, model_config=str(folder / "config.json"), local=True)
     name = resource.spec.model.name if random else folder.name
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
     load = RoutingLoad(system_tokens=lengths.system_tokens)
-    return DemoPlans(
-        one=_accepted(fitted(resource, name, lengths.document_tokens, per_token), observed),
-        two=_accepted(fitted_for_routing(resource, name, load, per_token), observed),
+    return (
+        _accept(fit_resource(resource, name, lengths.document_tokens, per_token), observed),
+        _accept(fit_routing_resource(resource, name, load, per_token), observed),
     )
 
 
-def _accepted(resource: "KVCacheTier", observed: "Observed") -> "Plan":
+def _accept(resource: "KVCacheTier", observed: "Observed") -> "Plan":
     """The plan; ends the program where a check rejects it."""
-    from kvtier_operator.cli.text.verdicts import refusals  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.setup import RESOURCE_PATH  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     plan = make_plan(resource, observed)
     for line in refusals(str(RESOURCE_PATH), plan):

@@ -6,19 +6,18 @@ from pathlib import Path
 import click
 
 from kvtier_common.terminal.say import complain, say
-from kvtier_operator.cli.cluster import options as of_cluster
+from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.doctor.examine import examine
-from kvtier_operator.doctor.report import lines, termination_message, worst
-from kvtier_operator.doctor.verdict import Place, Severity, Verdict
+from kvtier_operator.doctor.verdict import Place, Severity, Verdict, lines, termination_message, worst
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
 
 
 @click.command(short_help="Check that an engine can start here, or say what was found on a cluster's nodes.")
-@of_cluster.optional_name
-@of_cluster.namespace
-@of_cluster.context
+@options.optional_name
+@options.namespace
+@options.context
 @click.option(
     "-f",
     "--filename",

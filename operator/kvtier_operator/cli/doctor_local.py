@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kvtier_operator.cli.inputs.load import load
-from kvtier_operator.cli.inputs.naming import naming
+from kvtier_operator.cli.inputs.load import load, naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
@@ -13,18 +12,13 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
 from kvtier_operator.planning.verdict import Outcome
-from kvtier_operator.runtime.folders import state_folder
+from kvtier_operator.runtime.machine import state_folder
 
 
 def examine_here(
     paths: Sequence[str], *, model_config: str | None, hub: bool
 ) -> Iterator[tuple[str, list[Verdict]]]:
     """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals.
-
-    Args:
-        paths: Files and folders of KVCacheTiers.
-        model_config: The model's config.json.
-        hub: Whether Hugging Face may be asked.
 
     Raises:
         InvalidInputError: A resource cannot be read or planned.
@@ -47,12 +41,7 @@ def examine_here(
 
 
 def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
-    """What all replicas demand of one machine: one memory, one /dev/shm, one pool of huge pages, its disks.
-
-    Args:
-        plan: The Plan.
-        folder: Where volumes lie that are no folders of the machine already.
-    """
+    """What all replicas demand of one machine: its memory, /dev/shm, huge pages and disks."""
     one, replicas = plan.doctor.demands, max(1, plan.resource.spec.least_replicas)
     sidecars = sum(sidecar.memory_bytes for sidecar in plan.engine.sidecars)
     pages = replace(one.hugepages, pages=one.hugepages.pages * replicas) if one.hugepages else None

@@ -1,9 +1,13 @@
 """Puts the `kvtier` command together from the distribution's entry points."""
 
+import ast
 import signal
 import sys
-from importlib.metadata import EntryPoints, distribution
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints, distribution
+from importlib.util import find_spec
 from io import StringIO
+from pathlib import Path
 from types import FrameType
 from typing import Final, cast
 
@@ -11,7 +15,6 @@ import click
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.terminal.say import complain
-from kvtier_operator.cli.text.summaries import summary
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
 
@@ -79,7 +82,7 @@ class EntryPointGroup(click.Group):
         del ctx
         commands = sorted(self._entry_points(), key=lambda each: each.name)
         with formatter.section("Commands"):
-            formatter.write_dl([(each.name, summary(each)) for each in commands])
+            formatter.write_dl([(command.name, summary(command)) for command in commands])
 
 
 # of all sub-commands too, which inherit them; lines of help that are longer are hard to read
@@ -96,9 +99,6 @@ def main(prog_name: str | None = None) -> None:
     """Run the command line: exit 0 fine, 1 rejected by a check, 2 bad input, 3 a run or a cluster failed.
 
     SIGTERM ends a command as Ctrl-C does: what it has taken, from processes to huge pages, it gives back.
-
-    Args:
-        prog_name: What is typed before a sub-command; by default what was.
     """
     signal.signal(signal.SIGTERM, _end)
     try:
@@ -136,3 +136,24 @@ def _end(number: int, frame: FrameType | None) -> None:
     del frame
     signal.signal(number, signal.SIG_DFL)  # who cannot wait for that says it again
     sys.exit(128 + number)
+
+
+def summary(command: EntryPoint) -> str:
+    """The `short_help` of a command, as it is written in its file; empty where none is.
+
+    Importing the file may take packages that are not installed; only the packages around it are imported.
+    """
+    return next(_short_helps(command), "")
+
+
+def _short_helps(command: EntryPoint) -> Iterator[str]:
+    module = find_spec(command.module)
+    if module is None or module.origin is None:
+        return
+    for function in ast.parse(Path(module.origin).read_text(encoding="utf-8")).body:
+        if not isinstance(function, ast.FunctionDef) or function.name != command.attr:
+            continue
+        for decorator in function.decorator_list:
+            for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+                if keyword.arg == "short_help" and isinstance(keyword.value, ast.Constant):
+                    yield str(keyword.value.value)

@@ -9,7 +9,6 @@ import click
 
 from kvtier_common import options as common
 from kvtier_common.terminal.say import say, say_json, wants_colour
-from kvtier_operator.cli.cluster import options as of_cluster
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Size the tiers of a KVCacheTier and say how each number came about.")
-@of_cluster.optional_name
+@options.optional_name
 @options.optional_filenames
-@of_cluster.namespace
-@of_cluster.context
+@options.namespace
+@options.context
 @options.model_config
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
 @click.option(
@@ -56,10 +55,9 @@ def plan(  # noqa: PLR0913 - one parameter an option
     Exit status: 0 fine, 1 rejected by a check (the report says which) or a route hidden by another one,
     2 bad input, 3 the resource, the cluster or the right to read it is missing.
     """
-    from kvtier_operator.cli.cluster.named import named_or_loaded  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import naming, policy_file  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.inputs.policy_file import policy_file  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import named_or_loaded  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.base.owner_policy import OwnerPolicy  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
 
@@ -84,7 +82,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
         plans = with_namespace_checks(against, plans, context)
     hidden = False
     if len(plans) > 1:
-        from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - loads what routes need
+        from kvtier_operator.cli.inputs.plans import collisions  # noqa: PLC0415 - loads what routes need
 
         for one in (found := collisions(zip(sources, plans, strict=True))):
             # of no report alone, so before them; a program reads one document there
@@ -96,7 +94,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
         reports = [report(one) for one in plans]
         say_json(reports if len(reports) > 1 else reports[0])
     else:
-        from kvtier_operator.cli.text.terminal import terminal_columns  # noqa: PLC0415 - only for a reader
+        from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - only for a reader
         from kvtier_operator.planning.report.explain import explain  # noqa: PLC0415 - loads Jinja2
 
         columns = terminal_columns()

@@ -24,8 +24,7 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
     standard error says why, exit code 1.
     """
-    from kvtier_operator.cli.inputs.collisions import collisions  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import accepted_plans, collisions  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
 

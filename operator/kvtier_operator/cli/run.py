@@ -65,7 +65,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     """
     import asyncio  # noqa: PLC0415 - `kvtier plan` and its like start without it
 
-    from kvtier_operator.runtime.folders import run_folder  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.machine import run_folder  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.session import MINIMUM_STARTUP_S, RunOptions  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.translate import DEFAULT_PROGRAM  # noqa: PLC0415 - as above
 
@@ -82,19 +82,18 @@ def run(  # noqa: PLR0913 - one parameter an option
         _print_commands(plan, options)
         return
     from kvtier_operator.runtime.serve import serve  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.stop import until_signalled  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.session import until_signalled  # noqa: PLC0415 - as above
 
     asyncio.run(until_signalled(serve(plan, options)))
 
 
 def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
-    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.naming import naming  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import load, naming  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.text.verdicts import remarks, without_pods  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import remarks, without_pods  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.runnable import MachineCapabilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     loaded = load([path])
     found = loaded.resources
@@ -128,7 +127,7 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
 
 
 def _print_commands(plan: "Plan", options: "RunOptions") -> None:
-    from kvtier_operator.runtime.gateway.routing import local_routing  # noqa: PLC0415
+    from kvtier_operator.runtime.gateway import local_routing  # noqa: PLC0415
     from kvtier_operator.runtime.session import Session  # noqa: PLC0415
 
     session = Session(options, plan.engine, plan.resource.spec.least_replicas, local_routing(plan))

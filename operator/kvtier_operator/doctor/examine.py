@@ -3,18 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kvtier_operator.doctor.checks.hugepages import hugepages
-from kvtier_operator.doctor.checks.memlock import memlock
-from kvtier_operator.doctor.checks.memory import memory
-from kvtier_operator.doctor.checks.page_gain import huge_pages_unused
-from kvtier_operator.doctor.checks.shared_memory import shared_memory
-from kvtier_operator.doctor.checks.volume import volume
-from kvtier_operator.doctor.probes.hugepages import page_costs, probe_hugepages
-from kvtier_operator.doctor.probes.memlock import probe_memlock
-from kvtier_operator.doctor.probes.memory import probe_memory
-from kvtier_operator.doctor.probes.shared_memory import probe_shared_memory
-from kvtier_operator.doctor.probes.volume import probe_volume
+from kvtier_operator.doctor.hugepages import huge_pages_unused, hugepages, page_costs, probe_hugepages
+from kvtier_operator.doctor.memlock import memlock, probe_memlock
+from kvtier_operator.doctor.memory import memory, probe_memory, probe_shared_memory, shared_memory
 from kvtier_operator.doctor.verdict import Place, Verdict
+from kvtier_operator.doctor.volume import probe_volume, volume
 from kvtier_operator.planning.pod.demands import Demands
 from kvtier_operator.planning.units import MIB
 
@@ -22,12 +15,7 @@ _USUAL_PAGE_BYTES: Final = 2 * MIB
 
 
 def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
-    """The verdict of every check that the demands call for, in the order of the report.
-
-    Args:
-        demands: What must be there.
-        place: Where this process runs.
-    """
+    """The verdict of every check that the demands call for, in the order of the report."""
     yield memory(demands.memory_bytes, probe_memory(), place)
     yield shared_memory(demands.shm_bytes, probe_shared_memory(), place)
     if demands.hugepages:

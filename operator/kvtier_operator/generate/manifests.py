@@ -9,10 +9,8 @@ from kvtier_operator.generate.notice import notice
 from kvtier_operator.generate.rules_text import rules_text
 from kvtier_operator.generate.yaml_text import Below, Text, yaml_text
 from kvtier_operator.install import install_objects
-from kvtier_operator.install.monitoring.dashboard import dashboard
-from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
-from kvtier_operator.install.monitoring.service_monitor import service_monitor
-from kvtier_operator.install.rbac.rules import EVERYTHING
+from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
+from kvtier_operator.install.rbac import EVERYTHING
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.manifest import to_yaml

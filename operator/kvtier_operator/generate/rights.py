@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.generate.notice import notice
-from kvtier_operator.install.admission.privileges import PRIVILEGES
-from kvtier_operator.install.rbac.rules import (
+from kvtier_operator.install.admission import PRIVILEGES
+from kvtier_operator.install.rbac import (
     CLUSTER,
     DELETION_COST,
     NAMESPACED,
@@ -20,7 +20,7 @@ _PAGE: Final = Path(__file__).with_name("rights.md")
 
 def rights_page() -> str:
     """The whole page."""
-    return f"<!-- {notice('operator/kvtier_operator/install/rbac/rules.py')} -->\n" + _PAGE.read_text(
+    return f"<!-- {notice('operator/kvtier_operator/install/rbac.py')} -->\n" + _PAGE.read_text(
         encoding="utf-8"
     ).format(
         namespaced=_table(NAMESPACED),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kvtier_operator.install.rbac.rules import Rule
+from kvtier_operator.install.rbac import Rule
 
 
 def rules_text(rules: Iterable[Rule]) -> str:

@@ -1,10 +1,29 @@
-"""Deployment of the operator."""
+"""The operator's namespace, pod, Service, and what guards them."""
 
 import json
 from typing import Any, Final
 
 from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Installation
+from kvtier_operator.planning.base.names import (
+    COMPONENT_LABEL,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    Component,
+)
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
+
+_LEVEL: Final = "restricted"
+
+
+def namespace(install: Installation) -> dict[str, Any]:
+    """Nothing but restricted pods may run beside the operator (Pod Security Admission)."""
+    modes = {f"pod-security.kubernetes.io/{mode}": _LEVEL for mode in ("enforce", "warn", "audit")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": install.namespace, "labels": {"app.kubernetes.io/part-of": "kvtier", **modes}},
+    }
+
 
 USER: Final = 65532
 """Nobody in particular; the user of distroless images."""
@@ -89,4 +108,63 @@ def _container(install: Installation) -> dict[str, Any]:
         "livenessProbe": _HEALTH | {"periodSeconds": 20, "failureThreshold": 6},
         "resources": RESOURCES,
         "securityContext": CONTAINER_SECURITY,
+    }
+
+
+def service(install: Installation) -> dict[str, Any]:
+    """Its metrics; headless, since whoever scrapes asks the pod."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": install.metadata(),
+        "spec": {
+            "clusterIP": "None",
+            "selector": install.selector,
+            "ports": [{"name": "metrics", "protocol": "TCP", "port": METRICS_PORT, "targetPort": "metrics"}],
+        },
+    }
+
+
+_DNS_PORT: Final = 53
+_API_SERVER_PORTS: Final = (443, 6443)
+"""Of the Service `kubernetes` and of the API server behind it: which one a policy sees differs by network."""
+
+_ENGINES: Final = {MANAGED_BY_LABEL: MANAGED_BY, COMPONENT_LABEL: Component.ENGINE.value}
+"""Any port of them: which one answers is each resource's choice."""
+
+
+def network_policy(install: Installation) -> dict[str, Any]:
+    """In: metrics (a node's own probes always come in). Out: the API server, names, engines."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": install.metadata(),
+        "spec": {
+            "podSelector": {"matchLabels": install.selector},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [_port(METRICS_PORT)]}],
+            "egress": [
+                {"ports": [_port(port) for port in _API_SERVER_PORTS]},
+                {"ports": [_port(_DNS_PORT, "UDP"), _port(_DNS_PORT)]},
+                {"to": [{"namespaceSelector": {}, "podSelector": {"matchLabels": _ENGINES}}]},
+            ],
+        },
+    }
+
+
+def _port(number: int, protocol: str = "TCP") -> dict[str, Any]:
+    return {"protocol": protocol, "port": number}
+
+
+def pod_disruption_budget(install: Installation) -> dict[str, Any]:
+    """Says that the one pod may be evicted: a budget that kept it would block every drain of its node."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": install.metadata(),
+        "spec": {
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "selector": {"matchLabels": install.selector},
+        },
     }

@@ -5,7 +5,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import GROUP
 from kvtier_operator.api.schema.crd import PLURAL
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY
-from kvtier_operator.install.rbac.cluster_role_binding import RBAC_GROUP
+from kvtier_operator.install.rbac import account_object, binding_object, role_object
 from kvtier_operator.install.settings import Installation
 
 _RULES: Final = (
@@ -23,34 +23,18 @@ _NO_LONGER: Final = f"{_ANEW},hook-succeeded"
 
 def account_of_test(install: Installation) -> dict[str, Any]:
     """Nobody but the pod uses it."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": _metadata(install, _BEFORE, _NO_LONGER),
-        "automountServiceAccountToken": False,
-    }
+    return account_object(_metadata(install, _BEFORE, _NO_LONGER))
 
 
 def role_of_test(install: Installation) -> dict[str, Any]:
     """In the operator's own namespace."""
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "Role",
-        "metadata": _metadata(install, _BEFORE, _NO_LONGER),
-        "rules": list(_RULES),
-    }
+    return role_object("Role", _metadata(install, _BEFORE, _NO_LONGER), _RULES)
 
 
 def binding_of_test(install: Installation) -> dict[str, Any]:
     """Binds the two."""
-    name = _name(install)
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": _metadata(install, _BEFORE, _NO_LONGER),
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": install.namespace}],
-    }
+    metadata = _metadata(install, _BEFORE, _NO_LONGER)
+    return binding_object("RoleBinding", metadata, _name(install), install.namespace)
 
 
 def pod_of_test(install: Installation) -> dict[str, Any]:

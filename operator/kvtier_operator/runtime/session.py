@@ -2,21 +2,29 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.envoy.gateway import Address
-from kvtier_operator.runtime.folders import engine_name
-from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
-from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports, numeric, require_free
-from kvtier_operator.runtime.process.readiness import death, wait_ready
-from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
+from kvtier_operator.runtime.gateway import LocalGateway, Routing
+from kvtier_operator.runtime.machine import engine_name
+from kvtier_operator.runtime.process import (
+    LOOPBACK,
+    Command,
+    SupervisedProcess,
+    death,
+    free_ports,
+    numeric,
+    require_free,
+    wait_ready,
+)
 from kvtier_operator.runtime.translate import DEFAULT_PROGRAM, LocalEngine, Placement, to_local
 
 # A machine without a GPU compiles and loads slowly whatever the model: below this, no start-up is too slow.
@@ -127,9 +135,6 @@ class Session:
     async def ready(self, changed: Callable[[RunningEngine], None] = lambda _: None) -> None:
         """Wait until every engine answers and the one URL does.
 
-        Args:
-            changed: Is told of each engine whose state changed.
-
         Raises:
             RuntimeFailedError: An engine ended or took too long.
         """
@@ -227,3 +232,36 @@ def discard(local: LocalEngine) -> None:
     """Remove the volumes that go with a pod: a disk tier takes all of its capacity from the start."""
     for folder in local.scratch:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+INTERRUPTED: Final = 130  # a shell's exit status for Ctrl-C: 128 + SIGINT
+
+Result = TypeVar("Result")
+
+
+async def until_signalled(work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Do `work` to its end; on SIGINT or SIGTERM cancel it, let it clean up, and return None.
+
+    Signals that come while it cleans up change nothing: each step of a clean-up has its own bound.
+    """
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    signalled = False
+
+    def stop() -> None:
+        nonlocal signalled
+        if not signalled:
+            signalled = True
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if signalled:
+            return None
+        raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

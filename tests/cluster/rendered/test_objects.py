@@ -9,7 +9,7 @@ from tests.cluster.harness.api.custom_resources import install
 from tests.cluster.harness.api.kvcachetiers import KVCacheTiers
 from tests.cluster.harness.programs.modules import published_crds
 
-from kvtier_operator.cli.inputs.yaml_documents import read_documents
+from kvtier_operator.cli.inputs.load import read_documents
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "unit" / "operator" / "golden"

@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 from tests.cluster.harness.operator.shipped import RESTRICTED
 
-from kvtier_operator.cli.inputs.yaml_documents import read_documents
+from kvtier_operator.cli.inputs.load import read_documents
 from kvtier_operator.reconcile.apply.matching import matches
 
 OUTPUT = Path(__file__).parents[2] / "unit" / "operator" / "golden" / "output"

@@ -8,7 +8,7 @@ from typing import Self
 
 from tests.engine.runtime.endings import SHM, TIMEOUT_S, Watched
 
-from kvtier_operator.runtime.process.shm import descendants, used_files
+from kvtier_operator.runtime.guard import descendants, used_files
 
 KVTIER = str(Path(sys.executable).with_name("kvtier"))
 

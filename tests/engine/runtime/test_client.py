@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime.measure.client import OpenAIClient, Query
+from kvtier_operator.runtime.measure import OpenAIClient, Query
 
 Serve = Callable[..., str]
 QUERY = Query.completion("m", "prompt", 2)

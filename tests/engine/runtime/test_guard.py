@@ -14,8 +14,8 @@ import pytest
 from tests.engine.runtime.endings import SHM, TIMEOUT_S, Announcement, Watched, present, waits
 from tests.shared.waiting import eventually
 
-from kvtier_operator.runtime.process.shm import descendants
-from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
+from kvtier_operator.runtime.guard import descendants
+from kvtier_operator.runtime.process import Command, SupervisedProcess
 
 # Makes shared memory and a child in a session of its own, as vLLM's engine core is after its parent died.
 UNRULY = """
@@ -39,7 +39,7 @@ signal.pause()
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from kvtier_operator.runtime.process.supervised import Command, SupervisedProcess
+from kvtier_operator.runtime.process import Command, SupervisedProcess
 async def main():
     async with SupervisedProcess(Command("unruly", tuple(sys.argv[2:]), grace_s=1.0), Path(sys.argv[1])):
         print("started", flush=True)

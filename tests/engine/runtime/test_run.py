@@ -18,9 +18,9 @@ from tests.engine.runtime.endings import TIMEOUT_S
 from tests.engine.runtime.running import kvtier
 
 from kvtier_common.tier import Tier
-from kvtier_operator.runtime.measure.client import OpenAIClient
+from kvtier_operator.runtime.measure import OpenAIClient
 from kvtier_operator.runtime.metrics import parse_metrics
-from kvtier_operator.runtime.process.ports import free_ports
+from kvtier_operator.runtime.process import free_ports
 
 pytestmark = pytest.mark.engine
 PROCESSES_OF_AN_ENGINE = 3

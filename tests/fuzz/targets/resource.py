@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.cli.inputs.yaml_documents import read_documents
+from kvtier_operator.cli.inputs.load import read_documents
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan

@@ -13,8 +13,8 @@ from tests.picker.failure_modes.relay import Relay, running_relay
 from kvtier_common.tier import Tier
 from kvtier_operator.api.spec.router import FailureMode
 from kvtier_operator.planning.envoy.gateway import Address
-from kvtier_operator.runtime.gateway.running import LocalGateway, Routing
-from kvtier_operator.runtime.process.ports import LOOPBACK, free_ports
+from kvtier_operator.runtime.gateway import LocalGateway, Routing
+from kvtier_operator.runtime.process import LOOPBACK, free_ports
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, ScorerWeights, TierTokens
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from kvtier_operator.planning.envoy.gateway import Address
-from kvtier_operator.runtime.process.ports import LOOPBACK
+from kvtier_operator.runtime.process import LOOPBACK
 from kvtier_scorer.config.contract import DESTINATION
 
 _LARGEST_BODY_BYTES = 1 << 27

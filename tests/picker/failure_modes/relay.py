@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from kvtier_operator.planning.envoy.gateway import Address
-from kvtier_operator.runtime.process.ports import LOOPBACK
+from kvtier_operator.runtime.process import LOOPBACK
 
 _CHUNK_BYTES = 1 << 16
 

@@ -9,10 +9,9 @@ import pytest
 from tests.picker.failure_modes.conftest import Client, StartGateway, StartRelayed
 
 from kvtier_operator.api.spec.router import FailureMode
-from kvtier_operator.runtime.gateway.running import LocalGateway
-from kvtier_operator.runtime.process.readiness import wait_until
-from kvtier_operator.runtime.process.shm import descendants
-from kvtier_operator.runtime.process.supervised import SupervisedProcess
+from kvtier_operator.runtime.gateway import LocalGateway
+from kvtier_operator.runtime.guard import descendants
+from kvtier_operator.runtime.process import SupervisedProcess, wait_until
 
 OPEN, CLOSE = FailureMode.FAIL_OPEN, FailureMode.FAIL_CLOSE
 

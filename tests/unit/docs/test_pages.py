@@ -11,8 +11,8 @@ from tests.cases.seen import view_of, well
 from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, name, quoted, rows, typed
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.cli.cluster.text.screen import status_screen
-from kvtier_operator.cli.cluster.view.next_step import next_step
+from kvtier_operator.cli.cluster.next_step import next_step
+from kvtier_operator.cli.cluster.screen import status_screen
 from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects

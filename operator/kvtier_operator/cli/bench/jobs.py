@@ -6,10 +6,9 @@ from typing import Any
 from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, KVTIER, SHAPES, SIDES, VLLM, shape_of
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.cli.inputs.load import load
-from kvtier_operator.cli.inputs.naming import naming
+from kvtier_operator.cli.inputs.load import load, naming
 from kvtier_operator.cli.inputs.observe import observe
-from kvtier_operator.cli.text.verdicts import refusals
+from kvtier_operator.cli.inputs.plans import refusals
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends import any_backend_that, traits_of
 from kvtier_operator.planning.images import ImageSource

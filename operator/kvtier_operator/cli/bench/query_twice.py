@@ -9,7 +9,7 @@ from kvtier_common import options
 from kvtier_common.terminal.say import json_document, say, say_whole
 
 if TYPE_CHECKING:
-    from kvtier_operator.runtime.measure.query_twice import QueryTwice
+    from kvtier_operator.runtime.measure import QueryTwice
 
 
 @click.command("query-twice", short_help="Time to first token, cold and from a cache.")
@@ -46,8 +46,8 @@ def query_twice(  # noqa: PLR0913 - one parameter an option
     A context that the server has seen before is not cold: restart the server, or change the context's
     first words. Exit status: 0 measured, 2 bad input, 3 the server did not answer or refused.
     """
-    from kvtier_operator.runtime.measure.client import Answer, OpenAIClient, Query  # noqa: PLC0415 - only here
-    from kvtier_operator.runtime.measure.query_twice import query_twice as measure  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.measure import Answer, OpenAIClient, Query  # noqa: PLC0415 - only here
+    from kvtier_operator.runtime.measure import query_twice as measure  # noqa: PLC0415 - as above
 
     def tell(number: int, answer: Answer) -> None:
         if output == "text":

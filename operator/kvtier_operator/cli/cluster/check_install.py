@@ -32,26 +32,26 @@ class NotInstalledError(PermanentError):
     """A part of an installation is missing or does not work."""
 
 
-class Asked(Protocol):
+class ApiServer(Protocol):
     """An API server, as far as it is asked here."""
 
     async def request(self, request: Request) -> bytes:
         """One request and the answer's body."""
 
 
-async def knows_tiers(api: Asked, namespace: str, deployment: str) -> str:
+async def knows_tiers(api: ApiServer, namespace: str, deployment: str) -> str:
     """The API server has the CRD."""
     del namespace, deployment
     try:
         listed = parsed(await api.request(Request("GET", _TIERS)))
     except NotFoundError as error:
         raise NotInstalledError(f"the API server knows no {API_VERSION}: was crds.enabled false?") from error
-    if PLURAL not in {each["name"] for each in listed["resources"]}:
+    if PLURAL not in {resource["name"] for resource in listed["resources"]}:
         raise NotInstalledError(f"{API_VERSION} has no {PLURAL}")
     return f"the API server has {PLURAL} of {API_VERSION}"
 
 
-async def operator_runs(api: Asked, namespace: str, deployment: str) -> str:
+async def operator_runs(api: ApiServer, namespace: str, deployment: str) -> str:
     """The operator's one pod is Ready."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}"
     status = parsed(await api.request(Request("GET", path))).get("status", {})
@@ -60,7 +60,7 @@ async def operator_runs(api: Asked, namespace: str, deployment: str) -> str:
     return f"the operator's pod is ready ({namespace}/{deployment})"
 
 
-async def takes_a_tier(api: Asked, namespace: str, deployment: str) -> str:
+async def takes_a_tier(api: ApiServer, namespace: str, deployment: str) -> str:
     """CRD and admission policy accept a KVCacheTier; nothing is stored."""
     del deployment
     path = f"{_TIERS}/namespaces/{namespace}/{PLURAL}"
@@ -69,21 +69,15 @@ async def takes_a_tier(api: Asked, namespace: str, deployment: str) -> str:
     return f"a {KIND} would be accepted"
 
 
-_CHECKS: Final[tuple[Callable[[Asked, str, str], Awaitable[str]], ...]] = (
+_CHECKS: Final[tuple[Callable[[ApiServer, str, str], Awaitable[str]], ...]] = (
     knows_tiers,
     operator_runs,
     takes_a_tier,
 )
 
 
-async def check_install(api: Asked, namespace: str, deployment: str) -> tuple[bool, list[str]]:
-    """Whether all is well, and a line for each part.
-
-    Args:
-        api: The API server.
-        namespace: The operator's.
-        deployment: The operator's.
-    """
+async def check_install(api: ApiServer, namespace: str, deployment: str) -> tuple[bool, list[str]]:
+    """Whether all is well, and a line for each part."""
     well, lines = True, []
     for check in _CHECKS:
         try:
@@ -95,11 +89,13 @@ async def check_install(api: Asked, namespace: str, deployment: str) -> tuple[bo
 
 
 def _why(status: Mapping[str, Any]) -> str:
-    messages = [each["message"] for each in status.get("conditions", ()) if each["status"] != "True"]
+    messages = [
+        condition["message"] for condition in status.get("conditions", ()) if condition["status"] != "True"
+    ]
     return "; ".join(messages) or "it was just made"
 
 
-async def _asked(namespace: str, deployment: str) -> tuple[bool, list[str]]:
+async def _check(namespace: str, deployment: str) -> tuple[bool, list[str]]:
     async with Api(await connection(), "kvtier-check-install") as api:
         return await check_install(api, namespace, deployment)
 
@@ -110,7 +106,7 @@ async def _asked(namespace: str, deployment: str) -> tuple[bool, list[str]]:
 def main(namespace: str, deployment: str) -> None:
     """Say whether the kvtier that is installed works."""
     try:
-        well, lines = asyncio.run(_asked(namespace, deployment))
+        well, lines = asyncio.run(_check(namespace, deployment))
     except KvtierError as error:
         complain(f"FAIL  {error}")
         sys.exit(1)

@@ -1,12 +1,73 @@
 """`kvtier doctor NAME`: what the doctors in a resource's pods found."""
 
 import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
 from kvtier_common.kubernetes.connect import own_namespace
 from kvtier_common.terminal.say import say
-from kvtier_operator.cli.cluster import options
-from kvtier_operator.cli.cluster.view.doctors import DoctorFindings, doctor_findings
+from kvtier_operator.cli.cluster.resource import component_of
+from kvtier_operator.cli.inputs import options
 from kvtier_operator.doctor.verdict import Severity
+from kvtier_operator.planning.base.names import Component
+from kvtier_operator.planning.objects.engine.containers import DOCTOR_NAME
+
+_WELL: Final = "the engine finds what it needs"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFindings:
+    """What one pod's doctor found, as its termination message says it.
+
+    Attributes:
+        pod: The engine's pod.
+        node: Its node; empty before it has one.
+        findings: Severity and message of each thing; empty where the doctor has not ended yet.
+    """
+
+    pod: str
+    node: str
+    findings: tuple[tuple[Severity, str], ...]
+
+
+def doctor_findings(pods: Iterable[Mapping[str, Any]]) -> tuple[DoctorFindings, ...]:
+    """Of the engines' pods, by name."""
+    engines = (pod for pod in pods if component_of(pod) == Component.ENGINE)
+    return tuple(
+        DoctorFindings(
+            each["metadata"]["name"],
+            (each.get("spec") or {}).get("nodeName", ""),
+            _findings(each.get("status") or {}),
+        )
+        for each in sorted(engines, key=lambda each: str(each["metadata"]["name"]))
+    )
+
+
+def _findings(status: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
+    doctors = (each for each in status.get("initContainerStatuses", ()) if each["name"] == DOCTOR_NAME)
+    for container in doctors:
+        for state in (container.get("state", {}), container.get("lastState", {})):
+            if ended := state.get("terminated"):
+                return _read_message(ended)
+    return ()
+
+
+def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
+    """Reads what `termination_message` of doctor/verdict.py writes; a pod may say anything."""
+    message = " ".join(str(ended.get("message") or "").split())
+    if ended.get("exitCode"):
+        return ((Severity.FAIL, message or f"the doctor ended with exit code {ended['exitCode']}"),)
+    try:
+        found = parse_json(message)
+    except MalformedError:  # of many warnings Kubernetes keeps the first 4096 bytes
+        return ((Severity.WARN, message) if message else (Severity.PASS, _WELL),)
+    warnings = found.get("warnings") if isinstance(found, dict) else None
+    if not isinstance(warnings, list) or not warnings:
+        return ((Severity.PASS, _WELL),)
+    return tuple((Severity.WARN, str(warning)) for warning in warnings)
 
 
 def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:
@@ -15,7 +76,7 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
     Raises:
         KvtierError: The cluster lacks the resource, or does not let it or its pods be read.
     """
-    place, found = asyncio.run(_found(name, namespace, context))
+    place, found = asyncio.run(_read(name, namespace, context))
     if not found:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
     for each in found:
@@ -27,7 +88,7 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
     return any(severity is Severity.FAIL for each in found for severity, _ in each.findings)
 
 
-async def _found(
+async def _read(
     name: str, namespace: str | None, context: str | None
 ) -> tuple[str, tuple[DoctorFindings, ...]]:
     async with options.reading(context) as reader:

@@ -9,9 +9,8 @@ from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.documents import Document, as_object, items_of, parsed
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.view import engines, picker
-from kvtier_operator.cli.cluster.view.pods import component_of, is_ready
+from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
+from kvtier_operator.cli.cluster.resource import Seen, component_of, is_ready
 from kvtier_operator.planning.arguments.extra_args import CERTIFICATE, value_of
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
@@ -19,7 +18,7 @@ from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
-_READ: Final = (*engines.READ, *picker.READ)
+_READ: Final = (*ENGINE_METRICS, *PICKER_METRICS)
 _PAGE: Final = "50"
 _AT_A_TIME: Final = 8
 """Pods that are asked: each answer is of some 100 KB."""
@@ -34,11 +33,7 @@ class NoResourceError(PermanentError):
 
 
 class Reader:
-    """Reads from one API server; what it may not read becomes a line of `Seen.unread`.
-
-    Args:
-        api: The API server.
-    """
+    """Reads from one API server; what it may not read becomes a line of `Seen.unread`."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -48,7 +43,7 @@ class Reader:
         """One resource with its pods; raises as `document`."""
         document = await self.document(namespace, name)
         pods, unread = await self._pods(namespace, _selector(name))
-        return await self._seen(document, pods, unread)
+        return await self._observe(document, pods, unread)
 
     async def document(self, namespace: str, name: str) -> Document:
         """One resource as the API server has it.
@@ -90,10 +85,12 @@ class Reader:
             of.setdefault(place, []).append(pod)
         return await asyncio.gather(
             *(
-                self._seen(
-                    each, of.get((each["metadata"]["namespace"], each["metadata"]["name"]), []), unread
+                self._observe(
+                    document,
+                    of.get((document["metadata"]["namespace"], document["metadata"]["name"]), []),
+                    unread,
                 )
-                for each in documents
+                for document in documents
             )
         )
 
@@ -101,7 +98,7 @@ class Reader:
         """Names of a namespace's resources; raises as `document`."""
         return [each["metadata"]["name"] for each in await self._list(KVCACHETIER.path(namespace), {})]
 
-    async def _seen(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
+    async def _observe(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
         wanted = [(each, port) for each in pods if (port := _port(resource, each)) and is_ready(each)]
         answers = await asyncio.gather(*(self._metrics(pod, port) for pod, port in wanted))
         found = {

@@ -6,10 +6,10 @@ import click
 
 from kvtier_common import options as common
 from kvtier_common.terminal.say import say, say_json, wants_colour
-from kvtier_operator.cli.cluster import options
+from kvtier_operator.cli.inputs import options
 
 if TYPE_CHECKING:
-    from kvtier_operator.cli.cluster.view.resource import ResourceView
+    from kvtier_operator.cli.cluster.resource import ResourceView
 
 
 @click.command(short_help="Show how a KVCacheTier of a cluster is, on one screen.")
@@ -25,10 +25,9 @@ def status(name: str, namespace: str | None, context: str | None, output: str) -
     """
     import asyncio  # noqa: PLC0415 - help needs none of it
 
-    from kvtier_operator.cli.cluster.text.fields import view_fields  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.text.screen import status_screen  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.view.next_step import next_step  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.text.terminal import terminal_columns  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.next_step import next_step  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.screen import status_screen, view_fields  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above
 
     view = asyncio.run(_view(name, namespace, context))
     step = next_step(view)
@@ -43,7 +42,7 @@ async def _view(name: str, namespace: str | None, context: str | None) -> "Resou
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
     from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.view.resource import resource_view  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.resource import resource_view  # noqa: PLC0415 - as above
 
     async with options.reading(context) as reader:
         seen = await reader.resource(namespace or own_namespace(context), name)

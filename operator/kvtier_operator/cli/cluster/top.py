@@ -7,10 +7,10 @@ import click
 
 from kvtier_common import options as common
 from kvtier_common.terminal.say import json_document, say, say_whole
-from kvtier_operator.cli.cluster import options
+from kvtier_operator.cli.inputs import options
 
 if TYPE_CHECKING:
-    from kvtier_operator.cli.cluster.view.resource import ResourceView
+    from kvtier_operator.cli.cluster.resource import ResourceView
 
 _INTERVAL_S: Final = 5.0
 
@@ -63,7 +63,7 @@ async def _show(namespace: str | None, context: str | None, interval_s: float | 
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
     from kvtier_common.errors import MomentaryError  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.view.resource import resource_view  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.resource import resource_view  # noqa: PLC0415 - as above
 
     show = say_whole if output == "json" else say
     async with options.reading(context) as reader:
@@ -85,12 +85,11 @@ async def _show(namespace: str | None, context: str | None, interval_s: float | 
 
 
 def _shown(views: list["ResourceView"], output: str) -> str:
-    from kvtier_operator.cli.cluster.text.fields import view_fields  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.text.overview import overview  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.view.next_step import next_step  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.text.terminal import terminal_columns  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.next_step import next_step  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.screen import overview, view_fields  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above
 
     if output == "json":
-        fields = [view_fields(each, next_step(each)) for each in views]
+        fields = [view_fields(view, next_step(view)) for view in views]
         return json_document(fields) + "\n"
     return overview(views, terminal_columns())

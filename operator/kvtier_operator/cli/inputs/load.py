@@ -1,19 +1,81 @@
-"""Reads KVCacheTiers from files, folders and standard input."""
+"""Reads KVCacheTiers and what stands beside them from files, folders and standard input."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.yaml_text import read_yaml
 from kvtier_common.one_line import one_line
 from kvtier_common.terminal.say import say
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
-from kvtier_operator.cli.inputs.model_files import ConfigMaps
-from kvtier_operator.cli.inputs.whole_file import read_whole
-from kvtier_operator.cli.inputs.yaml_documents import read_documents
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, owner_policy
+
+_MOST_BYTES: Final = 64 << 20
+
+
+def read_whole(file: BinaryIO, source: str, field: str = "", most_bytes: int = _MOST_BYTES) -> bytes:
+    """What is in an open file.
+
+    Raises:
+        InvalidInputError: It is longer than any such file.
+    """
+    content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        message = (
+            f"has more than {most_bytes >> 20} MiB, which nothing that is read here has; name another file"
+        )
+        raise InvalidInputError(source, Problem(field, message))
+    return content
+
+
+def read_regular(path: Path, field: str, most_bytes: int = _MOST_BYTES) -> bytes:
+    """What is in a file on a disk; a pipe or a device could keep a reader waiting for ever.
+
+    Raises:
+        InvalidInputError: It cannot be read, is something else, or is longer than any such file.
+    """
+    try:
+        if not path.is_file() and not path.is_dir():
+            path.stat()  # says why, where there is nothing
+            raise InvalidInputError(
+                str(path), Problem(field, "cannot be read: it is a pipe or a device; name a regular file")
+            )
+        with path.open("rb") as file:
+            return read_whole(file, str(path), field, most_bytes)
+    except OSError as error:
+        raise InvalidInputError(str(path), Problem(field, f"cannot be read: {error.strerror}")) from error
+
+
+def read_documents(text: str | bytes, source: str) -> Iterator[object]:
+    """The documents of a YAML or JSON stream, empty ones left out, as plain Python values that JSON has too.
+
+    Raises:
+        InvalidInputError: The stream is not YAML; the message has line and column.
+    """
+    try:
+        yield from read_yaml(text)
+    except MalformedError as error:
+        raise InvalidInputError(source, Problem("", f"not YAML: {error}")) from error
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Adds the file of a resource to errors that are raised inside.
+
+    Raises:
+        InvalidInputError: What was raised inside, with the file before it.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        raise error.within(source) from error
+
 
 # What kubectl reads from a folder, and only from that one (k8s.io/cli-runtime, resource.FileExtensions).
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
@@ -21,6 +83,10 @@ _STDIN: Final = "-"
 _MOST_KIND: Final = 63
 _MOST_KINDS: Final = 8
 _WRITE_ONE: Final = f"; write one with apiVersion: {API_VERSION}, kind: {KIND}"
+
+
+ConfigMaps = Mapping[tuple[str, str], tuple[str, Mapping[str, Any]]]
+"""ConfigMaps by namespace and name, each with where it came from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +112,6 @@ def load(paths: Sequence[str]) -> Loaded:
 
     Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
     warning on standard error.
-
-    Args:
-        paths: Files, folders (their .yaml, .yml and .json files) or `-` for standard input.
 
     Raises:
         InvalidInputError: A place that cannot be read, is not YAML or holds no KVCacheTier; a resource that
@@ -126,12 +189,12 @@ def _is_read(path: Path) -> bool:
 
 def _stream(content: bytes, name: str) -> Iterator[tuple[str, object]]:
     """The objects of one file, the items of a List (as `kubectl get -o yaml` prints them) one by one."""
-    documents = [*_flattened(read_documents(content, name))]
+    documents = [*_objects_in(read_documents(content, name))]
     for index, document in enumerate(documents):
         yield (name if len(documents) == 1 else f"{name} (document {index + 1})"), document
 
 
-def _flattened(documents: Iterator[object]) -> Iterator[object]:
+def _objects_in(documents: Iterator[object]) -> Iterator[object]:
     for document in documents:
         match document:
             case {"kind": "List" | "KVCacheTierList", "items": [*items]}:
@@ -160,3 +223,23 @@ def _unquoted_off(value: object, path: str) -> Iterator[str]:
         if key == "policy" and each is False:
             yield below
         yield from _unquoted_off(each, below)
+
+
+def policy_file(path: Path) -> OwnerPolicy:
+    """What stands in it: the limits, or the chart's values with them at `operator.policy`.
+
+    Raises:
+        InvalidInputError: It is neither, or a limit is wrong.
+    """
+    source = str(path)
+    documents = [*read_documents(read_regular(path, ""), source)] or [None]
+    if len(documents) > 1:
+        raise InvalidInputError(source, Problem("", f"{len(documents)} documents; keep one"))
+    [document] = documents
+    if not isinstance(document, Mapping) or "operator" not in document:
+        return owner_policy(document, source)
+    values = document["operator"]
+    if not isinstance(values, Mapping) or "policy" not in values:
+        message = "no policy in it; a file of limits has them at its root or at operator.policy"
+        raise InvalidInputError(source, Problem("operator", message))
+    return owner_policy(values["policy"], source, "operator.policy")

@@ -39,11 +39,6 @@ class ClusterFailedError(RetryableError):
 def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None = None) -> list[Plan]:
     """The Plans with what their pods would wait for in a namespace among their checks.
 
-    Args:
-        name: The namespace.
-        plans: Plans of resources that are to be there.
-        context: Of the kubeconfig; by default its current one.
-
     Raises:
         InvalidInputError: There is no such namespace.
         ClusterError: There is no kubeconfig to use.
@@ -57,11 +52,6 @@ def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None 
 
 def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespace:
     """What a Plan's volumes can have in a namespace of the kubeconfig's cluster.
-
-    Args:
-        name: The namespace.
-        plan: The Plan.
-        context: Of the kubeconfig; by default its current one.
 
     Raises:
         InvalidInputError: There is no such namespace.

@@ -1,29 +1,96 @@
-"""The plans of resources in files, for commands that say what follows from an accepted one."""
+"""Which resources a command plans, their plans, and what refuses or hides them."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from kvtier_common.terminal.say import complain
-from kvtier_operator.cli.inputs.load import load
-from kvtier_operator.cli.inputs.naming import naming
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.cli.inputs import options
+from kvtier_operator.cli.inputs.load import Loaded, load, naming
 from kvtier_operator.cli.inputs.observe import observe
 from kvtier_operator.cli.main import EXIT_REJECTED
-from kvtier_operator.cli.text.verdicts import refusals
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod_template.template import pod_templates
+from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.router.route_order import Hidden
+
+
+def named_or_loaded(
+    name: str | None,
+    paths: Sequence[str],
+    *,
+    namespace: str | None,
+    context: str | None,
+    model_config: str | None,
+) -> Loaded:
+    """The resource of that name, else those of the files.
+
+    Raises:
+        click.UsageError: Both are given, or neither.
+        InvalidInputError: A file cannot be read, or a resource is not valid.
+        KvtierError: The cluster lacks the resource, or does not let it be read.
+    """
+    if (name is None) != bool(paths):
+        raise click.UsageError("give either -f FILE or the NAME of a KVCacheTier of a cluster")
+    if name is not None:
+        import asyncio  # noqa: PLC0415 - files need none of it
+
+        return asyncio.run(_load_named(name, namespace, context, with_config=model_config is None))
+    if namespace is not None:
+        raise click.UsageError("--namespace is of a NAME; a file says its own")
+    return load(paths)
+
+
+async def _load_named(name: str, namespace: str | None, context: str | None, *, with_config: bool) -> Loaded:
+    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
+
+    async with options.reading(context) as reader:
+        place = namespace or own_namespace(context)
+        source = f"{place}/{name}"
+        resource = parse_resource(await reader.document(place, name), source)
+        config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
+        if with_config and (ref := resource.spec.model.config_ref) is not None:
+            config_maps[place, ref.name] = "the cluster", await reader.config_map(place, ref.name)
+    return Loaded(((source, resource),), config_maps)
+
+
+def refusals(source: str, plan: Plan) -> tuple[str, ...]:
+    """One line for each check that refuses the plan: where, which field, what to do."""
+    return tuple(_line(source, check) for check in plan.checks if check.outcome is Outcome.REJECT)
+
+
+def remarks(source: str, plan: Plan) -> tuple[str, ...]:
+    """The same, and one line for each warning."""
+    return tuple(
+        _line(source, check)
+        for check in most_important_first(plan.checks)
+        if check.outcome is not Outcome.PASS
+    )
+
+
+def without_pods(source: str, spec: Spec) -> Iterator[str]:
+    """One line where a resource adds to its pods, for commands that make none."""
+    if templates := ", ".join(pod_templates(spec)):
+        yield f"{source}: {templates}: for pods alone, and this makes none: left out"
+
+
+def _line(source: str, check: CheckResult) -> str:
+    return f"{source}: {check.field}: {check.message} ({check.reason})"
 
 
 def accepted_plans(
     paths: Sequence[str], *, model_config: str | None, hub: bool, images: ImageSource
 ) -> list[tuple[str, Plan]]:
     """The Plan of each resource, with its file; ends the command where a check refuses one, and says why.
-
-    Args:
-        paths: Files, folders or `-`, as `load` takes them.
-        model_config: As `observe` takes it.
-        hub: As `observe` takes it.
-        images: Where images come from.
 
     Raises:
         InvalidInputError: A file cannot be read, or has no valid resource.
@@ -39,3 +106,48 @@ def accepted_plans(
         complain("\n".join(refused))
         sys.exit(EXIT_REJECTED)
     return plans
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two routes that ask for the same requests.
+
+    Attributes:
+        route: The one that gets none of them, `namespace/name`; which of the two only the cluster knows, by
+            their age.
+        sources: The files of both, the other one's first.
+        hidden: What it is hidden by, and whether wholly.
+    """
+
+    route: str
+    sources: tuple[str, str]
+    hidden: "Hidden"
+
+    def __str__(self) -> str:
+        """One line for whoever wrote the files."""
+        by, files = self.hidden, " and ".join(dict.fromkeys(self.sources))
+        return (
+            f"{files}: RouteHidden spec.router.gateway: {by.by.route} and {self.route} both ask Gateway "
+            f"{by.gateway} for {by.requests}, and only the one that is made first gets them: give them "
+            "different spec.router.gateway.hostnames, or one of them spec.router.gateway.ownPath"
+        )
+
+
+def collisions(plans: Iterable[tuple[str, Plan]]) -> tuple[Collision, ...]:
+    """The routes that others hide, of plans that each come with the file of their resource."""
+    from kvtier_operator.planning.objects.gateway.http_route import http_routes  # noqa: PLC0415 - few plans have routes
+    from kvtier_operator.planning.router.route_order import RouteOrder, claim_of  # noqa: PLC0415 - as above
+
+    claims, files = [], {}
+    for source, plan in plans:
+        for route in http_routes(plan)[:1]:
+            if claim := claim_of(route, ours=True):
+                claims.append(claim)
+                files[claim.route] = source
+    order, names = RouteOrder(), {claim.route: claim for claim in claims}
+    order.put(names, names.keys())
+    return tuple(
+        Collision(claim.route, (files[by.by.route], files[claim.route]), by)
+        for claim in sorted(claims, key=lambda each: each.turn)
+        if (by := order.hidden(claim.route))
+    )

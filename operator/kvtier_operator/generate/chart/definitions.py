@@ -5,8 +5,8 @@ from typing import Any
 
 from kvtier_operator.generate.chart.helm import block
 from kvtier_operator.generate.rules_text import rules_text
+from kvtier_operator.install import rbac
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY
-from kvtier_operator.install.rbac import rules
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 
@@ -20,12 +20,12 @@ def definitions(head: str) -> dict[str, str]:
 
 
 def _rules(head: str) -> str:
-    election = block("if $.Values.rbac.pickerLeaderElection", rules_text(rules.PICKER_LEADER_ELECTION))
-    cost = block("if $.Values.rbac.podDeletionCost", rules_text(rules.DELETION_COST))
+    election = block("if $.Values.rbac.pickerLeaderElection", rules_text(rbac.PICKER_LEADER_ELECTION))
+    cost = block("if $.Values.rbac.podDeletionCost", rules_text(rbac.DELETION_COST))
     namespaced = block(
-        'define "kvtier.namespacedRules"', rules_text((*rules.NAMESPACED, *rules.PICKERS)) + election + cost
+        'define "kvtier.namespacedRules"', rules_text((*rbac.NAMESPACED, *rbac.PICKERS)) + election + cost
     )
-    cluster = block('define "kvtier.clusterRules"', rules_text(rules.CLUSTER))
+    cluster = block('define "kvtier.clusterRules"', rules_text(rbac.CLUSTER))
     return f"{head}{namespaced}{cluster}"
 
 

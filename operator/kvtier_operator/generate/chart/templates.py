@@ -7,26 +7,25 @@ from kvtier_operator.api.schema.crd import crd
 from kvtier_operator.generate.chart.definitions import definitions
 from kvtier_operator.generate.chart.helm import block, comment, include
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
-from kvtier_operator.install.admission.admission_policy import admission_policy, admission_policy_binding
-from kvtier_operator.install.deployment import deployment
+from kvtier_operator.install.admission import admission_policy, admission_policy_binding
+from kvtier_operator.install.deployment import deployment, network_policy, pod_disruption_budget, service
 from kvtier_operator.install.helm_test import (
     account_of_test,
     binding_of_test,
     pod_of_test,
     role_of_test,
 )
-from kvtier_operator.install.monitoring.dashboard import dashboard
-from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
-from kvtier_operator.install.monitoring.service_monitor import service_monitor
-from kvtier_operator.install.network_policy import network_policy
-from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
-from kvtier_operator.install.rbac.cluster_role import cluster_role
-from kvtier_operator.install.rbac.cluster_role_binding import cluster_role_binding
-from kvtier_operator.install.rbac.role import role
-from kvtier_operator.install.rbac.role_binding import role_binding
-from kvtier_operator.install.rbac.service_account import service_account
-from kvtier_operator.install.rbac.user_roles import AGGREGATE, edit_role, view_role
-from kvtier_operator.install.service import service
+from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
+from kvtier_operator.install.rbac import (
+    AGGREGATE,
+    cluster_role,
+    cluster_role_binding,
+    edit_role,
+    role,
+    role_binding,
+    service_account,
+    view_role,
+)
 from kvtier_operator.install.settings import Installation
 
 # What stands in the objects of install/ and what in its place in the chart.

@@ -1,8 +1,8 @@
 """Free TCP ports on loopback."""
 
-from kvtier_operator.runtime.process import ports
+from kvtier_operator.runtime import process
 
 
 def free_ports(count: int) -> list[int]:
     """Ports for programs that are started later; nobody else gets them meanwhile."""
-    return list(ports.free_ports(count, ports.LOOPBACK))
+    return list(process.free_ports(count, process.LOOPBACK))

@@ -16,7 +16,7 @@ from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.running import installed
 from tests.shared.waiting import eventually
 
-from kvtier_operator.install.rbac.rules import CLUSTER, NAMESPACED
+from kvtier_operator.install.rbac import CLUSTER, NAMESPACED
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.api_server.kinds import KINDS, Kind
 

@@ -12,8 +12,8 @@ from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, OPERATOR, ROOT, SYSTEM
 from tests.cluster.install.rights.authorizer import may
 
-from kvtier_operator.cli.inputs.yaml_documents import read_documents
-from kvtier_operator.install.rbac.rules import EVERYTHING
+from kvtier_operator.cli.inputs.load import read_documents
+from kvtier_operator.install.rbac import EVERYTHING
 
 GOLDEN = sorted((ROOT / "tests" / "unit" / "operator" / "golden" / "output").glob("*/objects.yaml"))
 UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}

@@ -9,7 +9,7 @@ from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.operator.places import CHART, OPERATOR
 from tests.cluster.install.rights.authorizer import may
 
-from kvtier_operator.install.rbac.rules import (
+from kvtier_operator.install.rbac import (
     CLUSTER,
     DELETION_COST,
     NAMESPACED,

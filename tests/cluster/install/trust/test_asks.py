@@ -6,7 +6,7 @@ import pytest
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.install.trust.tenants import CPU, DISK, HOST_PATH, Person, make, refusal, tier
 
-from kvtier_operator.install.admission.privileges import PRIVILEGES
+from kvtier_operator.install.admission import PRIVILEGES
 
 PARENT = {"parentRef": {"name": "public"}}
 ASKED: dict[str, dict[str, Any]] = {

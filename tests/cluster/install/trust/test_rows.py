@@ -5,7 +5,7 @@ import re
 from tests.cluster.harness.operator.places import ROOT
 from tests.cluster.install.trust import test_asks, test_changes, test_forms, test_made
 
-from kvtier_operator.install.admission.privileges import PRIVILEGES
+from kvtier_operator.install.admission import PRIVILEGES
 
 PAGE = ROOT / "docs" / "operations" / "rbac.md"
 TRIED = (test_asks.ROWS, test_changes.ROWS, test_forms.ROWS, test_made.ROWS)

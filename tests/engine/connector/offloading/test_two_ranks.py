@@ -15,7 +15,7 @@ import pytest
 from tests.engine.connector.secondary.tiering import ENGINE_OF_A_TEST
 from tests.engine.runtime.endings import SHM, Watched
 
-from kvtier_operator.runtime.process.shm import ShmLedger, descendants
+from kvtier_operator.runtime.guard import ShmLedger, descendants
 
 pytestmark = pytest.mark.engine
 

@@ -19,8 +19,11 @@ FORGED = "a\x1b[31mb\x07c\x9bd\u202ee\u2028f\rg[red]h[/red][link=x]:smile:"
 SHOWN = "a?[31mb?c?d?e?f g[red]h[/red][link=x]:smile:"
 PRINTS = ("print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write")
 NOBODYS = (  # they have no terminal: the first two write to who started them, the others are for developers
-    "operator/kvtier_operator/runtime/demo/workload/pace.py",
-    "operator/kvtier_operator/runtime/process/guard.py",
+    "operator/kvtier_operator/runtime/demo/prompts.py",
+    "operator/kvtier_operator/runtime/guard.py",
+    "connector/kvtier_connector/bench/parts/memory/index.py",
+    "operator/kvtier_operator/runtime/demo/prompts.py",
+    "operator/kvtier_operator/runtime/guard.py",
     "operator/kvtier_operator/generate/",
     "operator/kvtier_release/",
 )

@@ -1,7 +1,6 @@
 import json
 
-from kvtier_operator.doctor.report import lines, termination_message, worst
-from kvtier_operator.doctor.verdict import Severity, Verdict
+from kvtier_operator.doctor.verdict import Severity, Verdict, lines, termination_message, worst
 
 GOOD = Verdict.passed("memory", "1 GiB needed, 2 GiB allowed")
 ODD = Verdict.warned("memlock", "1 GiB to lock, it stays unlocked")

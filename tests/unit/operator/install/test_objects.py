@@ -5,14 +5,9 @@ import promql_parser
 import pytest
 
 from kvtier_operator.install import install_objects
-from kvtier_operator.install.monitoring.prometheus_rule import prometheus_rule
-from kvtier_operator.install.monitoring.service_monitor import service_monitor
-from kvtier_operator.install.network_policy import network_policy
-from kvtier_operator.install.pod_disruption_budget import pod_disruption_budget
-from kvtier_operator.install.rbac.role import role
-from kvtier_operator.install.rbac.role_binding import role_binding
-from kvtier_operator.install.rbac.rules import NAMESPACED
-from kvtier_operator.install.rbac.user_roles import edit_role, view_role
+from kvtier_operator.install.deployment import network_policy, pod_disruption_budget
+from kvtier_operator.install.monitoring import prometheus_rule, service_monitor
+from kvtier_operator.install.rbac import NAMESPACED, edit_role, role, role_binding, view_role
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.base.names import MANAGED_BY
 from kvtier_operator.reconcile.observability.metrics import REGISTRY

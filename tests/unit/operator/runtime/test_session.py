@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from kvtier_operator.planning.base.container_parts import EnginePlan, Mount
-from kvtier_operator.runtime.process.ports import free_ports
+from kvtier_operator.runtime.process import free_ports
 from kvtier_operator.runtime.session import RunOptions, Session
 
 

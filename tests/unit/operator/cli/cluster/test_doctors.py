@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from tests.cases.seen import pod
 
-from kvtier_operator.cli.cluster.view.doctors import DoctorFindings, doctor_findings
-from kvtier_operator.doctor.report import termination_message
-from kvtier_operator.doctor.verdict import Severity, Verdict
+from kvtier_operator.cli.cluster.doctors import DoctorFindings, doctor_findings
+from kvtier_operator.doctor.verdict import Severity, Verdict, termination_message
 
 
 def ended(message: str | None = None, exit_code: int = 0, *, state: str = "state") -> dict[str, Any]:

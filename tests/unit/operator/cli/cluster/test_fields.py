@@ -2,8 +2,8 @@ import json
 
 from tests.cases.seen import view_of, well
 
-from kvtier_operator.cli.cluster.text.fields import view_fields
-from kvtier_operator.cli.cluster.view.next_step import next_step
+from kvtier_operator.cli.cluster.next_step import next_step
+from kvtier_operator.cli.cluster.screen import view_fields
 
 
 def test_names_and_figures_for_programs() -> None:

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 from tests.cases.seen import conditions, crashing, pod, resource, view_of, well
 
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.view.next_step import NextStep, next_step
+from kvtier_operator.cli.cluster.next_step import NextStep, next_step
+from kvtier_operator.cli.cluster.resource import Seen
 
 
 def step(seen: Seen) -> NextStep:

@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 from tests.cases.seen import resource, view_of, well
 
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.text.overview import overview
-from kvtier_operator.cli.cluster.view.resource import ResourceView
+from kvtier_operator.cli.cluster.resource import ResourceView, Seen
+from kvtier_operator.cli.cluster.screen import overview
 
 AT_80 = """\
 name                 ready  cpu hit  disk hit  cpu filled  cpu saved  disk saved

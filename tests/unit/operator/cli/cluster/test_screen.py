@@ -16,9 +16,9 @@ from tests.cases.seen import (
 )
 
 from kvtier_common.terminal.say import styled
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.text.screen import status_screen
-from kvtier_operator.cli.cluster.view.next_step import next_step
+from kvtier_operator.cli.cluster.next_step import next_step
+from kvtier_operator.cli.cluster.resource import Seen
+from kvtier_operator.cli.cluster.screen import status_screen
 
 AT_80 = """\
 llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  2 of 2 engines ready

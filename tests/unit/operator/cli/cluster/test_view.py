@@ -13,10 +13,8 @@ from tests.cases.seen import (
 )
 
 from kvtier_common.tier import Tier
-from kvtier_operator.cli.cluster.seen import Seen
-from kvtier_operator.cli.cluster.view.engines import engine_figures
-from kvtier_operator.cli.cluster.view.picker import picker_figures
-from kvtier_operator.cli.cluster.view.tiers import tier_rows
+from kvtier_operator.cli.cluster.figures import engine_figures, picker_figures, tier_rows
+from kvtier_operator.cli.cluster.resource import Seen
 from kvtier_operator.planning.units import GIB
 
 

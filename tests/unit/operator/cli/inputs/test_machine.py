@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_operator.cli.inputs.machine import free_hugepages, memlock_bytes, this_machine
+from kvtier_operator.cli.inputs.observe import free_hugepages, memlock_bytes, this_machine
 
 
 def test_this_machine() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.cases.planning import resource
 from tests.cluster.harness.stand_ins.http_server import serving
 
-from kvtier_operator.cli.inputs.model_files import from_hub, from_path, weights_in
+from kvtier_operator.cli.inputs.observe import from_hub, from_path, weights_in
 from kvtier_operator.errors import InvalidInputError
 
 CONFIG = {"num_hidden_layers": 4, "max_position_embeddings": 32768}

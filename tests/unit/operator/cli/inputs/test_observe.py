@@ -6,10 +6,9 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.cli.inputs.model_files import weights_in
-from kvtier_operator.cli.inputs.observe import observe
+from kvtier_operator.cli.inputs.observe import observe, weights_in
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.runtime.folders import engine_name, volume_folder
+from kvtier_operator.runtime.machine import engine_name, volume_folder
 
 
 def tier_on(volume: dict[str, object]) -> KVCacheTier:

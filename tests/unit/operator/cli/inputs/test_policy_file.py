@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_operator.cli.inputs.policy_file import policy_file
+from kvtier_operator.cli.inputs.load import policy_file
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.cli.text.verdicts import remarks
+from kvtier_operator.cli.inputs.plans import remarks
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan

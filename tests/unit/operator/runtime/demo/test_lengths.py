@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime.demo.workload.lengths import (
+from kvtier_operator.runtime.demo.prompts import (
     MOST_DOCUMENT_TOKENS,
     MOST_SYSTEM_TOKENS,
     Lengths,
+    Pace,
     default_lengths,
     fitting_lengths,
+    measure_pace,
 )
-from kvtier_operator.runtime.demo.workload.pace import Pace, measure_pace
 
 MINUTES = 300.0
 FAST = Pace(token_s=2e-4, pair_s=1e-8)

@@ -1,0 +1,299 @@
+"""Figures as a person reads them; a dash where there is none."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from kvtier_common.terminal.say import painted
+from kvtier_common.tier import Tier
+from kvtier_operator.cli.cluster.figures import TierRow
+from kvtier_operator.cli.cluster.next_step import NextStep
+from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView
+from kvtier_operator.cli.text import cut, fold, table
+from kvtier_operator.planning.units import count, many, size
+
+NONE: Final = "-"
+_AGES: Final = ((86400, "d"), (3600, "h"), (60, "m"))
+_EXACT_S: Final = 10.0
+
+
+def share(value: float | None) -> str:
+    """A share from 0 to 1, such as `41.3%`."""
+    return NONE if value is None else f"{value:.1%}"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds, with a digit after the point where there are few."""
+    if value is None:
+        return NONE
+    return f"{value:,.1f} s" if abs(value) < _EXACT_S else f"{value:,.0f} s"
+
+
+def age(value_s: float) -> str:
+    """How long ago, in the largest unit of which it has one, as kubectl writes it."""
+    for factor, suffix in _AGES:
+        if value_s >= factor:
+            return f"{int(value_s // factor)}{suffix}"
+    return f"{int(max(value_s, 0))}s"
+
+
+_INDENT: Final = "  "
+_MOST_PODS: Final = 12
+"""Rows of pods, those in trouble first: a screen has 40 lines."""
+_MARKS: Final = {"True": ("✓", "32"), "False": ("✗", "31"), "Unknown": ("?", "33")}
+
+
+def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: bool = False) -> str:
+    """The screen, as lines of at most so many columns, with a final newline."""
+    sections = (
+        ("conditions", _conditions(view.conditions, columns, colour=colour)),
+        ("pods", _pods(view.pods, columns)),
+        (_tiers_title(view), _tiers(view, columns)),
+        ("picker", _picker(view, columns)),
+        ("not read", _paragraphs(view.unread, columns)),
+        ("next", _next(step, columns)),
+    )
+    lines = [_title(view, columns)]
+    for title, found in sections:
+        if shown := list(found):
+            lines += ["", cut(title, columns), *shown]
+    return "\n".join(lines) + "\n"
+
+
+def _title(view: ResourceView, columns: int) -> str:
+    ready = f"{view.ready_replicas} of {many(view.replicas, 'engine')} ready"
+    return cut(f"{view.namespace}/{view.name}  {view.model}  {view.backend}  {ready}", columns)
+
+
+def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: bool) -> Iterator[str]:
+    """What is well takes a line; what is not, as many as it has to say."""
+    width = max((len(condition.type) for condition in conditions), default=0)
+    for condition in conditions:
+        mark, shade = _MARKS.get(condition.status, _MARKS["Unknown"])
+        start = f"{_INDENT}{painted(mark, shade) if colour else mark} {condition.type.ljust(width)}  "
+        columns_left = columns - len(_INDENT) - width - 4
+        if condition.status == "False":
+            first, *rest = fold(f"{condition.reason}: {condition.message}", columns_left)
+            yield start + first
+            yield from (" " * (columns - columns_left) + line for line in rest)
+        else:
+            yield start + cut(" ".join(condition.message.split()), columns_left)
+
+
+def _pods(pods: Sequence[PodRow], columns: int) -> Iterator[str]:
+    rows = [
+        (pod.name, pod.state, str(pod.restarts), age(pod.age_s), pod.node or NONE)
+        for pod in sorted(pods, key=_is_well)[:_MOST_PODS]
+    ]
+    if rows:
+        headings = ("name", "state", "restarts", "age", "node")
+        columns_left = columns - len(_INDENT)
+        yield from _indent(table(headings, rows, columns_left, text=("state", "node"), gives_way="node"))
+    if rest := sorted(pods, key=_is_well)[_MOST_PODS:]:
+        ready = sum(each.state == READY for each in rest)
+        yield f"{_INDENT}and {many(len(rest), 'pod')} more, {ready:,} of them ready"
+
+
+def _is_well(pod: PodRow) -> bool:
+    return pod.state == READY
+
+
+def _tiers_title(view: ResourceView) -> str:
+    if not view.engines.engines:
+        return "tiers of one engine, as far as its status tells"
+    return f"tiers of {many(view.engines.engines, 'engine')}, since each started"
+
+
+def _tiers(view: ResourceView, columns: int) -> Iterator[str]:
+    if not view.tiers:
+        return
+    rows = [_tier(tier) for tier in view.tiers]
+    if (found := view.engines.found_share) is not None:
+        rows.append(("computed", NONE, NONE, NONE, share(max(1 - found, 0.0)), NONE))
+    headings = ("tier", "capacity", "tokens", "filled", "hit rate", "saved")
+    yield from _indent(table(headings, rows, columns - len(_INDENT)))
+
+
+def _tier(row: TierRow) -> tuple[str, ...]:
+    return (
+        row.tier.label,
+        NONE if row.capacity_bytes is None else size(row.capacity_bytes),
+        NONE if row.capacity_tokens is None else count(row.capacity_tokens),
+        share(row.filled),
+        share(row.hit_rate),
+        seconds(row.saved_s),
+    )
+
+
+def _picker(view: ResourceView, columns: int) -> Iterator[str]:
+    """What it is configured to remember, what it believes, and where clients ask."""
+    entries = ", ".join(
+        f"{name.removesuffix('Prefix')} {entries:,}" for name, entries in view.entries.items() if entries
+    )
+    of = f" of {many(view.tokens_per_entry, 'token')} each" if view.tokens_per_entry else ""
+    yield from _paragraph(f"{view.flavor}; prefix entries an engine: {entries or 'none'}{of}", columns)
+    figures = view.picker
+    if figures.known_engines is not None:
+        yield from _paragraph(
+            f"knows {many(figures.known_engines, 'engine')}, {figures.stale_engines or 0:,} of them without "
+            f"a recent reading; {many(figures.picks or 0, 'request')} sent",
+            columns,
+        )
+    if figures.believed_share is not None:
+        found = view.engines.found_share
+        yield from _paragraph(
+            f"believed the engine it picked to hold {share(figures.believed_share)} of a prompt"
+            + (f"; engines found {share(found)}" if found is not None else ""),
+            columns,
+        )
+    if figures.index_share:
+        full = ", ".join(f"{tier.label} {share(full)}" for tier, full in figures.index_share.items())
+        yield from _paragraph(f"its index is full to: {full}", columns)
+    if view.url:
+        yield from _paragraph(f"clients ask {view.url}", columns)
+
+
+def _next(step: NextStep, columns: int) -> Iterator[str]:
+    """A command that is too long goes on in the next line, as a shell takes it."""
+    yield from _paragraph(step.text, columns)
+    if step.command:
+        first, *rest = _command_lines(step.command, columns - 2 * len(_INDENT) - 2)
+        yield f"{_INDENT}$ {first}"
+        yield from (f"{3 * _INDENT}{line}" for line in rest)
+
+
+def _command_lines(command: str, columns: int) -> list[str]:
+    lines = [""]
+    for word in command.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if len(longer) + 2 > columns and lines[-1]:
+            lines[-1] += " \\"
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _paragraphs(texts: Sequence[str], columns: int) -> Iterator[str]:
+    for text in texts:
+        yield from _paragraph(text, columns)
+
+
+def _paragraph(text: str, columns: int) -> list[str]:
+    return fold(text, columns, _INDENT)
+
+
+def _indent(lines: Sequence[str]) -> Iterator[str]:
+    return (f"{_INDENT}{line}" for line in lines)
+
+
+_NAME_COLUMNS: Final = 20
+"""What a name is left, before less important columns give way."""
+_FIRST_TO_GO: Final = ("gpu in use", "gpu saved", "disk filled", "gpu hit")
+
+
+def overview(views: Sequence[ResourceView], columns: int) -> str:
+    """A table of resources, as lines of at most so many columns, with a final newline.
+
+    Columns that say nothing of any resource are left out, and where the terminal is narrow those that say
+    least of the tiers beyond the device.
+    """
+    if not views:
+        return "no KVCacheTiers\n"
+    names = [f"{view.namespace}/{view.name}" for view in views]
+    found = [_cells(view) for view in views]
+    shown = [title for title in found[0] if any(cells[title] != NONE for cells in found)]
+    for title in _FIRST_TO_GO:
+        if title in shown and _width(shown, found) + _NAME_COLUMNS > columns:
+            shown.remove(title)
+    rows = [(name, *(cells[title] for title in shown)) for name, cells in zip(names, found, strict=True)]
+    lines = table(("name", *shown), rows, columns)
+    for line in dict.fromkeys(line for view in views for line in view.unread):
+        lines += fold(f"not read: {line}", columns)
+    return "\n".join(lines) + "\n"
+
+
+def _cells(view: ResourceView) -> dict[str, str]:
+    by_tier = {each.tier: each for each in view.tiers}
+    hits = {f"{tier.label} hit": share(row.hit_rate) for tier, row in _rows(by_tier)}
+    filled = {
+        "gpu in use" if tier is Tier.GPU else f"{tier.label} filled": share(row.filled)
+        for tier, row in _rows(by_tier)
+    }
+    saved = {f"{tier.label} saved": seconds(row.saved_s) for tier, row in _rows(by_tier)}
+    return {"ready": f"{view.ready_replicas}/{view.replicas}", **hits, **filled, **saved}
+
+
+def _rows(by_tier: dict[Tier, TierRow]) -> list[tuple[Tier, TierRow]]:
+    """A row of every tier, so that all resources have the same columns."""
+    return [(tier, by_tier.get(tier) or TierRow(tier, None, None, None, None, None)) for tier in Tier]
+
+
+def _width(titles: Sequence[str], found: Sequence[dict[str, str]]) -> int:
+    return sum(2 + max(len(title), *(len(cells[title]) for cells in found)) for title in titles)
+
+
+def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
+    """What `-o json` prints for one resource; what is not known is None."""
+    return {
+        "namespace": view.namespace,
+        "name": view.name,
+        "model": view.model,
+        "backend": view.backend,
+        "replicas": view.replicas,
+        "readyReplicas": view.ready_replicas,
+        "url": view.url or None,
+        "conditions": [
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+            for condition in view.conditions
+        ],
+        "pods": [
+            {
+                "name": pod.name,
+                "component": pod.component,
+                "state": pod.state,
+                "message": pod.message,
+                "restarts": pod.restarts,
+                "ageSeconds": round(pod.age_s),
+                "node": pod.node,
+            }
+            for pod in view.pods
+        ],
+        "engines": {
+            "answered": view.engines.engines,
+            "promptTokens": view.engines.asked_tokens,
+            "prefillTokensPerSecond": view.engines.prefill_tokens_per_s,
+            "loadSeconds": view.engines.load_s,
+            "growing": view.engines.growing,
+            "diskDegraded": view.engines.degraded,
+            "diskDoesNotPay": view.engines.unpaid,
+        },
+        "tiers": {
+            each.tier.label: {
+                "bytes": each.capacity_bytes,
+                "tokens": each.capacity_tokens,
+                "filled": each.filled,
+                "hitTokens": view.engines.hit_tokens[each.tier],
+                "hitRate": each.hit_rate,
+                "savedSeconds": each.saved_s,
+            }
+            for each in view.tiers
+        },
+        "picker": {
+            "flavor": view.flavor,
+            "answered": view.picker.pickers,
+            "entries": dict(view.entries),
+            "tokensPerEntry": view.tokens_per_entry,
+            "knownEngines": view.picker.known_engines,
+            "staleEngines": view.picker.stale_engines,
+            "picks": view.picker.picks,
+            "believedShare": view.picker.believed_share,
+            "indexFilled": {tier.label: full for tier, full in view.picker.index_share.items()},
+        },
+        "next": {"text": step.text, "command": step.command},
+        "notRead": list(view.unread),
+    }

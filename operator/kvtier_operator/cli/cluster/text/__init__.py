@@ -1,1 +1,0 @@
-"""A resource's view for people and for programs."""

@@ -1,1 +1,0 @@
-"""What was read of a resource, worked out: pure functions over frozen dataclasses."""

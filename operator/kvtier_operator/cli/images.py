@@ -1,0 +1,90 @@
+"""`kvtier images`: every image that a cluster pulls for some resources, for a mirror."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import click
+
+from kvtier_common import options as common
+from kvtier_common.terminal.say import say, say_json
+from kvtier_operator.cli.inputs import options
+
+if TYPE_CHECKING:
+    from kvtier_operator.planning.images import ImageSource
+    from kvtier_operator.planning.plan import Plan
+
+
+@click.command(short_help="List the images that a cluster pulls for KVCacheTiers.")
+@options.filenames
+@options.model_config
+@options.hub
+@options.images
+@common.output
+def images(
+    paths: tuple[str, ...], model_config: str | None, output: str, *, hub: bool, images: "ImageSource"
+) -> None:
+    """List the images that a cluster pulls for KVCacheTiers, the operator's among them, one a line.
+
+    Without --image-registry and --image they are the published ones, to copy from; with them those that the
+    pods name, to copy to. Where a check refuses a resource nothing is printed, and the exit code is 1.
+    """
+    from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - help needs none of it
+
+    plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
+    found = pulled_images([plan for _, plan in plans], images)
+    if output == "json":
+        say_json([{"image": each.image, "usedBy": each.used_by} for each in found])
+    else:
+        say("\n".join(each.image for each in found))
+
+
+@dataclass(frozen=True, slots=True)
+class PulledImage:
+    """An image and what it is pulled for.
+
+    Attributes:
+        image: As a pod names it.
+        used_by: Each container or volume, such as `default/qwen3-32b-engine doctor`.
+    """
+
+    image: str
+    used_by: tuple[str, ...]
+
+
+def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> tuple[PulledImage, ...]:
+    """The operator's image and those of all pods of the plans, each once, in the order of first use."""
+    from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - help needs none of it
+
+    found: dict[str, list[str]] = {source.operator(): ["kvtier-operator"]}
+    for plan in plans:
+        for built in build_objects(plan):
+            place = f"{built['metadata']['namespace']}/{built['metadata']['name']}"
+            for name, image in _images_in(built):
+                found.setdefault(image, []).append(f"{place} {name}")
+    return tuple(PulledImage(image, tuple(users)) for image, users in found.items())
+
+
+def _images_in(node: object) -> Iterator[tuple[str, str]]:
+    """Name and image of each container and image volume in a part of an object, wherever its pods stand."""
+    if isinstance(node, Mapping):
+        for key, below in node.items():
+            if key in ("initContainers", "containers", "volumes") and isinstance(below, list):
+                yield from filter(None, map(_image_of, filter(_is_part, below)))
+            else:
+                yield from _images_in(below)
+    elif isinstance(node, list | tuple):
+        for each in node:
+            yield from _images_in(each)
+
+
+def _is_part(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Affinities are free text, which may use these words for something else."""
+    return isinstance(value, Mapping) and "name" in value
+
+
+def _image_of(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Of a container its image, of a volume the image that it is made from; None for other volumes."""
+    image = part.get("image")
+    reference = image.get("reference") if isinstance(image, Mapping) else image
+    return (part["name"], reference) if reference else None

@@ -1,1 +1,0 @@
-"""What commands say of themselves and of a plan's checks."""

@@ -1,1 +1,0 @@
-"""What a KVCacheTier may ask for only if its author may do it anyway."""

@@ -1,1 +1,0 @@
-"""Objects for Prometheus and Grafana, for the operator's own metrics."""

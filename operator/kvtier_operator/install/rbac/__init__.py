@@ -1,1 +1,0 @@
-"""Who may do what: the operator's rights with their reasons, and roles for people."""

@@ -1,1 +1,0 @@
-"""The demo's second act: two engines behind one URL, three ways."""

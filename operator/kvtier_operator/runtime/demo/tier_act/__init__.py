@@ -1,1 +1,0 @@
-"""The demo's first act: one engine with a CPU tier against one without."""
