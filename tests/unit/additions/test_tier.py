@@ -13,7 +13,7 @@ _STATUS: Final = """
 import json, pathlib, yaml
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
-from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
+from kvtier_operator.reconcile.loop.plan_resource import ClusterObservation
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 
 spec = json.dumps(yaml.safe_load(pathlib.Path("cr.yaml").read_text())).encode()

@@ -22,9 +22,7 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.planning.verdict import Outcome
-from kvtier_operator.reconcile.status.conditions.accepted import accepted
-from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits
-from kvtier_operator.reconcile.status.conditions.nodes_fit import nodes_fit_condition
+from kvtier_operator.reconcile.status.plan import accepted, budget_fits, nodes_fit_condition
 
 QUICK_START = DOCS / "user-guide/start/quick-start.md"
 KUBERNETES = DOCS / "user-guide/run/kubernetes.md"

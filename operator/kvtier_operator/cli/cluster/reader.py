@@ -16,7 +16,7 @@ from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.objects.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.picker.ports import METRICS_PORT
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"

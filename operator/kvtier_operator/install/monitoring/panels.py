@@ -1,6 +1,6 @@
 """Panels of the operator's own dashboard: what it serves, its work, the API server, its process.
 
-Names of metrics: kvtier_operator/reconcile/observability/metrics.py, and Prometheus' client for `process_*`.
+Names of metrics: kvtier_operator/reconcile/observability.py, and Prometheus' client for `process_*`.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Applies a diff: looks names up before it creates, applies wave by wave, prunes last."""
+"""An object that could not be applied, as a condition reports it."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -9,16 +9,30 @@ from typing import Any, Final
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
-from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, RUNNING
-from kvtier_operator.reconcile.apply.diff import Diff
-from kvtier_operator.reconcile.apply.extra_keys import removal_of_extra_keys
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.api_server import AUTOSCALERS, RUNNING
+from kvtier_operator.reconcile.apply.diff import Diff, removal_of_extra_keys
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.facts.desired import DesiredObject
-from kvtier_operator.reconcile.observability.metrics import API_ERRORS
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
+from kvtier_operator.reconcile.observability import API_ERRORS
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyFailure:
+    """Why one object could not be applied.
+
+    Attributes:
+        component: Whose object it is: EnginesReady reports the engines' failures, RouterReady all others.
+        reason: CamelCase.
+        message: One line, naming the object and what to do.
+    """
+
+    component: Component
+    reason: str
+    message: str
+
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""

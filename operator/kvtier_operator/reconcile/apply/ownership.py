@@ -14,9 +14,9 @@ from kvtier_common.kubernetes.client import METADATA_LIST, Api
 from kvtier_common.kubernetes.documents import parsed
 from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, Ref
 from kvtier_operator.reconcile.cache.live_object import is_orphaned, owner_of
-from kvtier_operator.reconcile.settings.timings import OwnershipTimings
+from kvtier_operator.reconcile.settings import OwnershipTimings
 
 _OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 _FEW: Final = 100

@@ -14,14 +14,12 @@ from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
-from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
-from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
-from kvtier_operator.reconcile.cache.nodes import NodeCache
+from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache, RouteSink
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
-from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
-from kvtier_operator.reconcile.observability.metrics import WATCH_RESTARTS
-from kvtier_operator.reconcile.settings.timings import RETRY, WatchTimings
+from kvtier_operator.reconcile.cache.surroundings import NamespaceLimitCache, NamespaceLimitSink, NodeCache
+from kvtier_operator.reconcile.observability import WATCH_RESTARTS
+from kvtier_operator.reconcile.settings import RETRY, WatchTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"

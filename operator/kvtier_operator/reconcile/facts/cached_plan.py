@@ -1,13 +1,180 @@
-"""The part of a plan that is kept between reconciliations: digests of its objects, its part of the status."""
+"""A plan as it is kept between reconciliations: desired objects without bodies, its part of the status."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import orjson
+
+from kvtier_common.one_line import one_line
+from kvtier_operator.api.status import ConditionStatus
+from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
+from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER
 from kvtier_operator.planning.scaling.summary import Scaling
-from kvtier_operator.reconcile.facts.condition import UntimedCondition
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
+
+MAX_MESSAGE_CHARACTERS: Final = 4096
+"""Far below the 32,768 that the API takes: a person reads it, and every change of it is a write."""
+_MAX_JOINED_CHARACTERS: Final = 8000
+"""Of a message that quotes other conditions; one too long for the API would have the whole status refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class UntimedCondition:
+    """A condition without `lastTransitionTime`, which depends on the status before.
+
+    Attributes:
+        type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.
+        status: True, False or Unknown.
+        reason: CamelCase.
+        message: What a person needs to know, with numbers.
+    """
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the condition holds."""
+        return self.status is ConditionStatus.TRUE
+
+
+def true_condition(type_: str, reason: str, message: str) -> UntimedCondition:
+    """A condition that holds."""
+    return UntimedCondition(type_, ConditionStatus.TRUE, reason, _cut(message, MAX_MESSAGE_CHARACTERS))
+
+
+def false_condition(type_: str, reason: str, message: str) -> UntimedCondition:
+    """A condition that does not hold."""
+    return UntimedCondition(type_, ConditionStatus.FALSE, reason, _cut(message, MAX_MESSAGE_CHARACTERS))
+
+
+def unknown_condition(type_: str, reason: str, message: str) -> UntimedCondition:
+    """A condition of which nothing can be said yet."""
+    return UntimedCondition(type_, ConditionStatus.UNKNOWN, reason, _cut(message, MAX_MESSAGE_CHARACTERS))
+
+
+def with_transition_time(
+    condition: UntimedCondition, before: Sequence[Mapping[str, Any]], generation: int, now: str
+) -> dict[str, Any]:
+    """The condition as the status has it; its transition time moves only with its status or reason.
+
+    Args:
+        condition: The condition as computed.
+        before: Conditions of the status so far.
+        generation: Generation of the resource that it speaks of.
+        now: The time, RFC 3339 in UTC.
+    """
+    known = next((each for each in before if each["type"] == condition.type), None)
+    same = known and (known["status"], known["reason"]) == (condition.status.value, condition.reason)
+    return {
+        "type": condition.type,
+        "status": condition.status.value,
+        "observedGeneration": generation,
+        "lastTransitionTime": known["lastTransitionTime"] if known and same else now,
+        "reason": condition.reason,
+        "message": _cut(condition.message, _MAX_JOINED_CHARACTERS),
+    }
+
+
+def _cut(message: str, most_characters: int) -> str:
+    """On one line: what others wrote into it forges no other and commands no terminal."""
+    return one_line(message, most_characters)
+
+
+FIELD_MANAGER: Final = "kvtier"
+APPLIED_HASH: Final = "kvtier.dev/applied-hash"
+"""Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
+_TEMPLATES: Final = {Component.ENGINE.value: ENGINE, Component.PICKER.value: ROUTER}
+"""Path of the template of each component's pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredObject:
+    """One object that a plan asks for.
+
+    Attributes:
+        ref: Kind, namespace and name.
+        digest: SHA-256 of the object as the planner built it, 16 hexadecimal digits.
+        body: The object; None where only ref and digest are kept.
+        template: Path of the field whose pod template is a part of it, which only the API server can check;
+            empty where there is none.
+    """
+
+    ref: Ref
+    digest: str
+    body: Mapping[str, Any] | None = None
+    template: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the object."""
+        return BY_NAME[self.ref.kind]
+
+    @property
+    def leaves_replicas(self) -> bool:
+        """Whether it is a Deployment whose number of pods is somebody else's."""
+        return self.ref.kind == "Deployment" and "replicas" not in (self.body or {}).get("spec", {})
+
+    def with_uid(self, uid: str) -> "DesiredObject":
+        """The same for the live object with this uid: one that has since taken its name is left alone."""
+        body = self.body or {}
+        return replace(self, body={**body, "metadata": {**body["metadata"], "uid": uid}})
+
+    def without_uid(self) -> "DesiredObject":
+        """The same for a new object in place of a deleted one."""
+        body = self.body or {}
+        metadata = {key: value for key, value in body["metadata"].items() if key != "uid"}
+        return replace(self, body={**body, "metadata": metadata})
+
+    def without_body(self) -> "DesiredObject":
+        """The same without its body: small enough to keep for thousands of resources."""
+        return replace(self, body=None)
+
+
+def desired_objects(
+    objects: Iterable[Mapping[str, Any]], *, name: str, uid: str, templates: Collection[str] = ()
+) -> tuple[DesiredObject, ...]:
+    """Makes a resource the owner of its objects.
+
+    Args:
+        objects: What the planner built, in its order.
+        name: The resource's name.
+        uid: The resource's uid.
+        templates: Paths of the pod templates that the resource has.
+    """
+    owner = {
+        "apiVersion": KVCACHETIER.api_version,
+        "kind": KVCACHETIER.kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        # the resource can be deleted although one of its objects is slow to
+        "blockOwnerDeletion": False,
+    }
+    return tuple(_desired(each, owner, templates) for each in objects)
+
+
+def _desired(
+    document: Mapping[str, Any], owner: Mapping[str, Any], templates: Collection[str]
+) -> DesiredObject:
+    text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    digest = hashlib.sha256(text).hexdigest()[:16]
+    annotations = {**document["metadata"].get("annotations", {}), APPLIED_HASH: digest}
+    metadata = {**document["metadata"], "annotations": annotations, "ownerReferences": [dict(owner)]}
+    component = metadata["labels"].get(COMPONENT_LABEL, "")
+    template = _TEMPLATES.get(component, "") if document["kind"] == "Deployment" else ""
+    return DesiredObject(
+        ref_of(document),
+        digest,
+        {**document, "metadata": metadata},
+        template if template in templates else "",
+    )
+
 
 _NOTHING: Final = EngineTokens()
 

@@ -8,28 +8,24 @@ from typing import Any, Final
 
 from kvtier_common.kubernetes.client import Api
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.api_server.kinds import Ref
+from kvtier_operator.reconcile.api_server import Ref
 from kvtier_operator.reconcile.apply.apply import Applier
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache
-from kvtier_operator.reconcile.cache.nodes import NodeCache
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCache, key_of
-from kvtier_operator.reconcile.cache.routes import RouteCache
+from kvtier_operator.reconcile.cache.surroundings import NamespaceLimitCache, NodeCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
 from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
-from kvtier_operator.reconcile.loop.reconciler import Reconciler
-from kvtier_operator.reconcile.observability.metrics import RESOURCES
-from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
+from kvtier_operator.reconcile.loop.reconciler import Clock, Reconciler
+from kvtier_operator.reconcile.observability import RESOURCES
+from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
-from kvtier_operator.reconcile.retire.retirement import Retirement, Scaled
-from kvtier_operator.reconcile.settings.options import Options
-from kvtier_operator.reconcile.settings.timings import Timings
+from kvtier_operator.reconcile.retire import Retirement, Scaled
+from kvtier_operator.reconcile.settings import Options, Timings
 
 _LOG: Final = logging.getLogger(__name__)
 

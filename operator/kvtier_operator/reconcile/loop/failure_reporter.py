@@ -1,19 +1,52 @@
-"""Reports failed reconciliations in the status and by an Event: the API server may refuse either."""
+"""Reports failed reconciliations in condition Ready and by an Event: the API server may refuse either."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from kvtier_common.errors import KvtierError, MomentaryError
 from kvtier_common.kubernetes.errors import NotFoundError
-from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
-from kvtier_operator.reconcile.apply.events import event
-from kvtier_operator.reconcile.apply.writer import Writer
+from kvtier_operator.reconcile.api_server import KVCACHETIER
+from kvtier_operator.reconcile.apply.writer import Writer, event
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
-from kvtier_operator.reconcile.loop.clock import Clock
-from kvtier_operator.reconcile.status.round_failed import round_failed, with_ready
+from kvtier_operator.reconcile.facts.cached_plan import (
+    UntimedCondition,
+    unknown_condition,
+    with_transition_time,
+)
+from kvtier_operator.reconcile.loop.reconciler import Clock
+from kvtier_operator.reconcile.status.build import READY
+
+REASON: Final = "RoundFailed"
+
+
+def round_failed(error: Exception) -> UntimedCondition:
+    """Condition Ready with the error that stopped the reconciliation."""
+    what = (
+        f"{error}" if isinstance(error, KvtierError) else f"a bug in kvtier, {type(error).__name__}: {error}"
+    )
+    rest = "what runs goes on, the other conditions may be out of date; it is tried again"
+    return unknown_condition(READY, REASON, f"the operator did not get to the end: {what}; {rest}")
+
+
+def with_ready(
+    status: Mapping[str, Any], condition: UntimedCondition, generation: int, now: str
+) -> dict[str, Any]:
+    """A status with another condition Ready; an equal status where Ready says so already.
+
+    Args:
+        status: The status so far.
+        condition: Condition Ready as it is to be.
+        generation: Generation of the resource.
+        now: The time, RFC 3339 in UTC.
+    """
+    before = status.get("conditions", ())
+    others = [each for each in before if each["type"] != condition.type]
+    return {**status, "conditions": [*others, with_transition_time(condition, before, generation, now)]}
+
 
 _LOG: Final = logging.getLogger(__name__)
 _UNREPORTED_FAILURES: Final = 5

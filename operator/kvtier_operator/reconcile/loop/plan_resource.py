@@ -1,5 +1,6 @@
-"""Plans a resource from what is observed: its desired objects, and what the status says of them."""
+"""What one plan depends on beside the resource itself: nodes, limits, the model and the running engines."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -8,25 +9,117 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.spec.tiers import Policy
 from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.cluster.namespace.namespace import refusals
+from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace, refusals
 from kvtier_operator.planning.cluster.nodes.fit import nodes_fit
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.names import Component, Names
-from kvtier_operator.planning.observed import EngineFindings
+from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.planning.pod_template.asked import pod_templates
 from kvtier_operator.planning.scaling.summary import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.planning.tiers.tier_plan import TierPlan
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.desired import DesiredObject, desired_objects
-from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
-from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
-from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget
-from kvtier_operator.reconcile.status.conditions.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
+from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
+from kvtier_operator.reconcile.facts.observation import hash_engine
+from kvtier_operator.reconcile.status.plan import (
+    accepted,
+    budget_fits,
+    no_budget,
+    no_pod,
+    nodes_fit_condition,
+    nodes_not_seen,
+    not_valid,
+)
 from kvtier_scorer.config.scorer_names import PREFIX_SCORERS
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObservation:
+    """What is observed of the cluster for one plan.
+
+    Attributes:
+        observed: Input of the planner.
+        nodes_version: Version of the node cache that `observed` was read from.
+        engine_hash: Hash of the part of the spec that engines are started with.
+        nodes_unknown: Why the nodes are not known; empty where they are.
+        engine_findings: What a running engine reported of its tiers beside their sizes.
+        namespace: LimitRanges, quotas and storage classes that pods of the resource meet.
+        namespace_version: Version of the cache that `namespace` was read from.
+    """
+
+    observed: Observed
+    nodes_version: int
+    engine_hash: str
+    nodes_unknown: str = ""
+    engine_findings: EngineFindings = NOTHING_FOUND
+    namespace: Namespace = UNBOUNDED
+    namespace_version: int = 0
+
+    def is_planned_by(self, plan: CachedPlan) -> bool:
+        """Whether a plan of the same generation was made from the same observation."""
+        return (
+            plan.nodes_version,
+            plan.namespace_version,
+            plan.engine_tokens,
+            plan.engine_findings,
+            plan.serves_scaled_objects,
+        ) == (
+            self.nodes_version,
+            self.namespace_version,
+            self.observed.engine,
+            self.engine_findings,
+            self.observed.serves_scaled_objects,
+        )
+
+
+def engine_hash_of(resource: CachedResource) -> str:
+    """Hash of the part of the spec that engines are started with, computed once a generation."""
+    plan = resource.state.cached_plan
+    if plan and plan.generation == resource.generation:
+        return plan.engine_hash
+    return hash_engine(resource.spec)
+
+
+def observe_cluster(
+    key: Key, resource: CachedResource, watches: Watches, images: ImageSource, policy: OwnerPolicy
+) -> ClusterObservation:
+    """Reads from the caches what a plan of the resource depends on.
+
+    Args:
+        key: The resource.
+        resource: The resource as last seen, with what is known of its engines and its model.
+        watches: The cluster's nodes and the limits of its namespaces.
+        images: Where this cluster gets the images from that no resource names.
+        policy: What the cluster's owner lets resources ask for.
+    """
+    nodes, limits, state = watches.nodes, watches.namespace_limits, resource.state
+    engine_hash = engine_hash_of(resource)
+    is_current = state.observation is not None and state.observation.engine_hash == engine_hash
+    engine = state.observation if is_current else None
+    model = state.model
+    return ClusterObservation(
+        observed=Observed(
+            model_config=model.parsed if model else None,
+            model_config_source=model.source if model else "",
+            model_config_missing=model.missing if model else "",
+            nodes=nodes.all,
+            engine=engine.tokens if engine else None,
+            images=images,
+            policy=policy,
+            serves_scaled_objects=watches.why_not("ScaledObject") != NOT_INSTALLED,
+        ),
+        nodes_version=nodes.version,
+        engine_hash=engine_hash,
+        nodes_unknown=watches.nodes_unknown,
+        engine_findings=engine.findings if engine else NOTHING_FOUND,
+        namespace=limits.of(key.namespace),
+        namespace_version=limits.version(key.namespace),
+    )
 
 
 def plan_resource(

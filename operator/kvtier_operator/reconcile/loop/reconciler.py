@@ -1,8 +1,9 @@
-"""Reconciles one resource: observe, plan, apply, status."""
+"""The time of day, which tests replace."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -14,37 +15,38 @@ from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod.images.image_source import ImageSource
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
-from kvtier_operator.reconcile.apply.events import event, transitions
-from kvtier_operator.reconcile.apply.writer import Writer
+from kvtier_operator.reconcile.apply.writer import Writer, event, transitions
 from kvtier_operator.reconcile.cache.live_object import LiveObject
-from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
-from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.desired import DesiredObject
-from kvtier_operator.reconcile.facts.engine_observation import observation_from_status
-from kvtier_operator.reconcile.loop.clock import Clock
-from kvtier_operator.reconcile.loop.cluster_observation import (
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject
+from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
+from kvtier_operator.reconcile.facts.observation import observation_from_status
+from kvtier_operator.reconcile.loop.dispatch import LostWatchError, ReconcileResult
+from kvtier_operator.reconcile.loop.plan_resource import (
     ClusterObservation,
     engine_hash_of,
     observe_cluster,
+    plan_resource,
 )
-from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
-from kvtier_operator.reconcile.loop.errors import LostWatchError
-from kvtier_operator.reconcile.loop.plan_resource import plan_resource
-from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
+from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
-from kvtier_operator.reconcile.status.route_state import Route
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
+from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
+
+
+class Clock:
+    """The machine's clock."""
+
+    def now(self) -> str:
+        """The time in UTC as Kubernetes writes it (RFC 3339, whole seconds)."""
+        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from kvtier_common.errors import TooLargeError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.documents import Place
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, Ref
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.cache.watches import POLICY
 

@@ -15,7 +15,7 @@ from kvtier_operator.install.rbac.rules import NAMESPACED
 from kvtier_operator.install.rbac.user_roles import edit_role, view_role
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.objects.names import MANAGED_BY
-from kvtier_operator.reconcile.observability.metrics import REGISTRY
+from kvtier_operator.reconcile.observability import REGISTRY
 
 INSTALL = Installation(name="op", namespace="system", image="registry.example/op@sha256:1")
 OBJECTS = {each["kind"]: each for each in install_objects(INSTALL) if "op-" not in each["metadata"]["name"]}

@@ -15,7 +15,7 @@ from tests.unit.operator.reconcile.model_cluster.deeds import DEEDS, content_lea
 
 from kvtier_common.kubernetes.errors import ConflictError, ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, Ref
 
 _ANY: Final = st.integers(0, 999)
 _QUIET_S: Final = 130.0

@@ -10,7 +10,7 @@ from tests.unit.operator.reconcile.model_cluster.api import ModelApi
 from kvtier_common.kubernetes.documents import Place
 from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_operator.reconcile.cache.namespace_limits import NamespaceLimitCache, NamespaceLimitSink
+from kvtier_operator.reconcile.cache.surroundings import NamespaceLimitCache, NamespaceLimitSink
 from kvtier_operator.reconcile.cache.watches import POLICY
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}

@@ -16,7 +16,7 @@ from kvtier_operator.planning.report.check_order import FIRST, LAST, most_import
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
 from kvtier_operator.planning.verdict import CheckResult, Outcome
-from kvtier_operator.reconcile.status.conditions.accepted import accepted
+from kvtier_operator.reconcile.status.plan import accepted
 
 PLANNING = Path(*kvtier_operator.planning.__path__)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, BY_NAME, KINDS
+from kvtier_operator.reconcile.api_server import AUTOSCALERS, BY_NAME, KINDS
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "output"
 

@@ -15,7 +15,7 @@ from kvtier_operator.reconcile.apply.diff import Diff
 from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 
 TEMPLATE = {"spec": {"schedulerName": "volcano"}}
 

@@ -7,12 +7,11 @@ import pytest
 from tests.cases.routes import condition, parent_status
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME
+from kvtier_operator.reconcile.api_server import BY_NAME
 from kvtier_operator.reconcile.apply.diff import Diff, diff
-from kvtier_operator.reconcile.cache.live_object import LiveObject
+from kvtier_operator.reconcile.cache.live_object import LiveObject, ManifestStore
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.cache.manifests import ManifestStore
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 
 _DEPLOYMENT = BY_NAME["Deployment"]
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.shared.steps import steps
 
-from kvtier_operator.reconcile.cache.namespace_limits import (
+from kvtier_operator.reconcile.cache.surroundings import (
     MOST_OF_A_NAMESPACE,
     NamespaceLimitCache,
     NamespaceLimitSink,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.reconcile.facts.deployment import deployment_facts
+from kvtier_operator.reconcile.facts.objects import deployment_facts
 from kvtier_operator.reconcile.facts.pod import not_ready_pod, serving_pod
 
 

@@ -9,7 +9,7 @@ from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED
-from kvtier_operator.reconcile.loop.cluster_observation import observe_cluster
+from kvtier_operator.reconcile.loop.plan_resource import observe_cluster
 
 
 @pytest.mark.parametrize(

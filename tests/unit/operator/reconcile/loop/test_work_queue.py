@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_operator.reconcile.loop.work_queue import WorkQueue
+from kvtier_operator.reconcile.loop.dispatch import WorkQueue
 
 
 def test_a_key_is_taken_when_it_is_due_and_not_before() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from kvtier_common.metrics.text import Families, MetricsText
-from kvtier_operator.reconcile.retire.deletion_cost import READ, deletion_cost, fill_percent
+from kvtier_operator.reconcile.retire import READ, deletion_cost, fill_percent
 
 
 def families(**values: str) -> Families:

@@ -8,12 +8,12 @@ import pytest
 from kvtier_common.kubernetes.client import Request
 from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_common.metrics.text import Families, read_families
+from kvtier_operator.reconcile import retire
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.facts.pod import DELETION_COST, ServingPod
-from kvtier_operator.reconcile.retire import retirement
-from kvtier_operator.reconcile.retire.retirement import Retirement, Scaled
-from kvtier_operator.reconcile.settings.timings import RetireTimings
+from kvtier_operator.reconcile.retire import Retirement, Scaled
+from kvtier_operator.reconcile.settings import RetireTimings
 
 FILLS = {"10.0.0.1:8000": 900, "10.0.0.2:8000": 100}
 SLOW = "10.0.0.3:8000"
@@ -48,8 +48,8 @@ def api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fake
         server.asked.append(pod.replica_set)
         return pod.replica_set_uid == f"of {deployment_uid}"
 
-    monkeypatch.setattr(retirement, "read_metrics", read_metrics)
-    monkeypatch.setattr(retirement, "belongs_to", belongs_to)
+    monkeypatch.setattr(retire, "read_metrics", read_metrics)
+    monkeypatch.setattr(retire, "belongs_to", belongs_to)
     return FakeApi(getattr(request, "param", ()))
 
 

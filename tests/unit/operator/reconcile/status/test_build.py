@@ -8,9 +8,9 @@ from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.status.build import build_status
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
+from kvtier_operator.reconcile.status.router import UnservedKinds
 
 
 def test_all_is_well() -> None:

@@ -1,7 +1,7 @@
 """A condition's message, whatever others wrote into it."""
 
-from kvtier_operator.reconcile.apply.events import event
-from kvtier_operator.reconcile.facts.condition import false_condition, with_transition_time
+from kvtier_operator.reconcile.apply.writer import event
+from kvtier_operator.reconcile.facts.cached_plan import false_condition, with_transition_time
 
 
 def test_a_message_is_one_line_that_the_api_takes() -> None:

@@ -8,8 +8,8 @@ from tests.cases.routes import condition, hidden, parent_status, route
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.router.route_claims import claim_of
-from kvtier_operator.reconcile.facts.gateway_parents import pool_parents, route_parents
-from kvtier_operator.reconcile.status.route_state import Route
+from kvtier_operator.reconcile.facts.objects import pool_parents, route_parents
+from kvtier_operator.reconcile.status.router import Route
 
 _ACCEPTED = parent_status(condition(), condition("ResolvedRefs"))
 _FIRST, _OURS = (claim_of(route(name)) for name in ("a/first", "team/qwen"))

@@ -8,10 +8,10 @@ from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, conditions
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
-from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
-from kvtier_operator.reconcile.status.unserved_kinds import unserved_kinds
+from kvtier_operator.reconcile.api_server import BY_NAME
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.facts.objects import AutoscalerFacts
+from kvtier_operator.reconcile.status.router import unserved_kinds
 
 SCALED = replace(FULL, plan=planned({"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}})[0])
 NAME = "HorizontalPodAutoscaler qwen3-32b-engine"

@@ -8,7 +8,7 @@ from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.cluster.namespace.namespace import Namespace
-from kvtier_operator.reconcile.facts.condition import false_condition
+from kvtier_operator.reconcile.facts.cached_plan import false_condition
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 
 _GIB = 1 << 30

@@ -7,11 +7,10 @@ import pytest
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.objects.names import Component
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.api_server import BY_NAME
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
-from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
+from kvtier_operator.reconcile.status.router import GatewayPods, UnservedKinds, unserved_kinds
 
 _ROUTERS = [
     ({"picker": None}, "NotCreated", ""),

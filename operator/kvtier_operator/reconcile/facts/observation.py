@@ -1,6 +1,7 @@
-"""What running engines of a resource reported, and when a new report changes it."""
+"""What running engines reported, when a new report changes it, and the configuration of a model."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -99,3 +100,32 @@ def _kept(before: int | None, now: int | None) -> int | None:
 
 def _observed(tier: Mapping[str, Any]) -> int | None:
     return tier.get("tokens") if tier.get("source") == Source.OBSERVED else None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModelConfig:
+    """The model's configuration for one generation of a resource, or why there is none.
+
+    Attributes:
+        generation: Generation of the resource.
+        config: The config.json, compact; empty where it is not needed or was not found.
+        source: Where it came from, for people.
+        missing: Why it was not found.
+        retry: Whether it may be found later without a change of the resource.
+        from_config_map: Whether it comes from a ConfigMap, which may be corrected.
+    """
+
+    generation: int
+    config: str = ""
+    source: str = ""
+    missing: str = ""
+    retry: bool = False
+    from_config_map: bool = False
+
+    @property
+    def parsed(self) -> Mapping[str, Any] | None:
+        """The configuration; None without one."""
+        if not self.config:
+            return None
+        config: Mapping[str, Any] = json.loads(self.config)
+        return config

@@ -1,4 +1,4 @@
-"""What limits the pods of each namespace: LimitRanges, ResourceQuotas, and the cluster's storage classes."""
+"""What pods meet: the cluster's nodes and storage classes, a namespace's LimitRanges and ResourceQuotas."""
 
 import heapq
 import logging
@@ -10,7 +10,54 @@ from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, l
 from kvtier_operator.planning.cluster.namespace.namespace import Namespace
 from kvtier_operator.planning.cluster.namespace.quota import Quota, quota_from_object
 from kvtier_operator.planning.cluster.namespace.storage import StorageClass, storage_class_from_object
-from kvtier_operator.reconcile.api_server.kinds import LIMIT_RANGE, RESOURCE_QUOTA, Kind
+from kvtier_operator.planning.cluster.nodes.node import Node, node_from_object
+from kvtier_operator.reconcile.api_server import LIMIT_RANGE, RESOURCE_QUOTA, Kind
+
+
+class NodeCache:
+    """The sink of the nodes' reflector; `changed` is called when a plan may depend on the change.
+
+    A node's heartbeat is no such change.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._by_name: dict[str, Node] = {}
+        self.version = 0
+
+    @property
+    def all(self) -> tuple[Node, ...]:
+        """Every node, by name."""
+        return tuple(self._by_name[name] for name in sorted(self._by_name))
+
+    def upsert(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        node = node_from_object(document)
+        if self._by_name.get(node.name) != node:
+            self._by_name[node.name] = node
+            self._bump()
+
+    def delete(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        if self._by_name.pop(document["metadata"]["name"], None) is not None:
+            self._bump()
+
+    def replace(self, places: set[Place], version: int) -> None:
+        """As reflector.Sink."""
+        del version  # nobody else tells of nodes
+        names = {name for _, name in places}
+        for name in [name for name in self._by_name if name not in names]:
+            del self._by_name[name]
+            self._bump()
+
+    def touch(self) -> None:
+        """Counts as a change although no node changed: nodes can be listed now, or no longer."""
+        self._bump()
+
+    def _bump(self) -> None:
+        self.version += 1
+        self._changed()
+
 
 _LOG: Final = logging.getLogger(__name__)
 LimitT = TypeVar("LimitT")

@@ -1,9 +1,29 @@
-"""How long the operator waits, and for what; tests pass shorter waits."""
+"""What the operator is given when it starts, and how long it waits; tests pass shorter waits."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_common.backoff import Backoff
+from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
+from kvtier_operator.planning.pod.images.image_source import ImageSource
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the operator serves, and how.
+
+    Attributes:
+        namespaces: Namespaces to serve; none for the whole cluster.
+        images: Where this cluster gets the images from that no resource names.
+        policy: What the cluster's owner lets resources ask for.
+        asks_hub: Whether to ask Hugging Face for the configuration of a model that the catalogue lacks.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    images: ImageSource = field(default_factory=ImageSource)
+    policy: OwnerPolicy = field(default_factory=OwnerPolicy)
+    asks_hub: bool = False
+
 
 RETRY: Final = Backoff(first_s=0.2, longest_s=60.0)
 """After failed requests and failed reconciliations."""

@@ -1,4 +1,4 @@
-"""Keeps the order in which engines go: asks them now and then how full they are, and annotates their pods."""
+"""Which engines go first when an autoscaler wants fewer: those that hold least."""
 
 import asyncio
 import logging
@@ -12,13 +12,44 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_common.metrics.answer import metrics_session, read_metrics
+from kvtier_common.metrics.text import Families
+from kvtier_common.metrics.tier_metrics import CACHED_TOKENS, CAPACITY_TOKENS
+from kvtier_common.tier import BEYOND_DEVICE
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.facts.pod import DELETION_COST, ServingPod
-from kvtier_operator.reconcile.observe.pod_owner import belongs_to
-from kvtier_operator.reconcile.retire.deletion_cost import READ, deletion_cost, fill_percent
-from kvtier_operator.reconcile.settings.timings import RetireTimings
+from kvtier_operator.reconcile.observe.engines import belongs_to
+from kvtier_operator.reconcile.settings import RetireTimings
+
+READ: Final = (*CACHED_TOKENS.values(), *CAPACITY_TOKENS.values())
+"""Names of the samples of which something is read."""
+_STEP: Final = 10
+"""Percent: each change is a write to the API server, and Kubernetes asks for few of them."""
+_FULL: Final = 100
+
+
+def fill_percent(found: Families) -> float | None:
+    """How full all tiers beyond the device are together, 0 to 100; None where the engine does not say.
+
+    Engines of one Deployment have tiers of one size, so the one that is least full holds least.
+    """
+    capacity = sum(found.total(CAPACITY_TOKENS[tier]) for tier in BEYOND_DEVICE)
+    held = sum(found.total(CACHED_TOKENS[tier]) for tier in BEYOND_DEVICE)
+    return min(held / capacity, 1.0) * _FULL if capacity > 0 else None
+
+
+def deletion_cost(fill: float, before: str) -> str:
+    """The annotation's value: a multiple of ten, the one that was there while it is less than a step away.
+
+    Args:
+        fill: How full the tiers are, in percent.
+        before: The value that is there; empty for none.
+    """
+    if before.isascii() and before.isdigit() and abs(int(before) - fill) < _STEP:
+        return before
+    return str(round(fill / _STEP) * _STEP)
+
 
 _LOG: Final = logging.getLogger(__name__)
 _RESOURCES_AT_A_TIME: Final = 8
