@@ -9,14 +9,15 @@ import click
 
 from kvtier_common.errors import KvtierError
 from kvtier_operator.planning.pod.images.image_source import REGISTRY_FORM, REGISTRY_PATTERN
-from kvtier_release.contents.images import BUILT
+from kvtier_release.commands import uncommitted
+from kvtier_release.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
 from kvtier_release.release import Release
-from kvtier_release.uncommitted import uncommitted
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)
+_in_dist = click.option("--dist", type=_FOLDER, default=_ROOT / "dist", help="The release's folder.")
 
 
 def _registry(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -33,7 +34,6 @@ def _more(number: int) -> str:
 _to_registry = click.option(
     "--registry", required=True, callback=_registry, help="Where images and chart are: HOST[:PORT][/PATH]."
 )
-_in_dist = click.option("--dist", type=_FOLDER, default=_ROOT / "dist", help="The release's folder.")
 
 
 @click.group()

@@ -1,6 +1,8 @@
-"""OCI archives: the digest of what is in one, and archives of plain content (image-spec v1.1)."""
+"""Archives whose bytes follow from their content alone: of files, and of OCI (image-spec v1.1)."""
 
+import gzip
 import hashlib
+import io
 import json
 import re
 import tarfile
@@ -10,15 +12,53 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kvtier_common.one_line import one_line
-from kvtier_release.archive import tar
-from kvtier_release.created import timestamp
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError, timestamp
 
+_MODE: Final = 0o644
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _MOST_SAID: Final = 200
+
+
+def tar(files: Mapping[str, bytes], seconds: int) -> bytes:
+    """A tar archive.
+
+    Args:
+        files: Content by path; folders are made by whoever unpacks.
+        seconds: Time of every file, since 1970.
+    """
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            _add_file(archive, name, io.BytesIO(content), len(content), seconds)
+    return sink.getvalue()
+
+
+def tar_gz(files: Mapping[str, bytes], seconds: int) -> bytes:
+    """The same, compressed."""
+    return gzip.compress(tar(files, seconds), mtime=seconds)
+
+
+def copy_tar(source: Path, target: Path, seconds: int) -> None:
+    """Copies the files of a tar archive that others made; they may have gigabytes.
+
+    Args:
+        source: The archive.
+        target: Where the copy goes.
+        seconds: Time of every file, since 1970.
+    """
+    with tarfile.open(source) as opened, tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        for member in sorted(opened.getmembers(), key=lambda each: each.name):
+            if content := opened.extractfile(member):
+                _add_file(archive, member.name, content, member.size, seconds)
+
+
+def _add_file(archive: tarfile.TarFile, name: str, content: IO[bytes], size_bytes: int, seconds: int) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = size_bytes, _MODE, seconds
+    archive.addfile(entry, content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from kvtier_operator.planning.pod.images.published import (
     ImageName,
     picker_image_name,
 )
-from kvtier_release.contents.images import IMAGES
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError
+from kvtier_release.images import IMAGES
 
 FILE: Final = "release.json"
 """In a release's folder and in its chart, whose `_helpers.tpl` reads it."""

@@ -12,6 +12,13 @@ from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.settings import AccessTimings
 
+# What a pod refers to stands before it, as does what guards it; a RoleBinding is refused while its Role is
+# not there; who scales a workload finds it there; requests find their way last.
+REFERRED, BOUND, RUNNING, SCALED, ROUTED, ENTERED = range(6)
+AUTOSCALERS: Final = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
+"""Of these a workload has one at most."""
+_LOG: Final = logging.getLogger(__name__)
+
 
 class Ref(NamedTuple):
     """Names one object: its kind, its namespace and its name."""
@@ -61,10 +68,6 @@ class Kind:
         return f"{self.group_path}{place}/{self.plural}" + (f"/{quote(name, safe='')}" if name else "")
 
 
-# What a pod refers to stands before it, as does what guards it; a RoleBinding is refused while its Role is
-# not there; who scales a workload finds it there; requests find their way last.
-REFERRED, BOUND, RUNNING, SCALED, ROUTED, ENTERED = range(6)
-
 KINDS: Final = (
     Kind("v1", "ServiceAccount", "serviceaccounts", REFERRED),
     Kind("v1", "ConfigMap", "configmaps", REFERRED),
@@ -85,10 +88,7 @@ KINDS: Final = (
     Kind("monitoring.googleapis.com/v1", "PodMonitoring", "podmonitorings", ROUTED, optional=True),
     Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", ENTERED, optional=True),
 )
-AUTOSCALERS: Final = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
-"""Of these a workload has one at most."""
 BY_NAME: Final[Mapping[str, Kind]] = {each.kind: each for each in KINDS}
-
 KVCACHETIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", REFERRED)
 REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets", RUNNING)
 POD: Final = Kind("v1", "Pod", "pods", RUNNING)
@@ -103,9 +103,6 @@ def ref_of(document: Mapping[str, Any], namespace: str = "") -> Ref:
     """The ref of an object; `namespace` is for one that names none."""
     metadata = document["metadata"]
     return Ref(document["kind"], metadata.get("namespace", namespace), metadata["name"])
-
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -25,7 +25,6 @@ _FIRST_BACKOFFS_S: Final = (1, 2, 5, 10)
 _LONGEST_BACKOFF_S: Final = 20
 _STOP_S: Final = 1.0
 """Kopf has nothing to finish."""
-
 OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 
 

@@ -12,8 +12,6 @@ from prometheus_client.process_collector import ProcessCollector
 from kvtier_common.log_records import OneLineRecords
 
 REGISTRY: Final = CollectorRegistry()
-ProcessCollector(registry=REGISTRY)
-
 RECONCILES: Final = Counter(
     "kvtier_reconciles_total",
     "Reconciliations by result: unchanged, changed, waiting (something is in the way), failed.",
@@ -44,10 +42,13 @@ WATCH_RESTARTS: Final = Counter(
     registry=REGISTRY,
 )
 BUILD: Final = Info("kvtier_build", "Version of the operator.", registry=REGISTRY)
-BUILD.info({"version": version("kvtier")})
-
-
 _PLAIN: Final = "%(asctime)s %(levelname)s %(message)s"
+
+
+ProcessCollector(registry=REGISTRY)
+
+
+BUILD.info({"version": version("kvtier")})
 
 
 class _Json(logging.Formatter):

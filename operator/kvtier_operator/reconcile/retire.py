@@ -27,6 +27,12 @@ READ: Final = (*CACHED_TOKENS.values(), *CAPACITY_TOKENS.values())
 _STEP: Final = 10
 """Percent: each change is a write to the API server, and Kubernetes asks for few of them."""
 _FULL: Final = 100
+_LOG: Final = logging.getLogger(__name__)
+_RESOURCES_AT_A_TIME: Final = 8
+_PODS_AT_A_TIME: Final = 4
+"""Of one resource."""
+_MOST_CHARACTERS: Final = 300
+"""Characters of an engine's answer that a log line quotes."""
 
 
 def fill_percent(found: Families) -> float | None:
@@ -49,14 +55,6 @@ def deletion_cost(fill: float, before: str) -> str:
     if before.isascii() and before.isdigit() and abs(int(before) - fill) < _STEP:
         return before
     return str(round(fill / _STEP) * _STEP)
-
-
-_LOG: Final = logging.getLogger(__name__)
-_RESOURCES_AT_A_TIME: Final = 8
-_PODS_AT_A_TIME: Final = 4
-"""Of one resource."""
-_MOST_CHARACTERS: Final = 300
-"""Characters of an engine's answer that a log line quotes."""
 
 
 class Scaled(NamedTuple):

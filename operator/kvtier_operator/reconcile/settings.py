@@ -7,6 +7,10 @@ from kvtier_common.backoff import Backoff
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.pod.images.image_source import ImageSource
 
+RETRY: Final = Backoff(first_s=0.2, longest_s=60.0)
+"""After failed requests and failed reconciliations."""
+_ENGINE_RETRY: Final = Backoff(first_s=5.0, longest_s=600.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -23,11 +27,6 @@ class Options:
     images: ImageSource = field(default_factory=ImageSource)
     policy: OwnerPolicy = field(default_factory=OwnerPolicy)
     asks_hub: bool = False
-
-
-RETRY: Final = Backoff(first_s=0.2, longest_s=60.0)
-"""After failed requests and failed reconciliations."""
-_ENGINE_RETRY: Final = Backoff(first_s=5.0, longest_s=600.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kvtier_operator.planning.pod.images.image_source import image_source
 from kvtier_operator.planning.pod.images.published import DOCTOR_VERSION, ENGINE_VERSION
 from kvtier_operator.planning.pod_template.asked import pod_templates
 from kvtier_operator.reconcile.facts.cached_plan import desired_objects
-from kvtier_release.contents.install_file import install_text
+from kvtier_release.installers import install_text
 from kvtier_release.release import Release
 
 _REGISTRY: Final = "registry.example/team"

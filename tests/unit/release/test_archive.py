@@ -2,7 +2,7 @@ import io
 import tarfile
 from pathlib import Path
 
-from kvtier_release.archive import copy_tar, tar, tar_gz
+from kvtier_release.oci import copy_tar, tar, tar_gz
 
 FILES = {"b/two": b"2", "a": b"1"}
 

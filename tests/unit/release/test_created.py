@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_release.created import SOURCE_DATE_EPOCH, created_s, timestamp
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import SOURCE_DATE_EPOCH, ReleaseError, created_s, timestamp
 
 
 def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:

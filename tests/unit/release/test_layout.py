@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_release.errors import ReleaseError
-from kvtier_release.layout import clear
+from kvtier_release.commands import ReleaseError
+from kvtier_release.make import clear
 
 OF_A_RELEASE = (f"kvtier-{KVTIER_VERSION}.tar.gz", "kvtier-0.0.1-py3-none-any.whl", "release.json")
 

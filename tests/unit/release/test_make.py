@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_release import make
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from tests.unit.release.checkout import CREATED_S
 
-from kvtier_release.archive import tar
-from kvtier_release.errors import ReleaseError
-from kvtier_release.oci import blob, image_digest, image_of_files, read_json
+from kvtier_release.commands import ReleaseError
+from kvtier_release.oci import blob, image_digest, image_of_files, read_json, tar
 
 FILES = {"manifests/a.yaml": b"a: 1\n"}
 

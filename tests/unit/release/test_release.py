@@ -9,7 +9,7 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.pod.images.image_source import image_source
 from kvtier_operator.planning.pod.images.published import ImageName
 from kvtier_release import release as module
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.release import FILE, Release
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_release.uncommitted import uncommitted
+from kvtier_release.commands import uncommitted
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -18,6 +18,10 @@ from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 from kvtier_operator.reconcile.observability import API_ERRORS
 
+_IMMUTABLE: Final = "field is immutable when `immutable` is set"
+"""Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
+_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyFailure:
@@ -32,11 +36,6 @@ class ApplyFailure:
     component: Component
     reason: str
     message: str
-
-
-_IMMUTABLE: Final = "field is immutable when `immutable` is set"
-"""Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
-_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 @dataclass(slots=True)

@@ -24,7 +24,6 @@ _FEW: Final = 100
 _LIST_BYTES: Final = 512 << 10
 """Of that list: annotations may have 256 KiB each, and many such lists are asked for at a time."""
 _ONE_BYTES: Final = 4 << 20
-
 Owners = Mapping[str, str]
 
 

@@ -15,6 +15,10 @@ AUTOSCALING_MANAGER: Final = "kvtier-autoscaling"
 _NOT_TYPED: Final = "failed to create typed patch object"
 """What a server says, as its own failure, of a field that the kind does not have, or of one of another type
 (k8s.io/apimachinery, pkg/util/managedfields/internal/structuredmerge.go)."""
+_COMING_UP: Final = frozenset({"Progressing", "NotCreated", "NotPlanned", "NodesNotSeen"})
+"""Reasons that get an Event only where the condition was True before."""
+_MAX_MESSAGE: Final = 1024
+"""The most that an Event takes (k8s.io/kubernetes, pkg/apis/core/validation/events.go)."""
 
 
 class Writer:
@@ -120,12 +124,6 @@ def _apply(desired: DesiredObject, query: dict[str, str]) -> Request:
     path = desired.kind.path(desired.ref.namespace, desired.ref.name)
     query = {"fieldManager": FIELD_MANAGER, "force": "true", **query}
     return Request("PATCH", path, query, desired.body, APPLY)
-
-
-_COMING_UP: Final = frozenset({"Progressing", "NotCreated", "NotPlanned", "NodesNotSeen"})
-"""Reasons that get an Event only where the condition was True before."""
-_MAX_MESSAGE: Final = 1024
-"""The most that an Event takes (k8s.io/kubernetes, pkg/apis/core/validation/events.go)."""
 
 
 def transitions(

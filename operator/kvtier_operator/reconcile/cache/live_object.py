@@ -27,6 +27,12 @@ _MOST_OBJECT_BYTES: Final = 256 << 10
 """As JSON; what a spec of 64 KiB makes is shorter."""
 _MOST_BYTES: Final = 32 << 20
 """Compressed; the objects of one resource have 10 KB."""
+_NOT_MANIFEST: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
+_MOST_CHARACTERS: Final = 253
+"""Kept of an owner's name and uid, and of a hash: the API server takes any text for them."""
+_OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
+_APPLIED: Final = (FIELD_MANAGER, "Apply")
+_PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 
 @dataclass(slots=True)
@@ -71,14 +77,6 @@ class CompressedManifest:
         """Gives its memory back; it cannot be read after that."""
         self._store.kept_bytes -= len(self._packed)
         self._packed = b""
-
-
-_NOT_MANIFEST: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
-_MOST_CHARACTERS: Final = 253
-"""Kept of an owner's name and uid, and of a hash: the API server takes any text for them."""
-_OTHERS_ANNOTATIONS: Final = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/")
-_APPLIED: Final = (FIELD_MANAGER, "Apply")
-_PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LAB
 from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving_pod
 
 _Group = tuple[str, str, str]
+_CANDIDATES: Final = 4
+"""A rollout has pods of two ReplicaSets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,6 @@ class _Pod:
 
 
 _NOTHING: Final = _Pod()
-_CANDIDATES: Final = 4
-"""A rollout has pods of two ReplicaSets."""
 
 
 class PodCache:

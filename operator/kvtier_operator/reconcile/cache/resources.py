@@ -19,6 +19,9 @@ MOST_BYTES: Final = 128 << 20
 """Of all: with the 70 MiB of an operator that serves none, below its limit of 256 MiB."""
 OBJECTS_BYTES: Final = 48 << 10
 """Of a resource beside spec and status: its plan and what is kept of its objects (`make bench-operator`)."""
+UNKNOWN: Final = "Unknown"
+_MOST_STATUS_BYTES: Final = 256 << 10
+"""As JSON; the operator's own is never as long. Somebody else's is not kept, and so replaced."""
 
 
 @dataclass(slots=True)
@@ -58,11 +61,6 @@ def _full(whose: str, most_bytes: int) -> str:
         f"{whose} have no room left in the {most_bytes >> 20} MiB that the operator has for them: delete "
         "some or make their specs shorter; this one is looked at again within minutes"
     )
-
-
-UNKNOWN: Final = "Unknown"
-_MOST_STATUS_BYTES: Final = 256 << 10
-"""As JSON; the operator's own is never as long. Somebody else's is not kept, and so replaced."""
 
 
 class Key(NamedTuple):

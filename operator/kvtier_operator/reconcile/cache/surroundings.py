@@ -13,6 +13,13 @@ from kvtier_operator.planning.cluster.namespace.storage import StorageClass, sto
 from kvtier_operator.planning.cluster.nodes.node import Node, node_from_object
 from kvtier_operator.reconcile.api_server import LIMIT_RANGE, RESOURCE_QUOTA, Kind
 
+_LOG: Final = logging.getLogger(__name__)
+LimitT = TypeVar("LimitT")
+MOST_OF_A_NAMESPACE: Final = 64
+"""Of one kind: every plan in the namespace asks each of them."""
+_MOST_AMOUNTS: Final = 512
+"""Of one quota."""
+
 
 class NodeCache:
     """The sink of the nodes' reflector; `changed` is called when a plan may depend on the change.
@@ -57,14 +64,6 @@ class NodeCache:
     def _bump(self) -> None:
         self.version += 1
         self._changed()
-
-
-_LOG: Final = logging.getLogger(__name__)
-LimitT = TypeVar("LimitT")
-MOST_OF_A_NAMESPACE: Final = 64
-"""Of one kind: every plan in the namespace asks each of them."""
-_MOST_AMOUNTS: Final = 512
-"""Of one quota."""
 
 
 class LimitStore(Generic[LimitT]):

@@ -19,6 +19,12 @@ MAX_MESSAGE_CHARACTERS: Final = 4096
 """Far below the 32,768 that the API takes: a person reads it, and every change of it is a write."""
 _MAX_JOINED_CHARACTERS: Final = 8000
 """Of a message that quotes other conditions; one too long for the API would have the whole status refused."""
+FIELD_MANAGER: Final = "kvtier"
+APPLIED_HASH: Final = "kvtier.dev/applied-hash"
+"""Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
+_TEMPLATES: Final = {Component.ENGINE.value: ENGINE, Component.PICKER.value: ROUTER}
+"""Path of the template of each component's pods."""
+_NOTHING: Final = EngineTokens()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +90,6 @@ def with_transition_time(
 def _cut(message: str, most_characters: int) -> str:
     """On one line: what others wrote into it forges no other and commands no terminal."""
     return one_line(message, most_characters)
-
-
-FIELD_MANAGER: Final = "kvtier"
-APPLIED_HASH: Final = "kvtier.dev/applied-hash"
-"""Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
-_TEMPLATES: Final = {Component.ENGINE.value: ENGINE, Component.PICKER.value: ROUTER}
-"""Path of the template of each component's pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +173,6 @@ def _desired(
         {**document, "metadata": metadata},
         template if template in templates else "",
     )
-
-
-_NOTHING: Final = EngineTokens()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,28 @@ from kvtier_common.one_line import one_line
 from kvtier_operator.planning.router.route_claims import Listeners, listeners_of
 from kvtier_operator.planning.weights.model_source import MODEL_DIR
 
+_TELLING: Final[Mapping[str, tuple[str, ...]]] = {
+    "HorizontalPodAutoscaler": ("AbleToScale", "ScalingActive"),
+    "ScaledObject": ("Ready",),
+}
+"""Conditions that have to be True (k8s.io/api, autoscaling/v2; KEDA 2, keda.sh/v1alpha1)."""
+_PAUSED: Final = "Paused"
+"""Condition of a ScaledObject that an annotation stops (`autoscaling.keda.sh/paused`); it is Ready then."""
+_MOST_CHARACTERS: Final = 1024
+_ACCEPTED: Final = "Accepted"
+_OF_ROUTES: Final[Mapping[str, str]] = {
+    _ACCEPTED: "True",
+    "ResolvedRefs": "True",
+    "PartiallyInvalid": "False",
+    "Programmed": "True",
+    "Reconciled": "True",
+}
+"""The status that each condition has to have where it is reported. The first three are Gateway API's (v1,
+apis/v1/shared_types.go), `Programmed` is Kong's, `Reconciled` GKE's (inference extension, issue 806). Of
+others nobody knows which status is the good one."""
+_OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"}
+"""inference extension v1, api/v1/inferencepool_types.go. `Exported` is False where nobody asked for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFacts:
@@ -84,16 +106,6 @@ def _lacks_model(pod: Mapping[str, Any]) -> bool:
     return reads and MODEL_DIR not in mounts
 
 
-_TELLING: Final[Mapping[str, tuple[str, ...]]] = {
-    "HorizontalPodAutoscaler": ("AbleToScale", "ScalingActive"),
-    "ScaledObject": ("Ready",),
-}
-"""Conditions that have to be True (k8s.io/api, autoscaling/v2; KEDA 2, keda.sh/v1alpha1)."""
-_PAUSED: Final = "Paused"
-"""Condition of a ScaledObject that an annotation stops (`autoscaling.keda.sh/paused`); it is Ready then."""
-_MOST_CHARACTERS: Final = 1024
-
-
 @dataclass(frozen=True, slots=True)
 class AutoscalerFacts:
     """What an autoscaler's status says.
@@ -127,21 +139,6 @@ def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts 
         return AutoscalerFacts(scales=False, reason=failing.get("reason") or "", message=message)
     well = len(found) == len(telling) and all(each.get("status") == "True" for each in found)
     return AutoscalerFacts(scales=True if well else None)
-
-
-_ACCEPTED: Final = "Accepted"
-_OF_ROUTES: Final[Mapping[str, str]] = {
-    _ACCEPTED: "True",
-    "ResolvedRefs": "True",
-    "PartiallyInvalid": "False",
-    "Programmed": "True",
-    "Reconciled": "True",
-}
-"""The status that each condition has to have where it is reported. The first three are Gateway API's (v1,
-apis/v1/shared_types.go), `Programmed` is Kong's, `Reconciled` GKE's (inference extension, issue 806). Of
-others nobody knows which status is the good one."""
-_OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"}
-"""inference extension v1, api/v1/inferencepool_types.go. `Exported` is False where nobody asked for it."""
 
 
 class ParentAnswer(IntEnum):

@@ -16,14 +16,14 @@ from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.observability import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 from kvtier_operator.reconcile.settings import RETRY
 
-
-class LostWatchError(MomentaryError):
-    """The operator may no longer list what a plan needs; an API server says so too while it starts."""
-
-
 KeyT = TypeVar("KeyT", bound=Hashable)
 _SPARE: Final = 64
 """Entries of keys that moved forward: each time one may leave an entry that is due in ten minutes."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+class LostWatchError(MomentaryError):
+    """The operator may no longer list what a plan needs; an API server says so too while it starts."""
 
 
 @dataclass(slots=True)
@@ -113,9 +113,6 @@ class WorkQueue(Generic[KeyT]):
         while self._heap and self._later.get(self._heap[0][2]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
-
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 class ReconcileResult(StrEnum):

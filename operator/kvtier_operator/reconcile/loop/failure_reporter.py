@@ -21,6 +21,9 @@ from kvtier_operator.reconcile.loop.reconciler import Clock
 from kvtier_operator.reconcile.status.build import READY
 
 REASON: Final = "RoundFailed"
+_LOG: Final = logging.getLogger(__name__)
+_UNREPORTED_FAILURES: Final = 5
+"""So many momentary errors in a row are not reported: six seconds, with the queue's back-off."""
 
 
 def round_failed(error: Exception) -> UntimedCondition:
@@ -46,11 +49,6 @@ def with_ready(
     before = status.get("conditions", ())
     others = [each for each in before if each["type"] != condition.type]
     return {**status, "conditions": [*others, with_transition_time(condition, before, generation, now)]}
-
-
-_LOG: Final = logging.getLogger(__name__)
-_UNREPORTED_FAILURES: Final = 5
-"""So many momentary errors in a row are not reported: six seconds, with the queue's back-off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLoo
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 class Clock:
     """The machine's clock."""
@@ -46,9 +48,6 @@ class Clock:
     def now(self) -> str:
         """The time in UTC as Kubernetes writes it (RFC 3339, whole seconds)."""
         return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)

@@ -46,6 +46,12 @@ READ: Final = (
     DEVICE, OFFLOADED, *CAPACITY_TOKENS.values(), CPU_GROWING, CPU_PINNED_BYTES, DISK_PAYS,
 )  # fmt: skip
 """Names of the samples of which something is read."""
+_METADATA_BYTES: Final = 1 << 20
+"""Of a ReplicaSet's metadata: four times what all its annotations may have."""
+_LOG: Final = logging.getLogger(__name__)
+_AT_A_TIME: Final = 8
+_MOST_CHARACTERS: Final = 300
+"""Characters of an engine's answer that a log line or a condition quotes."""
 
 
 def read_tiers(found: Families) -> tuple[EngineTokens, EngineFindings]:
@@ -136,10 +142,6 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20 and int(text) < _TOO_MANY  # noqa: PLR2004
 
 
-_METADATA_BYTES: Final = 1 << 20
-"""Of a ReplicaSet's metadata: four times what all its annotations may have."""
-
-
 async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:
     """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment.
 
@@ -153,12 +155,6 @@ async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: 
         return False
     metadata = as_object(parsed(found).get("metadata"))
     return (metadata.get("uid"), owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
-
-
-_LOG: Final = logging.getLogger(__name__)
-_AT_A_TIME: Final = 8
-_MOST_CHARACTERS: Final = 300
-"""Characters of an engine's answer that a log line or a condition quotes."""
 
 
 class _ImplausibleReportError(ValueError):

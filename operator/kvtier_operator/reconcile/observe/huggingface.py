@@ -46,7 +46,6 @@ _FOUND, _NOT_FOUND = 200, 404
 _NOT_FOR_EVERYONE: Final = {401, 403}
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _HTTPS: Final = 443
-
 Place = tuple[str, str, int | None]
 """Scheme, host and port."""
 

@@ -25,6 +25,7 @@ _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
 """Sizes that contradict each other are part of Accepted. A namespace or nodes without room keep new pods from
 starting: then EnginesReady or RouterReady is False too, and quotes the cause."""
 _BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("BudgetFits",)}
+Status = dict[str, Any]
 
 
 def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
@@ -45,9 +46,6 @@ def _first_part(message: str) -> str:
     """The first part of another condition's message, which has the rest."""
     begun, _, rest = message.partition("; ")
     return f"{begun}; ..." if rest else begun
-
-
-Status = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

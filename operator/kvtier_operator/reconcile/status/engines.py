@@ -19,6 +19,15 @@ from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentF
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.rollout import blocking_reason, not_created, replica_counts
 
+ENGINES_READY: Final = "EnginesReady"
+_NO_IMAGE_VOLUME: Final = (
+    "the API server left the image volume of spec.model.source out of the pods: Kubernetes mounts images by "
+    "default from 1.35, and before with its feature gate ImageVolume; turn it on, or write pvc://"
+)
+AUTOSCALER_READY: Final = "AutoscalerReady"
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
+"""What the API takes for a reason, and no longer than KEDA's and Kubernetes' are."""
+
 
 def tiers_in_use(tiers: Mapping[str, Any]) -> str:
     """What is worth knowing of `status.tiers`; empty where no engine has reported yet."""
@@ -42,13 +51,6 @@ def _disk(tier: Mapping[str, Any]) -> str:
         "its disk tier is not used, because computing is sooner than reading from it: give it a faster disk, "
         "or none"
     )
-
-
-ENGINES_READY: Final = "EnginesReady"
-_NO_IMAGE_VOLUME: Final = (
-    "the API server left the image volume of spec.model.source out of the pods: Kubernetes mounts images by "
-    "default from 1.35, and before with its feature gate ImageVolume; turn it on, or write pvc://"
-)
 
 
 def engines_ready(
@@ -85,11 +87,6 @@ def engines_ready(
     if not message and startup_s:
         message = f"one has {startup_s} s to start"
     return false_condition(ENGINES_READY, reason, f"{count}; {message}" if message else count)
-
-
-AUTOSCALER_READY: Final = "AutoscalerReady"
-_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
-"""What the API takes for a reason, and no longer than KEDA's and Kubernetes' are."""
 
 
 def autoscaler_ready(

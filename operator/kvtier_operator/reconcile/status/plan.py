@@ -20,6 +20,19 @@ from kvtier_operator.reconcile.facts.objects import DeploymentFacts
 
 ACCEPTED: Final = "Accepted"
 _KEPT: Final = "nothing was changed: what runs keeps running as it was"
+BUDGET_FITS: Final = "BudgetFits"
+_CHECKS: Final = frozenset(
+    {
+        "device-cache",
+        "shared-memory",
+        "hugepages-backend",
+        "memlock",
+        "pinned-allocation",
+        "tier-holds-sequence",
+    }
+)
+"""The checks that are about sizes."""
+NODES_FIT: Final = "NodesFit"
 
 
 def accepted(plan: Plan) -> UntimedCondition:
@@ -46,20 +59,6 @@ def not_valid(problems: Sequence[Problem]) -> UntimedCondition:
 
 def _lines(checks: Sequence[CheckResult]) -> str:
     return "; ".join(f"{check.field}: {check.message}" for check in checks)
-
-
-BUDGET_FITS: Final = "BudgetFits"
-_CHECKS: Final = frozenset(
-    {
-        "device-cache",
-        "shared-memory",
-        "hugepages-backend",
-        "memlock",
-        "pinned-allocation",
-        "tier-holds-sequence",
-    }
-)
-"""The checks that are about sizes."""
 
 
 def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
@@ -109,9 +108,6 @@ def no_budget() -> UntimedCondition:
     return unknown_condition(
         BUDGET_FITS, "NotPlanned", "the spec was not accepted, so there is no budget to look at"
     )
-
-
-NODES_FIT: Final = "NodesFit"
 
 
 def nodes_fit_condition(fit: NodesFit) -> UntimedCondition:

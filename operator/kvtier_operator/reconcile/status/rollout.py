@@ -11,6 +11,23 @@ from kvtier_operator.reconcile.facts.objects import DeploymentFacts
 from kvtier_operator.reconcile.facts.pod import NotReadyPod
 
 NOT_CREATED: Final = "NotCreated"
+_PULL: Final = "correct the image's name, or have its Secret in this namespace and spec.imagePullSecrets"
+_ADVICE: Final[Mapping[str, str]] = {
+    "DoctorFailed": "the pod checked itself before vLLM started: correct the node or the spec as it says",
+    "ImagePullBackOff": _PULL,
+    "ErrImagePull": _PULL,
+    "InvalidImageName": "correct the image's name",
+    "CreateContainerConfigError": "make the Secret or ConfigMap that it names",
+    "CreateContainerError": "look at the node: its container runtime refuses the container",
+    "Evicted": "the node ran short of what it says: ask for as much in the spec, or give the node more",
+    "OOMKilled": "raise the container's memory limit, or lower spec.tiers.cpu.capacity",
+    "ContainerCrashed": "read its log with kubectl logs --previous",
+    "FailedCreate": "the namespace's LimitRanges, quotas, Pod Security or an admission webhook refuse it: "
+    "correct the spec as it says, or ask the namespace's owner",
+    "Unschedulable": "if NodesFit is True, other pods hold the room: free it or add nodes; make a claim that "
+    "is not found",
+    "QuotaExceeded": "raise the namespace's ResourceQuota, or ask for less",
+}
 
 
 def not_created(type_: str, what: str) -> UntimedCondition:
@@ -45,25 +62,6 @@ def with_cause(
             f"{condition.message}, and is not made before all can be: {causes}",
         )
     return replace(condition, message=f"{condition.message} yet")
-
-
-_PULL: Final = "correct the image's name, or have its Secret in this namespace and spec.imagePullSecrets"
-_ADVICE: Final[Mapping[str, str]] = {
-    "DoctorFailed": "the pod checked itself before vLLM started: correct the node or the spec as it says",
-    "ImagePullBackOff": _PULL,
-    "ErrImagePull": _PULL,
-    "InvalidImageName": "correct the image's name",
-    "CreateContainerConfigError": "make the Secret or ConfigMap that it names",
-    "CreateContainerError": "look at the node: its container runtime refuses the container",
-    "Evicted": "the node ran short of what it says: ask for as much in the spec, or give the node more",
-    "OOMKilled": "raise the container's memory limit, or lower spec.tiers.cpu.capacity",
-    "ContainerCrashed": "read its log with kubectl logs --previous",
-    "FailedCreate": "the namespace's LimitRanges, quotas, Pod Security or an admission webhook refuse it: "
-    "correct the spec as it says, or ask the namespace's owner",
-    "Unschedulable": "if NodesFit is True, other pods hold the room: free it or add nodes; make a claim that "
-    "is not found",
-    "QuotaExceeded": "raise the namespace's ResourceQuota, or ask for less",
-}
 
 
 def replica_counts(facts: DeploymentFacts, what: str) -> str:

@@ -14,6 +14,17 @@ from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.rollout import NOT_CREATED, blocking_reason, not_created, replica_counts
 
 _MONITORING = "monitoring"
+_ROUTE_ADVICE: Final[Mapping[str, str]] = {
+    "NotAllowedByListeners": "allow routes of this namespace in the Gateway's listeners (allowedRoutes)",
+    "NoMatchingListenerHostname": "give spec.router.gateway.hostnames that a listener of the Gateway has",
+    "NoMatchingParent": "name a listener that the Gateway has in spec.router.gateway.parentRef.sectionName",
+    "InvalidKind": "use a Gateway whose implementation takes InferencePools, and have it take them",
+}
+"""By the controllers' reasons (Gateway API v1, apis/v1/shared_types.go)."""
+ROUTER_READY: Final = "RouterReady"
+_WITHOUT: Final = (
+    ", or set spec.router.gateway.provider to standalone, which needs none with flavor llm-d or builtin"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +106,6 @@ def gateway_problem(gateway: GatewayPods) -> tuple[str, str] | None:
     return reason, f"{gateway.count}; {message}" if message else gateway.count
 
 
-_ROUTE_ADVICE: Final[Mapping[str, str]] = {
-    "NotAllowedByListeners": "allow routes of this namespace in the Gateway's listeners (allowedRoutes)",
-    "NoMatchingListenerHostname": "give spec.router.gateway.hostnames that a listener of the Gateway has",
-    "NoMatchingParent": "name a listener that the Gateway has in spec.router.gateway.parentRef.sectionName",
-    "InvalidKind": "use a Gateway whose implementation takes InferencePools, and have it take them",
-}
-"""By the controllers' reasons (Gateway API v1, apis/v1/shared_types.go)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Route:
     """The live route of a resource.
@@ -172,12 +174,6 @@ def hidden_by_text(name: str, by: Hidden) -> str:
         f"name, and none to HTTPRoute {name}: give them different "
         "spec.router.gateway.hostnames, or one of them spec.router.gateway.ownPath"
     )
-
-
-ROUTER_READY: Final = "RouterReady"
-_WITHOUT: Final = (
-    ", or set spec.router.gateway.provider to standalone, which needs none with flavor llm-d or builtin"
-)
 
 
 def router_ready(

@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from kvtier_release.contents.artifact_hub import artifact_hub_text
+from kvtier_release.installers import artifact_hub_text
 
 
 @pytest.mark.parametrize("owner", ["", "a@example.com", "a: b # c"])

@@ -8,7 +8,7 @@ from tests.unit.release.checkout import ROOT, release
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.schema.crd import crd
 from kvtier_operator.planning.pod.images.published import IMAGE_NAMES, PUBLISHED, ImageName
-from kvtier_release.contents.bundle import bundle_archive, bundle_files
+from kvtier_release.installers import bundle_archive, bundle_files
 from kvtier_release.release import OPERATOR
 
 

@@ -5,7 +5,7 @@ import tarfile
 import yaml
 from tests.unit.release.checkout import ROOT, release
 
-from kvtier_release.contents.chart import chart_package
+from kvtier_release.installers import chart_package
 from kvtier_release.release import FILE
 
 CHART = ROOT / "charts" / "tiered-prefix-cache"

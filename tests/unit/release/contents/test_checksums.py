@@ -1,7 +1,7 @@
 import subprocess
 from pathlib import Path
 
-from kvtier_release.contents.checksums import CHECKSUMS_FILE, checksums_text
+from kvtier_release.make import CHECKSUMS_FILE, checksums_text
 
 
 def test_sha256sum_finds_every_file_as_it_is(tmp_path: Path) -> None:

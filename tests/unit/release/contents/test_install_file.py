@@ -1,7 +1,7 @@
 import yaml
 from tests.unit.release.checkout import ROOT, release
 
-from kvtier_release.contents.install_file import install_text
+from kvtier_release.installers import install_text
 
 BASE = ROOT / "manifests" / "base"
 

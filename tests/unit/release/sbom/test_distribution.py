@@ -5,9 +5,9 @@ import pytest
 from tests.unit.release.checkout import CREATED_S, ROOT
 from tests.unit.release.sbom.validated import validated
 
-from kvtier_release.errors import ReleaseError
-from kvtier_release.sbom import distribution
-from kvtier_release.sbom.distribution import distribution_sbom
+from kvtier_release import sbom
+from kvtier_release.commands import ReleaseError
+from kvtier_release.sbom import distribution_sbom
 
 
 def test_it_has_what_the_distribution_and_its_extras_need_and_what_each_needs_in_turn() -> None:
@@ -31,7 +31,7 @@ def test_another_environment_than_the_lock_s_is_refused(
 ) -> None:
     lock = tmp_path / "requirements-light.lock"
     lock.write_text("click==0.1 \\\n    --hash=sha256:0\n    # via kvtier\n")
-    monkeypatch.setattr(distribution, "_LOCK", str(lock))
+    monkeypatch.setattr(sbom, "_LOCK", str(lock))
     with pytest.raises(
         ReleaseError, match=r"is .* here and missing in .*requirements-light\.lock: run make setup-light"
     ):

@@ -2,7 +2,7 @@ import pytest
 from tests.unit.release.checkout import CREATED_S
 from tests.unit.release.sbom.validated import validated
 
-from kvtier_release.sbom.document import Package, document
+from kvtier_release.sbom import Package, document
 
 TWO = (Package("pypi", "", "a", "1", "MIT"), Package("deb", "debian", "b", "2:1.0-1", optional=True))
 

@@ -5,10 +5,9 @@ import pytest
 from tests.unit.release.checkout import CREATED_S
 from tests.unit.release.sbom.validated import validated
 
-from kvtier_release.archive import tar, tar_gz
-from kvtier_release.errors import ReleaseError
-from kvtier_release.oci import Content, blob
-from kvtier_release.sbom.image import image_sbom
+from kvtier_release.commands import ReleaseError
+from kvtier_release.oci import Content, blob, tar, tar_gz
+from kvtier_release.sbom import image_sbom
 
 STATUS = """\
 Package: libc6

@@ -8,10 +8,8 @@ from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.pod.images.published import ENGINE_VERSION, PUBLISHED, ImageName
-from kvtier_release.archive import copy_tar
-from kvtier_release.commands import program, run
-from kvtier_release.errors import ReleaseError
-from kvtier_release.oci import image_digest
+from kvtier_release.commands import ReleaseError, program, run
+from kvtier_release.oci import copy_tar, image_digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The bundle with which Operator Lifecycle Manager installs kvtier (format registry+v1)."""
+"""What installs a release: the chart with its Artifact Hub file, install.yaml, and the bundle of OLM."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,9 @@ import yaml
 from kvtier_operator.api.resource import GROUP, KIND, VERSION
 from kvtier_operator.api.schema.crd import CRD_NAME, crd
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.generate.chart.about import OLDEST_KUBERNETES
+from kvtier_operator.generate.chart.about import CHART_NAME, OLDEST_KUBERNETES, chart_document
+from kvtier_operator.generate.yaml_text import yaml_text
+from kvtier_operator.install import install_objects
 from kvtier_operator.install.deployment import deployment
 from kvtier_operator.install.rbac.rules import EVERYTHING
 from kvtier_operator.install.rbac.user_roles import view_role
@@ -18,11 +20,20 @@ from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.flavors import picker_image
 from kvtier_operator.planning.objects.manifest import to_yaml
 from kvtier_operator.planning.pod.images.published import PUBLISHED, picker_image_name
-from kvtier_release.created import timestamp
-from kvtier_release.oci import image_of_files
-from kvtier_release.release import OPERATOR, Release
+from kvtier_release.commands import timestamp
+from kvtier_release.oci import Content, artifact, as_json, image_of_files, tar_gz
+from kvtier_release.release import FILE, OPERATOR, Release
 from kvtier_scorer.config.flavors import gaie, llm_d
 
+ARTIFACT_HUB_FILE: Final = "artifacthub-repo.yml"
+ARTIFACT_HUB_TAG: Final = "artifacthub.io"
+"""Where beside the chart Artifact Hub looks for it."""
+_HUB_CONFIG: Final = "application/vnd.cncf.artifacthub.config.v1+yaml"
+_HUB_LAYER: Final = "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"
+_OF_TESTS: Final = "ci"
+_CHART_CONFIG: Final = "application/vnd.cncf.helm.config.v1+json"
+_CHART_LAYER: Final = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+INSTALL_FILE: Final = "install.yaml"
 PACKAGE: Final = "kvtier"
 CHANNEL: Final = "alpha"
 _EXAMPLE: Final = "docs/user-guide/examples/first.yaml"
@@ -43,6 +54,65 @@ Operator Lifecycle Manager installs no ValidatingAdmissionPolicy. Until somebody
 ClusterRole `kvtier-operator-edit` of `install.yaml`, only cluster administrators may write KVCacheTiers:
 without the policy a KVCacheTier can do more than the role `edit`.
 """
+
+
+def artifact_hub_text(repository_id: str, owner: str) -> str:
+    """The whole file.
+
+    Args:
+        repository_id: What Artifact Hub calls the repository; it says so once that has been added there.
+        owner: Mail address of who may claim it; empty for nobody.
+    """
+    known: dict[str, Any] = {"repositoryID": repository_id} if repository_id else {}
+    if owner:
+        known["owners"] = [{"name": "kvtier", "email": owner}]
+    missing = "" if repository_id else "# repositoryID: Artifact Hub gives it\n"
+    return missing + (yaml.safe_dump(known, sort_keys=False) if known else "")
+
+
+def artifact_hub_archive(text: str, seconds: int) -> bytes:
+    """The file as Artifact Hub wants it in a registry: an OCI archive."""
+    layer = Content(_HUB_LAYER, text.encode(), {"org.opencontainers.image.title": ARTIFACT_HUB_FILE})
+    return artifact(Content(_HUB_CONFIG, b"{}"), layer, ARTIFACT_HUB_TAG, seconds)
+
+
+def chart_package(root: Path, release: Release) -> bytes:
+    """What `helm package` makes, of the checkout's chart and the release, with the same bytes each time."""
+    folder = root / "charts" / CHART_NAME
+    files = {
+        str(path.relative_to(folder.parent)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.relative_to(folder).parts[0] != _OF_TESTS
+    }
+    own = {"Chart.yaml": yaml_text(chart_about(release)), FILE: release.text()}
+    named = {f"{CHART_NAME}/{name}": text.encode() for name, text in own.items()}
+    return tar_gz(files | named, release.created_s)
+
+
+def chart_archive(package: bytes, release: Release) -> bytes:
+    """What `helm push` pushes of it, as an OCI archive."""
+    config = Content(_CHART_CONFIG, as_json(chart_about(release)))
+    return artifact(config, Content(_CHART_LAYER, package), release.version, release.created_s)
+
+
+def chart_about(release: Release) -> dict[str, Any]:
+    """Chart.yaml of a release: the checkout's, and what Artifact Hub shows of it."""
+    images = [{"name": name, "image": image} for name, image in sorted(release.references().items())]
+    annotations = {
+        "artifacthub.io/license": "Apache-2.0",
+        "artifacthub.io/operator": "true",
+        "artifacthub.io/images": yaml.safe_dump(images, sort_keys=False),
+    }
+    return chart_document() | {"annotations": annotations}
+
+
+def install_text(release: Release) -> str:
+    """The objects of manifests/base with the release's images: the namespace, the CRD, the operator."""
+    install = Installation(image=release.references()[OPERATOR], images=release.installed_images())
+    namespace, *others = install_objects(install)
+    return f"# kvtier {release.version}: kubectl apply --server-side -f {INSTALL_FILE}\n" + to_yaml(
+        (namespace, crd(), *others)
+    )
 
 
 def bundle_files(root: Path, release: Release) -> dict[str, bytes]:
