@@ -9,7 +9,7 @@ import yaml
 from kvtier_operator.api.resource import GROUP, KIND, VERSION
 from kvtier_operator.api.schema.crd import CRD_NAME, crd
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.generate.chart.about import CHART_NAME, OLDEST_KUBERNETES, chart_document
+from kvtier_operator.generate.chart.files import CHART_NAME, OLDEST_KUBERNETES, chart_document
 from kvtier_operator.generate.yaml_text import yaml_text
 from kvtier_operator.install import install_objects
 from kvtier_operator.install.deployment import deployment

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.generate.chart.about import CHART_NAME
+from kvtier_operator.generate.chart.files import CHART_NAME
 from kvtier_release.commands import SOURCE_DATE_EPOCH, ReleaseError, created_s, run
 from kvtier_release.images import IMAGES, archive_of, check_sources, gather_images
 from kvtier_release.installers import (

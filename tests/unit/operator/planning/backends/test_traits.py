@@ -11,7 +11,7 @@ from kvtier_operator.planning.backends import any_backend_that, traits_of
 from kvtier_operator.planning.backends.traits import BackendTraits
 
 PACKAGE = Path(*kvtier_operator.__path__)
-TOLD = {"api/spec/backend.py", "cli/lookup/serve_line.py", "generate/support.py"}
+TOLD = {"api/spec/backend.py", "cli/lookup/serve_line.py", "generate/pages.py"}
 """Files that name backends, beside their own: the enum, what is refused for a plain vLLM, the matrix."""
 
 
