@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_connector.supported import TESTED_RELEASES
-from kvtier_operator.api.spec.gateway import GatewayProvider
-from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
+from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, GatewayProvider
 from kvtier_operator.generate.chart.files import OLDEST_KUBERNETES
 from kvtier_operator.generate.yaml_text import notice
 from kvtier_operator.install.admission.privileges import PRIVILEGES

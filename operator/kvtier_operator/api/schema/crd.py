@@ -14,7 +14,6 @@ from kvtier_operator.api.base import VALIDATIONS, ApiModel
 from kvtier_operator.api.resource import GROUP, KIND, VERSION, KVCacheTier
 
 Schema = dict[str, Any]
-
 PLURAL: Final = "kvcachetiers"
 SHORT_NAME: Final = "kvct"
 CRD_NAME: Final = f"{PLURAL}.{GROUP}"

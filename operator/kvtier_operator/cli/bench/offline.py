@@ -84,7 +84,7 @@ def _plans(model: Path, num_prompts: int, num_tokens: int) -> "dict[str, Plan]":
         RuntimeFailedError: None can.
     """
     from kvtier_operator.api.parse import parse_resource  # noqa: PLC0415 - after the model has been made
-    from kvtier_operator.api.spec.backend import Backend  # noqa: PLC0415 - as above
+    from kvtier_operator.api.spec.tiers import Backend  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.resolve import resolve_geometry  # noqa: PLC0415 - as above

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kvtier_operator.api.resource import API_VERSION, KIND
-from kvtier_operator.api.schema.field_explained import FieldExplained
+from kvtier_operator.api.schema.reference import FieldExplained
 from kvtier_operator.cli.text.terminal import folded
 
 _INDENT: Final = "  "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.backend_plan import BackendPlan

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.api.spec.scheduling import ResourceRequirements
+from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.spec.pod import ResourceRequirements
 
 
 @dataclass(frozen=True, slots=True)

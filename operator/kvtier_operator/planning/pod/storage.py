@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.pod.budget_plan import BudgetLine
 from kvtier_operator.planning.pod.container_parts import Mount

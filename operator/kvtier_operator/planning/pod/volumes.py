@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.units import quantity
 
 

@@ -6,7 +6,7 @@ Only what is listed: a field that Kubernetes gets later may give a pod a power t
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.spec.scheduling import MOST_TOLERATIONS
+from kvtier_operator.api.spec.pod import MOST_TOLERATIONS
 from kvtier_operator.planning.pod_template.containers import (
     IN_ROOTS,
     added_container,

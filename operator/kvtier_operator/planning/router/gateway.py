@@ -3,9 +3,9 @@
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.builtin import FLAVOR
 from kvtier_operator.planning.objects.names import Names

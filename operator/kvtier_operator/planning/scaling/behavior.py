@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 
 _LONGEST_PERIOD_S: Final = 1800
 """Of a policy (k8s.io/kubernetes, pkg/apis/autoscaling/validation)."""

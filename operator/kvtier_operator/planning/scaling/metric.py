@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 
 _DEFAULTS: Final = {
     ScalingTarget.QUEUE: 5,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
-from kvtier_operator.api.spec.autoscaling import ScalingTarget
+from kvtier_operator.api.spec.engine import ScalingTarget
 
 _WINDOW: Final = "10m"
 """Of rates: as long as a few long prompts, and shorter than a working set takes to move."""

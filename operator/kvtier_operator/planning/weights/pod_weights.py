@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.backends.parts.disk import MOUNT_ROOT
 from kvtier_operator.planning.kv_cache.geometry import Geometry
 from kvtier_operator.planning.pod.container_parts import Mount

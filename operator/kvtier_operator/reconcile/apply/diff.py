@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.reconcile.api_server import Ref
 from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.facts.cached_plan import DesiredObject

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from kvtier_operator.api.schema.spec_size import MOST_SPEC_BYTES, too_long
+from kvtier_operator.api.parse import MOST_SPEC_BYTES, too_long
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
 from kvtier_operator.reconcile.facts.observation import EngineObservation, FoundModelConfig
 

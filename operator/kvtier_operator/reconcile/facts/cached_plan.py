@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_common.one_line import one_line
-from kvtier_operator.api.status import ConditionStatus
+from kvtier_operator.api.resource import ConditionStatus
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.planning.pod_template.asked import ENGINE, ROUTER

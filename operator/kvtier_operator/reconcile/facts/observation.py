@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.status import Source
+from kvtier_operator.api.resource import Source
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.planning.tiers.observed_tiers import differs
 

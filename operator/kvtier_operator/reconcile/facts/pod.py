@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.one_line import one_line
-from kvtier_operator.api.formats.dns_names import SUBDOMAIN
+from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.planning.objects.engine.pod.doctor import NAME as DOCTOR_NAME
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER
 

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.spec.tiers import Policy
-from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.cluster.namespace.namespace import UNBOUNDED, Namespace, refusals
 from kvtier_operator.planning.cluster.nodes.fit import nodes_fit

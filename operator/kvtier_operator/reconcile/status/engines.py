@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kvtier_operator.api.status import Source
+from kvtier_operator.api.resource import Source
 from kvtier_operator.planning.scaling.summary import Scaling
 from kvtier_operator.planning.tiers.observed_tiers import differs
 from kvtier_operator.planning.units import size

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.api.spec.tiers import DiskTierSpec
-from kvtier_operator.api.spec.volume import Volume
 from kvtier_operator.planning.pod.container_parts import Mount
 from kvtier_operator.planning.pod.volumes import volume_source
 from kvtier_operator.planning.units import MIB, ceil_div

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.backend import one_of
 from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.api.spec.tiers import one_of
 from kvtier_operator.planning.arguments.engine_tls import CERTIFICATE, serves_tls
 from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.backend import DEFAULT_BACKEND
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.devices import is_xpu, not_tested
 from kvtier_operator.planning.verdict import CheckResult

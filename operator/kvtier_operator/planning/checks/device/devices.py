@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kvtier_operator.api.formats.dns_names import SUBDOMAIN
-from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.api.spec.scheduling import PodClaim
+from kvtier_operator.api.formats import SUBDOMAIN
+from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.spec.pod import PodClaim
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.devices import (
     engine_devices,

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.backend import DEFAULT_BACKEND
-from kvtier_operator.api.spec.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, HugepageSize, Policy
 from kvtier_operator.planning.backends.traits import BackendTraits, TierPlace
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult

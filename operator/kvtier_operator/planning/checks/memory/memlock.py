@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import Policy
+from kvtier_operator.api.spec.tiers import Backend, Policy
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.devices import not_tested

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.verdict import CheckResult

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.pod.storage import EPHEMERAL_STORAGE

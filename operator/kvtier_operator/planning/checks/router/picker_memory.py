@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.units import GIB, size
 from kvtier_operator.planning.verdict import CheckResult

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.autoscaling import ScalingTarget
-from kvtier_operator.api.spec.backend import TELLING_OF_TIERS, one_of
+from kvtier_operator.api.spec.engine import ScalingTarget
+from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS, one_of
 from kvtier_operator.planning.checks.check import CheckInput, Verdicts
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.scaling.metric import scaling_metric

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.cluster.nodes.node import whole
 from kvtier_operator.planning.cluster.nodes.pod_needs import container_limits, container_requests
 from kvtier_operator.planning.cluster.nodes.shortage import amount

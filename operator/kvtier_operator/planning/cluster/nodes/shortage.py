@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.cluster.nodes.node import CPU
 from kvtier_operator.planning.cluster.nodes.pod_needs import ONE_PER_NODE, PODS
 from kvtier_operator.planning.plan import Plan

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.formats.dns_names import LABEL, SUBDOMAIN
-from kvtier_operator.api.spec.gateway import HOST_PATTERN
+from kvtier_operator.api.formats import LABEL, SUBDOMAIN
+from kvtier_operator.api.spec.router import HOST_PATTERN
 
 _FOLDER: Final = r"([^./][^/]*|\.[^./][^/]*|\.\.[^/]+)"
 """A name that is neither `.` nor `..`, by which a path could mean another."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.api.spec.autoscaling import Autoscaling
+from kvtier_operator.api.spec.engine import Autoscaling
 from kvtier_operator.planning.objects.names import Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling.behavior import scaling_behavior

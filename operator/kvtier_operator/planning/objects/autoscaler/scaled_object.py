@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
+from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
 from kvtier_operator.planning.objects.autoscaler.parts import behavior, scale_target
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.objects.names import Component, Names

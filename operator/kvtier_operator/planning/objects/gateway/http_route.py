@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kvtier_operator.api.spec.gateway import Gateway, ParentRef
+from kvtier_operator.api.spec.router import Gateway, ParentRef
 from kvtier_operator.planning.objects.gateway.inference_pool import GROUP as POOL_GROUP
 from kvtier_operator.planning.objects.gateway.inference_pool import KIND as POOL_KIND
 from kvtier_operator.planning.objects.gateway.providers import gateway_provider

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import DISK, document
 
 from kvtier_connector.bench.engines.given import Given
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.cli.bench.job import job
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import InvalidInputError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.planning.scaling.behavior import scaling_behavior
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kvtier_operator.api.formats.quantity import parse_quantity
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.planning.scaling.metric import scaling_metric
 
 

@@ -6,7 +6,7 @@ import promql_parser
 import pytest
 from tests.unit.docs.pages import DOCS, documents
 
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.planning.scaling.metric import scaling_metric
 from kvtier_operator.planning.scaling.query import pod_query, total_query
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.spec.env import EnvVar
+from kvtier_operator.api.spec.pod import EnvVar
 from kvtier_operator.planning.objects.engine.pod.doctor import bounds
 from kvtier_operator.planning.objects.engine.pod.security import fetcher_container_security
 from kvtier_operator.planning.plan import Plan

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.spec.engine import EngineSpec
-from kvtier_operator.api.spec.scheduling import ContainerClaim
+from kvtier_operator.api.spec.pod import ContainerClaim
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.container_parts import Sidecar
 from kvtier_operator.planning.units import quantity

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_operator.api.spec.gateway import GatewayProvider
-from kvtier_operator.api.spec.router import RouterSpec
+from kvtier_operator.api.spec.router import GatewayProvider, RouterSpec
 from kvtier_operator.planning.objects.gateway.providers.agentgateway import AGENTGATEWAY
 from kvtier_operator.planning.objects.gateway.providers.gke import GKE
 from kvtier_operator.planning.objects.gateway.providers.istio import ISTIO

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.envoy.bootstrap import bootstrap
 from kvtier_operator.planning.envoy.listener import certificate_resource
 from kvtier_operator.planning.objects.gateway.standalone.envoy import (

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.envoy.listener import READY_PATH
 from kvtier_operator.planning.objects.gateway.standalone.envoy import (
     BOOTSTRAP_FILE,

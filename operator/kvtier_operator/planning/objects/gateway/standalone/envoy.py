@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.arguments.engine_tls import serves_tls
 from kvtier_operator.planning.envoy.gateway import (
     Address,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.objects.gateway.standalone.envoy import HTTP_PORT, HTTPS_PORT
 from kvtier_operator.planning.objects.names import Component, Names
 from kvtier_operator.planning.objects.plain_service import PLAIN_SERVICE

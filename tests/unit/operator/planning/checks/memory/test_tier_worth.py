@@ -4,7 +4,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.checks.memory.tier_holds_sequence import tier_holds_sequence
 from kvtier_operator.planning.checks.memory.tier_larger_than_device import tier_larger_than_device
 from kvtier_operator.planning.checks.memory.tier_pays import tier_pays

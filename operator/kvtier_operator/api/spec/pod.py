@@ -1,4 +1,4 @@
-"""Where pods run, and with what: the same fields for engines and pickers."""
+"""What pods have and where they run, the same for engines and pickers: variables, volumes, resources, nodes."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -7,13 +7,110 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats.dns_names import LABEL, SUBDOMAIN_PATTERN, DnsLabel, DnsSubdomain
-from kvtier_operator.api.formats.quantity import Quantity, parse_quantity
+from kvtier_operator.api.formats import LABEL, SUBDOMAIN_PATTERN, DnsLabel, DnsSubdomain
+from kvtier_operator.api.quantity import Quantity, parse_quantity
 
+VARIABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+PATH_PATTERN: Final = "^/"
 REQUEST_PATTERN: Final = f"^{LABEL}(/{LABEL})?$"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 MOST_NODE_REQUIREMENTS, MOST_TOLERATIONS = 64, 64
 """Each is asked of every node of the cluster, again whenever one changes."""
+NodeSelector = Annotated[
+    dict[str, Annotated[str, Field(max_length=63)]],
+    Field(description="Labels a node must have to run these pods.", max_length=64),
+]
+PriorityClassName = Annotated[
+    str | None,
+    Field(
+        description="Priority class of these pods, which must exist; the cluster's default when empty.",
+        min_length=1,
+        max_length=253,
+        pattern=SUBDOMAIN_PATTERN,
+    ),
+]
+
+
+class EnvVar(ApiModel):
+    """An environment variable of a container."""
+
+    name: str = Field(
+        description="Name of the variable.",
+        min_length=1,
+        max_length=256,
+        pattern=VARIABLE_PATTERN,
+    )
+    value: str | None = Field(
+        None, description="Value of the variable; quote numbers and yes, no, on, off.", max_length=32768
+    )
+    value_from: dict[str, Any] | None = Field(
+        None,
+        description="Source of the value, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef.",
+        min_length=1,
+        max_length=1,
+    )
+
+    @rule("!(has(self.value) && has(self.valueFrom))", "give value or valueFrom, not both")
+    def has_one_source(self) -> bool:
+        """A container's variable has a value or a source of one."""
+        return self.value is None or self.value_from is None
+
+    @rule(
+        "self.name != 'LMCACHE_USE_EXPERIMENTAL'",
+        "LMCACHE_USE_EXPERIMENTAL does nothing: LMCache and vLLM removed it; leave it out",
+        field=".name",
+    )
+    def is_not_removed(self) -> bool:
+        """A switch that is gone only misleads."""
+        return self.name != "LMCACHE_USE_EXPERIMENTAL"
+
+
+class EphemeralVolume(ApiModel):
+    """A volume made with each pod and gone with it."""
+
+    storage_class_name: DnsSubdomain | None = Field(
+        None, description="Storage class; the cluster's default when empty."
+    )
+
+
+class PersistentVolumeClaim(ApiModel):
+    """A claim that exists already."""
+
+    claim_name: DnsSubdomain = Field(description="Name of the PersistentVolumeClaim.")
+
+
+class HostPath(ApiModel):
+    """A folder of the node."""
+
+    path: str = Field(
+        description="Absolute path on the node.", min_length=1, max_length=4096, pattern=PATH_PATTERN
+    )
+
+
+class Volume(ApiModel):
+    """Where something is kept: exactly one of its fields."""
+
+    empty_dir: dict[str, Any] | None = Field(
+        None, description="The node's own disk, gone with the pod; write {}.", max_length=0
+    )
+    ephemeral: EphemeralVolume | None = Field(
+        None, description="A volume made with each pod from a storage class."
+    )
+    persistent_volume_claim: PersistentVolumeClaim | None = Field(
+        None, description="A claim that exists already."
+    )
+    host_path: HostPath | None = Field(
+        None, description="A folder of the node, such as a mounted local NVMe."
+    )
+
+    @rule(
+        "[has(self.emptyDir), has(self.ephemeral), has(self.persistentVolumeClaim), has(self.hostPath)].filter(x, x).size() == 1",
+        "give exactly one of emptyDir, ephemeral, persistentVolumeClaim, hostPath",
+    )
+    def has_one_source(self) -> bool:
+        """One volume is one place."""
+        sources = (self.empty_dir, self.ephemeral, self.persistent_volume_claim, self.host_path)
+        return sum(source is not None for source in sources) == 1
 
 
 class TolerationOperator(StrEnum):
@@ -133,10 +230,6 @@ class EngineResources(ResourceRequirements):
     )
 
 
-NodeSelector = Annotated[
-    dict[str, Annotated[str, Field(max_length=63)]],
-    Field(description="Labels a node must have to run these pods.", max_length=64),
-]
 Tolerations = Annotated[
     list[Toleration],
     Field(
@@ -171,15 +264,6 @@ Affinity = Annotated[
     dict[str, Any] | None,
     Field(description="Affinity of these pods, as in a pod."),
     AfterValidator(_few_requirements),
-]
-PriorityClassName = Annotated[
-    str | None,
-    Field(
-        description="Priority class of these pods, which must exist; the cluster's default when empty.",
-        min_length=1,
-        max_length=253,
-        pattern=SUBDOMAIN_PATTERN,
-    ),
 ]
 
 
