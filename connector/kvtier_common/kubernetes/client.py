@@ -18,16 +18,17 @@ from kubernetes.aio.config import ConfigException
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.http.answer import CutLine, read_body, read_lines
-from kvtier_common.kubernetes.documents import Document, parsed
-from kvtier_common.kubernetes.error_text import without_values
-from kvtier_common.kubernetes.errors import (
+from kvtier_common.kubernetes.answers import (
     ConflictError,
+    Document,
     ExpiredError,
     ForbiddenError,
     InvalidObjectError,
     NamespaceTerminatingError,
     NotFoundError,
     ServerError,
+    parsed,
+    without_values,
 )
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -126,7 +127,7 @@ class Api:
         """One request and the answer's body.
 
         Raises:
-            KvtierError: One of `kvtier_common.kubernetes.errors`, by what the server said.
+            KvtierError: One of `kvtier_common.kubernetes.answers`, by what the server said.
         """
         try:
             response = await self._send(self._asking, request, _TIMEOUT)

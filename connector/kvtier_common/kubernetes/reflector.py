@@ -12,8 +12,9 @@ from typing import Any, Final, Protocol
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_common.http.answer import CutLine
-from kvtier_common.kubernetes.client import TABLE, Api, api_error
-from kvtier_common.kubernetes.documents import (
+from kvtier_common.kubernetes.answers import (
+    ExpiredError,
+    ForbiddenError,
     Place,
     as_object,
     items_of,
@@ -22,7 +23,7 @@ from kvtier_common.kubernetes.documents import (
     table_names,
     version_of,
 )
-from kvtier_common.kubernetes.errors import ExpiredError, ForbiddenError
+from kvtier_common.kubernetes.client import TABLE, Api, api_error
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 50

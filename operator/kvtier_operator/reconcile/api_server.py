@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.settings import AccessTimings
 
 # What a pod refers to stands before it, as does what guards it; a RoleBinding is refused while its Role is

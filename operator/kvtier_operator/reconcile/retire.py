@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import aiohttp
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_common.metrics.answer import metrics_session, read_metrics
 from kvtier_common.metrics.text import Families
 from kvtier_common.metrics.tier_metrics import CACHED_TOKENS, CAPACITY_TOKENS

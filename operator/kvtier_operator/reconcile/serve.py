@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from kvtier_common.http.brief_site import BriefSite, brief_runner
+from kvtier_common.http.site import LimitedSite, limited_runner
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.connect import connection
 from kvtier_operator.reconcile.api_server import Access
@@ -53,10 +53,10 @@ async def endpoints(
 async def _serving(port: int, handlers: Mapping[str, _Handler]) -> AsyncIterator[None]:
     app = web.Application(client_max_size=1)
     app.add_routes([web.get(path, handler) for path, handler in handlers.items()])
-    runner = brief_runner(app)
+    runner = limited_runner(app)
     await runner.setup()
     try:
-        await BriefSite(runner, "", port).start()
+        await LimitedSite(runner, "", port).start()
         yield
     finally:
         await runner.cleanup()

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kvtier_common.shell_words import shell_line, shell_word
+from kvtier_common.one_line import shell_line, shell_word
 
 
 def test_what_needs_nothing_is_left_as_it_is() -> None:

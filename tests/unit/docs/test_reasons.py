@@ -9,7 +9,7 @@ from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
 
 from kvtier_common import errors
 from kvtier_common.errors import KvtierError
-from kvtier_common.kubernetes import errors as answers
+from kvtier_common.kubernetes import answers
 
 FAILURES = DOCS / "operations/failure-modes.md"
 _CODE = ROOT / "operator" / "kvtier_operator"

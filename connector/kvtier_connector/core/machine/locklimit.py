@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits, status_fields
+from kvtier_common.kernel import has_ipc_lock, memlock_limits, status_fields
 from kvtier_connector.core.machine.memory import format_bytes
 
 _SELF: Final = Path("/proc/self")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kvtier_common.kernel.cgroup import groups
+from kvtier_common.kernel import groups
 from kvtier_connector.config import GIB, MIB
 
 _PROC: Final = Path("/proc")

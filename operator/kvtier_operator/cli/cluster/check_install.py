@@ -11,10 +11,9 @@ from typing import Any, Final, Protocol
 import click
 
 from kvtier_common.errors import KvtierError, PermanentError
+from kvtier_common.kubernetes.answers import NotFoundError, parsed
 from kvtier_common.kubernetes.client import Api, Request
 from kvtier_common.kubernetes.connect import connection
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_common.terminal.say import complain, say
 from kvtier_operator.api.resource import API_VERSION, KIND
 from kvtier_operator.api.schema.crd import PLURAL

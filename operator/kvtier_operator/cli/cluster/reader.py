@@ -5,9 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kvtier_common.errors import KvtierError, PermanentError
+from kvtier_common.kubernetes.answers import (
+    Document,
+    ForbiddenError,
+    NotFoundError,
+    as_object,
+    items_of,
+    parsed,
+)
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, as_object, items_of, parsed
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
 from kvtier_operator.cli.cluster.seen import Seen
 from kvtier_operator.cli.cluster.view import engines, picker

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kvtier_common.kubernetes.documents import Document
+from kvtier_common.kubernetes.answers import Document
 from kvtier_common.metrics.text import Families
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
+from kvtier_common.kernel import has_ipc_lock, memlock_limits
 from kvtier_operator.doctor.probes.memory import probe_memory
 from kvtier_operator.doctor.probes.volume import used_bytes
 from kvtier_operator.planning.observed import Machine

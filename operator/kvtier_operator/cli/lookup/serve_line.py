@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvtier_common.formats.json_text import parse_json_object
-from kvtier_common.shell_words import shell_line
+from kvtier_common.one_line import shell_line
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends.parts.transfer import TRANSFER_ARGUMENT, transfer_args
 from kvtier_operator.planning.plan import Plan

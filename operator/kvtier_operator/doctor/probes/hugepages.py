@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from kvtier_common.kernel.cgroup import lowest_limit
+from kvtier_common.kernel import lowest_limit
 from kvtier_operator.doctor.checks.hugepages import HugepagesFacts
 from kvtier_operator.doctor.checks.page_gain import PageCosts
 from kvtier_operator.doctor.probes.memfd import memfd

@@ -5,7 +5,7 @@ import mmap
 import os
 from typing import Final
 
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
+from kvtier_common.kernel import has_ipc_lock, memlock_limits
 from kvtier_operator.doctor.checks.memlock import MemlockFacts
 from kvtier_operator.planning.pod.demands import MemlockDemand
 from kvtier_operator.planning.units import MIB

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
-from kvtier_common.shell_words import shell_word
+from kvtier_common.one_line import shell_word
 from kvtier_common.terminal.say import painted
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.plan import Plan

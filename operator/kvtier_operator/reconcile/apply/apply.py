@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from kvtier_common.errors import KvtierError
-from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
+from kvtier_common.kubernetes.answers import InvalidObjectError, NamespaceTerminatingError, NotFoundError
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
 from kvtier_operator.reconcile.api_server import AUTOSCALERS, RUNNING
 from kvtier_operator.reconcile.apply.diff import Diff, removal_of_extra_keys

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_common.errors import MomentaryError, TooLargeError
+from kvtier_common.kubernetes.answers import ServerError, parsed
 from kvtier_common.kubernetes.client import METADATA_LIST, Api
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server import BY_NAME, Ref
 from kvtier_operator.reconcile.cache.live_object import is_orphaned, owner_of

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError, parsed
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
 from kvtier_operator.reconcile.api_server import BY_NAME, EVENT, KVCACHETIER, POD, Ref
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER, DesiredObject
 from kvtier_operator.reconcile.observability import API_WRITES

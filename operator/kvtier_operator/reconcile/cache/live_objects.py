@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_common.kubernetes.documents import Place
+from kvtier_common.kubernetes.answers import Place
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.planning.router.route_claims import Claim, Hidden, claim_of
 from kvtier_operator.planning.router.route_order import RouteOrder

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_common.kubernetes.documents import Place
+from kvtier_common.kubernetes.answers import Place
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving_pod
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from kvtier_common.kubernetes.documents import Place
+from kvtier_common.kubernetes.answers import Place
 from kvtier_operator.planning.cluster.namespace.limit_range import LimitRange, limit_range_from_object
 from kvtier_operator.planning.cluster.namespace.namespace import Namespace
 from kvtier_operator.planning.cluster.namespace.quota import Quota, quota_from_object

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Final
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind

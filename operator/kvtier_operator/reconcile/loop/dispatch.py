@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 from kvtier_common.backoff import Backoff
 from kvtier_common.errors import KvtierError, MomentaryError
-from kvtier_common.kubernetes.errors import ServerError
+from kvtier_common.kubernetes.answers import ServerError
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.observability import QUEUE_DEPTH, RECONCILE_SECONDS, RECONCILES
 from kvtier_operator.reconcile.settings import RETRY

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_common.errors import KvtierError, MomentaryError
-from kvtier_common.kubernetes.errors import NotFoundError
+from kvtier_common.kubernetes.answers import NotFoundError
 from kvtier_operator.reconcile.api_server import KVCACHETIER
 from kvtier_operator.reconcile.apply.writer import Writer, event
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache

@@ -9,9 +9,8 @@ from typing import Any, Final
 import orjson
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import NotFoundError, parsed
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.pod.images.image_source import ImageSource

@@ -10,9 +10,8 @@ from typing import Final
 import aiohttp
 
 from kvtier_common.errors import KvtierError, TooLargeError
+from kvtier_common.kubernetes.answers import NotFoundError, as_object, parsed
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
-from kvtier_common.kubernetes.documents import as_object, parsed
-from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
 from kvtier_common.metrics.text import Families, Sample, read_labels
 from kvtier_common.metrics.tier_metrics import (

@@ -7,7 +7,8 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 from urllib.parse import quote
 from urllib.request import getproxies, proxy_bypass
@@ -17,7 +18,6 @@ from aiohttp.abc import ResolveResult
 from yarl import URL
 
 from kvtier_common.errors import KvtierError, UnreachableError
-from kvtier_common.http.addresses import is_public
 from kvtier_common.http.answer import read_body
 from kvtier_common.one_line import one_line
 from kvtier_operator.api.spec.model_source import REVISION_PATTERN
@@ -31,6 +31,9 @@ from kvtier_operator.planning.model_shape.config.model_files import (
     parse_file,
 )
 
+_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""IPv6 addresses that end in one of IPv4: of a translator (RFC 6052), and of old (RFC 4291, 2.5.5.1)."""
+Address = IPv4Address | IPv6Address
 _ENDPOINT: Final = "https://huggingface.co"
 _HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
 """With all below: where the Hub keeps files, by its own list (https://huggingface.co/.well-known/meta.json)."""
@@ -245,3 +248,26 @@ def _place_of_text(text: str) -> Place | None:
 def _proxy(url: URL) -> str | None:
     """As the environment says; aiohttp's own look-up takes passwords of a netrc file along, for any host."""
     return None if proxy_bypass(url.host or "") else getproxies().get(url.scheme)
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the Internet: of no machine, no link and no private network.
+
+    Raises:
+        ValueError: It is no address.
+    """
+    return all(each.is_global and not each.is_multicast for each in meanings(ip_address(text)))
+
+
+def meanings(address: Address) -> Iterator[Address]:
+    """Where packets to an address may end: there, or at the IPv4 address that stands in it."""
+    if isinstance(address, IPv4Address):
+        yield address
+        return
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and address.packed[:14] != bytes(14):  # `::` and `::1` are addresses of their own
+        inner = next((IPv4Address(address.packed[12:]) for each in _TRANSLATED if address in each), None)
+    if address.ipv4_mapped is None:
+        yield address
+    if inner is not None:
+        yield inner

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import orjson
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
+from kvtier_common.kubernetes.answers import as_object, items_of, parsed
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import as_object, items_of, parsed
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.compact import compact
 from kvtier_operator.planning.model_shape.config.model_files import config_of_map

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import aiohttp
 
-from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of, usage_of
+from kvtier_common.benchmarks import StreamedError, error_message, event_of, text_of, usage_of
 from kvtier_common.errors import TooLargeError
 from kvtier_common.formats.json_text import MOST_BYTES, parse_json_object
 from kvtier_common.http.answer import read_body

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from kvtier_common.benchmarks.percentile import p90
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload, p90
 from kvtier_scorer.bench.shared_prefix.engines import FoundTokens
 from kvtier_scorer.bench.shared_prefix.load import LoadResult
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader
 
-from kvtier_common.benchmarks.axis import ticks
+from kvtier_common.benchmarks import ticks
 from kvtier_scorer.bench.shared_prefix.figures import Figures
 
 _WIDTH: Final = 900

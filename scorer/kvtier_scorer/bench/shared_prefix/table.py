@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.table import Table
 
-from kvtier_common.benchmarks.percentile import p90
+from kvtier_common.benchmarks import p90
 from kvtier_scorer.bench.shared_prefix.figures import Figures
 
 

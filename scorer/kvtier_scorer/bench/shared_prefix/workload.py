@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 
 _CONSONANTS: Final = "bcdfghklmnprstvz"
 _VOWELS: Final = "aeiou"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from kvtier_common.kubernetes.answers import Document, Place
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, Place
 from kvtier_common.kubernetes.reflector import Reflector
 from kvtier_scorer.picker.pods.pod_reflector import USUAL_WAIT_S, pod_reflector, reflector_policy
 from kvtier_scorer.picker.pods.pool_objects import MalformedObjectError, Pool, pool_of

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_common.backoff import Backoff
+from kvtier_common.kubernetes.answers import Document, Place, place_of
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy
 from kvtier_scorer.picker.pods.pool_objects import Pool, pod_instance
 from kvtier_scorer.picker.pods.ready_endpoints import ReadyEndpoints

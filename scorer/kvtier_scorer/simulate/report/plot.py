@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from kvtier_common.benchmarks.axis import ticks
+from kvtier_common.benchmarks import ticks
 from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.runs.compare import Comparison
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of
+from kvtier_common.benchmarks import StreamedError, error_message, event_of, text_of
 
 
 @pytest.mark.parametrize("line", [b"", b"\n", b": a comment\n", b"event: x\n", b"data: [DONE]\n"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_common.http.addresses import is_public
+from kvtier_operator.reconcile.observe.huggingface import is_public
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"])

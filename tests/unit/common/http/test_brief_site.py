@@ -9,7 +9,7 @@ import uvloop
 from aiohttp import web
 from tests.cluster.harness.programs.ports import free_ports
 
-from kvtier_common.http.brief_site import HEADERS, BriefSite, brief_runner
+from kvtier_common.http.site import HEADERS, LimitedSite, limited_runner
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 FOUND = b"HTTP/1.1 200 OK\r\n"
@@ -23,11 +23,11 @@ async def serving(connections: int = 2, lasts_s: float = LONG_S) -> AsyncIterato
 
     app = web.Application()
     app.router.add_get("/", page)
-    runner = brief_runner(app)
+    runner = limited_runner(app)
     await runner.setup()
     [port] = free_ports(1)
     try:
-        await BriefSite(runner, "127.0.0.1", port, connections=connections, lasts_s=lasts_s).start()
+        await LimitedSite(runner, "127.0.0.1", port, connections=connections, lasts_s=lasts_s).start()
         yield port
     finally:
         await runner.cleanup()

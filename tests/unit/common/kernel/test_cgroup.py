@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_common.kernel.cgroup import lowest_limit
+from kvtier_common.kernel import lowest_limit
 
 V2 = "hugetlb.2MB.max"
 V1 = "hugetlb.2MB.limit_in_bytes"

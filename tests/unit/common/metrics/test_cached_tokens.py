@@ -1,5 +1,5 @@
-from kvtier_common.metrics.cached_tokens import CACHED_BY_SOURCE, cached_tokens
 from kvtier_common.metrics.text import read_families
+from kvtier_common.metrics.tier_metrics import CACHED_BY_SOURCE, cached_tokens
 from kvtier_common.tier import Tier
 
 TEXT = b"""

@@ -13,7 +13,7 @@ from tests.unit.operator.reconcile.model_cluster.api import Call, Stream
 from tests.unit.operator.reconcile.model_cluster.cluster import RESOURCE, Cluster
 from tests.unit.operator.reconcile.model_cluster.deeds import DEEDS, content_leaves, do
 
-from kvtier_common.kubernetes.errors import ConflictError, ServerError
+from kvtier_common.kubernetes.answers import ConflictError, ServerError
 from kvtier_operator.planning.objects.names import MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, Ref
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_common.shell_words import shell_line
+from kvtier_common.one_line import shell_line
 from kvtier_operator.planning.plan import EnginePlan
 from kvtier_operator.planning.pod.container_parts import ConfigFile, Mount, Sidecar
 from kvtier_operator.runtime.session import discard, materialise

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kvtier_common.benchmarks.axis import ticks
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload, ticks
 from kvtier_scorer.bench.shared_prefix.client import Answer
 from kvtier_scorer.bench.shared_prefix.engines import FoundTokens, found_tokens
 from kvtier_scorer.bench.shared_prefix.figures import Figures, HitRate

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean, median
 from typing import Any, Final
 
-from kvtier_common.benchmarks.percentile import p90
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload, p90
 from kvtier_connector.bench.confidence import confidence_95
 from kvtier_connector.bench.parts.workloads.load import RoundServed
 

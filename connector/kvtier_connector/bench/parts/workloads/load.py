@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 from kvtier_connector.bench.engines.llm import make_llm
 from kvtier_connector.bench.engines.process import serve
 from kvtier_connector.bench.parts.workloads.shape import prompts

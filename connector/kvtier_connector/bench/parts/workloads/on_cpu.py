@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engines.engine import SWITCH, BenchEngine, bench_engine
 from kvtier_connector.bench.engines.given import NOTHING_GIVEN, Given

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, Final
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 
 _FIRST_TOKEN: Final = 10
 _TOKENS: Final = 16_000

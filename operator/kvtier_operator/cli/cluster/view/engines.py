@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
-from kvtier_common.metrics.cached_tokens import CACHED_BY_SOURCE, cached_tokens
 from kvtier_common.metrics.text import Families
-from kvtier_common.metrics.tier_metrics import CAPACITY_TOKENS
+from kvtier_common.metrics.tier_metrics import CACHED_BY_SOURCE, CAPACITY_TOKENS, cached_tokens
 from kvtier_common.tier import Tier
 
 _ASKED: Final = b"vllm:prefix_cache_queries_total"

@@ -7,7 +7,7 @@ questions about system prompts, mixed at random, of which the device caches hold
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 
 ENGINES: Final = 2
 # More than both device caches hold (`setup.py`), or the tier would have nothing to do.

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
+from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server import BY_NAME, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyFailure, ApplyResult

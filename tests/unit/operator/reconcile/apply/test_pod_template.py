@@ -7,8 +7,8 @@ import pytest
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.diff import Diff

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.operator.reconcile.objects import UID, stored
 
 from kvtier_common.errors import KvtierError, UnreachableError
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of
 from kvtier_operator.reconcile.facts.cached_plan import DesiredObject

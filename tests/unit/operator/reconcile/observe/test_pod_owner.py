@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kvtier_common.errors import UnreachableError
-from kvtier_common.kubernetes.errors import NotFoundError
+from kvtier_common.kubernetes.answers import NotFoundError
 from kvtier_operator.reconcile.facts.pod import ServingPod
 from kvtier_operator.reconcile.observe.engines import belongs_to
 

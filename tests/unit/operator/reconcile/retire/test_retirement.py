@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 import pytest
 
+from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_common.metrics.text import Families, read_families
 from kvtier_operator.reconcile import retire
 from kvtier_operator.reconcile.cache.pods import PodCache

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_common.project import PAGES_URL
+from kvtier_common.version import PAGES_URL
 
 RUNBOOKS_URL: Final = f"{PAGES_URL}/operations/alerts.html"
 """docs/operations/alerts.md, with a heading for each alert."""

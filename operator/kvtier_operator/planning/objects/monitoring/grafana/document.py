@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_common.project import PAGES_URL
+from kvtier_common.version import PAGES_URL
 from kvtier_operator.planning.objects.monitoring.grafana.panel import DATASOURCE
 
 SIDECAR_LABEL: Final = {"grafana_dashboard": "1"}

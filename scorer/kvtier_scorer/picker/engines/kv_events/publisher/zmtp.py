@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.turns import LongTurn
+from kvtier_common.http.answer import LargeReadSlot
 from kvtier_scorer.picker.engines.kv_events.publisher.rate_limit import MOST_MESSAGE_BYTES
 
 _MORE: Final = 1
@@ -107,7 +107,7 @@ class Connection:
             OSError: The connection is lost.
             EOFError: It is closed.
         """
-        turn = LongTurn(self._room, _SMALL_BYTES)
+        turn = LargeReadSlot(self._room, _SMALL_BYTES)
         frames: list[bytes] = []
         left_bytes = MOST_MESSAGE_BYTES
         try:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvtier_common.benchmarks.percentile import p90
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload, p90
 from kvtier_connector.bench.parts.workloads.figures import (
     Figures,
     compare,

@@ -1,14 +1,64 @@
-"""What an API server sends, as plain values: looked at before it is believed. No I/O."""
+"""What an API server can answer: documents, looked at before they are believed, and errors."""
 
-from typing import Any, TypeAlias
+import re
+from typing import Any, Final, TypeAlias
 
 import orjson
 
-from kvtier_common.errors import UnreachableError
+from kvtier_common.errors import MomentaryError, PermanentError, RetryableError, UnreachableError
 
+_QUOTED: Final = re.compile(r'((?:Invalid|Duplicate) value: )"(?:[^"\\]|\\.)*(?:"|$)')
+_DUMPED: Final = re.compile(r"((?:Invalid|Duplicate) value: )[^\s\"{]*\{.*\}")
+"""A whole object as Go writes it (k8s.io/apimachinery, field.Error)."""
+_LEFT_OUT: Final = r"\1(left out)"
+_MOST_READ: Final = 16 << 10
+_MOST: Final = 2000
+"""Characters; webhooks say what they like."""
 Document: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str, str]
 """Namespace (empty for what belongs to none) and name."""
+
+
+def without_values(message: str) -> str:
+    """What is wrong and where, which the path before the value says, and no more than a person reads."""
+    text = _DUMPED.sub(_LEFT_OUT, _QUOTED.sub(_LEFT_OUT, message[:_MOST_READ]))
+    return text if len(text) <= _MOST else f"{text[:_MOST]} ..."
+
+
+class ServerError(MomentaryError):
+    """The server failed (5xx), or asked to come back later (429).
+
+    Attributes:
+        retry_after_s: How long it asked to wait; None where it did not say.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class ConflictError(MomentaryError):
+    """The object changed in between (409)."""
+
+
+class ExpiredError(MomentaryError):
+    """The resource version is too old to go on from (410): list again."""
+
+
+class ForbiddenError(RetryableError):
+    """Not allowed (401, 403): quota, admission or rights, which an administrator can change."""
+
+
+class NotFoundError(PermanentError):
+    """The object, or its whole kind, is not there (404)."""
+
+
+class NamespaceTerminatingError(PermanentError):
+    """The namespace is being deleted: nothing new can be made in it, ever."""
+
+
+class InvalidObjectError(PermanentError):
+    """The server refuses the object as it is (400, 422)."""
 
 
 def parsed(text: bytes) -> Document:

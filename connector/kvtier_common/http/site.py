@@ -15,8 +15,8 @@ HEAD_BYTES: Final = 16 * 1024
 HEADERS: Final = 64
 
 
-def brief_runner(app: web.Application) -> web.AppRunner:
-    """What a `BriefSite` is made with: it reads no longer heads than it has to."""
+def limited_runner(app: web.Application) -> web.AppRunner:
+    """What a `LimitedSite` is made with: it reads no longer heads than it has to."""
     return web.AppRunner(
         app,
         access_log=None,
@@ -29,7 +29,7 @@ def brief_runner(app: web.Application) -> web.AppRunner:
     )
 
 
-class BriefSite(web.BaseSite):
+class LimitedSite(web.BaseSite):
     """Listens at one address; a connection too many is closed at once, any other when its time is over.
 
     aiohttp itself waits without end for a first request, for the rest of one, and for an answer to be read.
@@ -73,7 +73,7 @@ class BriefSite(web.BaseSite):
         answering = self._runner.server
         assert answering is not None  # noqa: S101 - the base class refuses a runner that is not set up
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: _BriefConnection(answering(), self._taken, self._open.discard),
+            lambda: _LimitedConnection(answering(), self._taken, self._open.discard),
             self._host or None,
             self._port,
             backlog=self._backlog,
@@ -87,7 +87,7 @@ class BriefSite(web.BaseSite):
         return asyncio.get_running_loop().call_later(self._lasts_s, transport.abort)
 
 
-class _BriefConnection(asyncio.Protocol):
+class _LimitedConnection(asyncio.Protocol):
     """Passes a connection on to aiohttp, while it may last."""
 
     def __init__(
