@@ -22,16 +22,7 @@ _FINEST: Final = -5
 # guides/tiered-prefix-cache/cpu/README.md, appendix), which measured with inference-perf's shared_prefix.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Questions about system prompts.
-
-    Attributes:
-        groups: Number of system prompts.
-        prompts_per_group: Questions about each.
-        system_tokens: Length of a system prompt.
-        question_tokens: Length of a question.
-        output_tokens: Length of an answer.
-        concurrency: Requests under way at any time; the next is sent when one has ended.
-    """
+    """Questions about system prompts; `concurrency` requests are under way at any time."""
 
     groups: int
     prompts_per_group: int
@@ -107,12 +98,7 @@ def p90(values: Sequence[float]) -> float:
 
 
 def ticks(longest: float, most: int) -> list[float]:
-    """Round values from 0 to the longest.
-
-    Args:
-        longest: More than 0.
-        most: How many at most, beside the 0.
-    """
+    """Round values from 0 to the longest, which is more than 0: `most` at most, beside the 0."""
     distance = next(
         step * 10.0**power
         for power in count(_FINEST)

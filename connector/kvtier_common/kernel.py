@@ -68,12 +68,7 @@ def physical_bytes() -> int:
 
 
 def memory_limit_bytes(proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What the control groups leave this process, such as a container's limit; None for no limit.
-
-    Args:
-        proc: The proc file system.
-        root: Where control groups are mounted.
-    """
+    """What the control groups leave this process, such as a container's limit; None for no limit."""
     return lowest_limit(
         controller="memory", v1="memory.limit_in_bytes", v2="memory.max", proc=proc, root=root
     )
@@ -89,11 +84,7 @@ def memlock_limits() -> tuple[int | None, int | None]:
 
 
 def has_ipc_lock(proc: Path = _SELF) -> bool:
-    """Whether CAP_IPC_LOCK is effective, which lifts the limit.
-
-    Args:
-        proc: The process's folder in the proc file system.
-    """
+    """Whether CAP_IPC_LOCK is effective, which lifts the limit."""
     fields = status_fields(proc)
     return bool(int(fields.get("CapEff", "0"), 16) & _CAP_IPC_LOCK)
 

@@ -38,10 +38,10 @@ def shell_word(text: str) -> str:
     """One word; what cannot be printed is escaped as bash, zsh and ksh read it, within $'...'."""
     if text.isprintable():
         return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
+    return f"$'{''.join(map(_escape, text))}'"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
     if character.isprintable():

@@ -9,7 +9,7 @@ import click
 
 from kvtier_common.errors import KvtierError
 from kvtier_operator.planning.pod.images.image_source import REGISTRY_FORM, REGISTRY_PATTERN
-from kvtier_release.commands import uncommitted
+from kvtier_release.commands import uncommitted_files
 from kvtier_release.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
@@ -75,7 +75,7 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Write everything of a release into its folder."""
     before = Release.earlier(earlier) if earlier else None
     wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
-    if new := uncommitted(_ROOT):
+    if new := uncommitted_files(_ROOT):
         click.echo(f"not committed, and in the release as it is: {new[0]}{_more(len(new) - 1)}")
     if archives is None:
         click.echo(

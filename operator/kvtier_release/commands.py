@@ -40,12 +40,6 @@ def run(
 ) -> str:
     """Runs a program and returns what it wrote to standard output.
 
-    Args:
-        name: A program on the path.
-        arguments: What it is given.
-        cwd: Folder to run in.
-        env: Further environment variables.
-
     Raises:
         ReleaseError: It is missing or ended with anything but 0.
     """
@@ -105,7 +99,7 @@ def timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def uncommitted(root: Path) -> list[str]:
+def uncommitted_files(root: Path) -> list[str]:
     """Paths of files that were changed or are new; none where there is no git to ask, or no clone."""
     try:
         found = run("git", "status", "--porcelain", "-z", "--untracked-files=all", "--", *_TAKEN, cwd=root)

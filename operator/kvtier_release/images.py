@@ -14,14 +14,7 @@ from kvtier_release.oci import copy_tar, image_digest
 
 @dataclass(frozen=True, slots=True)
 class ReleasedImage:
-    """One image.
-
-    Attributes:
-        name: Of its archive, and the last part of its repository.
-        containerfile: What it is built from, from the repository's root.
-        arguments: Build arguments.
-        version: The release that it is of.
-    """
+    """One image."""
 
     name: str
     containerfile: str
@@ -83,10 +76,6 @@ def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -
 
 def check_sources(names: Iterable[str], given: Path | None) -> None:
     """Says now what `gather_images` would say later.
-
-    Args:
-        names: Which of IMAGES.
-        given: Folder with archives that were built elsewhere; nothing to build them here.
 
     Raises:
         ReleaseError: buildah is missing, or an archive is.

@@ -67,14 +67,7 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What is pushed of a release.
-
-    Attributes:
-        archive: Its OCI archive.
-        repository: Where, below the registry.
-        tag: Under which tag.
-        is_final: Whether another one under this tag is a mistake.
-    """
+    """What is pushed of a release."""
 
     archive: Path
     repository: str
@@ -99,10 +92,6 @@ def pushed_archives(dist: Path, release: Release) -> tuple[Pushed, ...]:
 
 def clear(dist: Path, kept: Path | None) -> None:
     """Removes an earlier release, as far as that is what a folder has.
-
-    Args:
-        dist: The folder; it is made where there is none.
-        kept: A folder that is needed afterwards.
 
     Raises:
         ReleaseError: Something else is in it, or `kept` is.

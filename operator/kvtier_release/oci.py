@@ -23,12 +23,7 @@ _MOST_SAID: Final = 200
 
 
 def tar(files: Mapping[str, bytes], seconds: int) -> bytes:
-    """A tar archive.
-
-    Args:
-        files: Content by path; folders are made by whoever unpacks.
-        seconds: Time of every file, since 1970.
-    """
+    """A tar archive."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in sorted(files.items()):
@@ -42,13 +37,7 @@ def tar_gz(files: Mapping[str, bytes], seconds: int) -> bytes:
 
 
 def copy_tar(source: Path, target: Path, seconds: int) -> None:
-    """Copies the files of a tar archive that others made; they may have gigabytes.
-
-    Args:
-        source: The archive.
-        target: Where the copy goes.
-        seconds: Time of every file, since 1970.
-    """
+    """Copies the files of a tar archive that others made; they may have gigabytes."""
     with tarfile.open(source) as opened, tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
         for member in sorted(opened.getmembers(), key=lambda each: each.name):
             if content := opened.extractfile(member):
@@ -63,13 +52,7 @@ def _add_file(archive: tarfile.TarFile, name: str, content: IO[bytes], size_byte
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes and what they are.
-
-    Attributes:
-        media_type: Their media type.
-        bytes: The bytes.
-        annotations: What else is said of them.
-    """
+    """Bytes and what they are."""
 
     media_type: str
     bytes: bytes
@@ -132,14 +115,7 @@ def blob(digest: str) -> str:
 
 
 def image_of_files(files: Mapping[str, bytes], labels: Mapping[str, str], tag: str, seconds: int) -> bytes:
-    """An archive with an image that has these files and runs nothing, such as an OLM bundle.
-
-    Args:
-        files: Content by path.
-        labels: Of the image.
-        tag: Its name in the archive.
-        seconds: Time of all that is in it, since 1970.
-    """
+    """An archive with an image that has these files and runs nothing, such as an OLM bundle."""
     layer = Content(_LAYER, tar(files, seconds))
     about = {
         "created": timestamp(seconds),
@@ -152,14 +128,7 @@ def image_of_files(files: Mapping[str, bytes], labels: Mapping[str, str], tag: s
 
 
 def artifact(config: Content, layer: Content, tag: str, seconds: int) -> bytes:
-    """An archive with one artifact of one layer; its bytes follow from what is given.
-
-    Args:
-        config: Whose media type says what it is.
-        layer: What it has.
-        tag: Its name in the archive.
-        seconds: When it was made, since 1970.
-    """
+    """An archive with one artifact of one layer; its bytes follow from what is given."""
     document = {
         "schemaVersion": 2,
         "mediaType": _MANIFEST,

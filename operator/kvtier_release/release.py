@@ -54,12 +54,6 @@ class Release:
     ) -> Self:
         """A release of images.
 
-        Args:
-            registry: As of the class.
-            created_s: As of the class.
-            digests: By names of IMAGES, those that were built.
-            earlier: The release before, which has the digests of images that stay as they were.
-
         Raises:
             ReleaseError: An earlier release's image is needed, and no release that has it is given.
         """

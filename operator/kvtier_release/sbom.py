@@ -69,14 +69,7 @@ def document(
     created_s: int,
     needs: Mapping[Package, Iterable[Package]] | None = None,
 ) -> str:
-    """The document.
-
-    Args:
-        name: What it is of: an image, or kvtier itself.
-        packages: All packages in it.
-        created_s: Its time, in seconds since 1970.
-        needs: What each package needs, as far as that is known.
-    """
+    """The document."""
     root = Component(
         name=name, version=KVTIER_VERSION, type=ComponentType.APPLICATION, bom_ref=f"{name}@{KVTIER_VERSION}"
     )
@@ -112,7 +105,7 @@ def distribution_sbom(root: Path, created_s: int) -> str:
         ReleaseError: The environment is not the lock file's.
     """
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    locked = _locked((root / _LOCK).read_text(encoding="utf-8"))
+    locked = _locked_versions((root / _LOCK).read_text(encoding="utf-8"))
     required = _needs(project["dependencies"])
     extras = project["optional-dependencies"]
     needs = _needs(each for extra in EXTRAS for each in extras[extra]) | required
@@ -121,7 +114,7 @@ def distribution_sbom(root: Path, created_s: int) -> str:
     return document("kvtier", packages.values(), created_s, graph)
 
 
-def _locked(text: str) -> dict[str, str]:
+def _locked_versions(text: str) -> dict[str, str]:
     """The versions of a lock file that are for this machine and its Python."""
     lines = [line.removesuffix("\\") for line in text.splitlines() if line and line[0] not in " #"]
     here = [each for each in map(Requirement, lines) if _applies(each)]
@@ -134,7 +127,7 @@ def _needs(requirements: Iterable[str]) -> dict[str, set[str]]:
     waiting = [each for each in map(Requirement, requirements) if _applies(each)]
     for requirement in waiting:  # it grows meanwhile
         name = canonicalize_name(requirement.name)
-        of_this = map(Requirement, _installed(name).requires or ())
+        of_this = map(Requirement, _installed_package(name).requires or ())
         needed = [each for each in of_this if _applies(each, requirement.extras)]
         needs.setdefault(name, set()).update(canonicalize_name(each.name) for each in needed)
         waiting += [each for each in needed if each not in waiting]
@@ -147,7 +140,7 @@ def _applies(requirement: Requirement, extras: Iterable[str] = ()) -> bool:
 
 
 def _package(name: str, locked: dict[str, str], *, optional: bool) -> Package:
-    installed = _installed(name)
+    installed = _installed_package(name)
     if installed.version != locked.get(name):
         raise ReleaseError(
             f"{name} is {installed.version} here and {locked.get(name, 'missing')} in {_LOCK}: "
@@ -156,7 +149,7 @@ def _package(name: str, locked: dict[str, str], *, optional: bool) -> Package:
     return Package("pypi", "", name, installed.version, license_of(installed), optional)
 
 
-def _installed(name: str) -> Distribution:
+def _installed_package(name: str) -> Distribution:
     try:
         return Distribution.from_name(name)
     except PackageNotFoundError as error:

@@ -55,12 +55,6 @@ class CutLine:
 async def read_body(stream: aiohttp.StreamReader, what: str, most_bytes: int, turns: Semaphore) -> bytes:
     """A whole answer.
 
-    Args:
-        stream: Where it comes from.
-        what: What it is, for people.
-        most_bytes: The longest to take.
-        turns: Those of long answers.
-
     Raises:
         TooLargeError: It is longer.
     """

@@ -33,13 +33,6 @@ class LimitedSite(web.BaseSite):
     """Listens at one address; a connection too many is closed at once, any other when its time is over.
 
     aiohttp itself waits without end for a first request, for the rest of one, and for an answer to be read.
-
-    Args:
-        runner: What answers.
-        host: Address; empty for every one.
-        port: Port.
-        connections: How many at once.
-        lasts_s: How long each.
     """
 
     __slots__ = ("_connections", "_host", "_lasts_s", "_open", "_port")
@@ -73,14 +66,14 @@ class LimitedSite(web.BaseSite):
         answering = self._runner.server
         assert answering is not None  # noqa: S101 - the base class refuses a runner that is not set up
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: _LimitedConnection(answering(), self._taken, self._open.discard),
+            lambda: _LimitedConnection(answering(), self._admit, self._open.discard),
             self._host or None,
             self._port,
             backlog=self._backlog,
             reuse_address=True,
         )
 
-    def _taken(self, transport: asyncio.Transport) -> asyncio.TimerHandle | None:
+    def _admit(self, transport: asyncio.Transport) -> asyncio.TimerHandle | None:
         if len(self._open) >= self._connections:
             return None
         self._open.add(transport)
@@ -96,13 +89,13 @@ class _LimitedConnection(asyncio.Protocol):
         taken: Callable[[asyncio.Transport], asyncio.TimerHandle | None],
         lost: Callable[[asyncio.BaseTransport], None],
     ) -> None:
-        self._inner, self._taken, self._lost = inner, taken, lost
+        self._inner, self._admit, self._lost = inner, taken, lost
         self._transport: asyncio.Transport | None = None
         self._end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         stream = cast("asyncio.Transport", transport)  # of TCP; uvloop's is no subclass
-        self._end = self._taken(stream)
+        self._end = self._admit(stream)
         if self._end is None:
             stream.abort()
             return

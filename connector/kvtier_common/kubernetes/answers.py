@@ -26,11 +26,7 @@ def without_values(message: str) -> str:
 
 
 class ServerError(MomentaryError):
-    """The server failed (5xx), or asked to come back later (429).
-
-    Attributes:
-        retry_after_s: How long it asked to wait; None where it did not say.
-    """
+    """The server failed (5xx), or asked to come back later (429)."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -61,7 +57,7 @@ class InvalidObjectError(PermanentError):
     """The server refuses the object as it is (400, 422)."""
 
 
-def parsed(text: bytes) -> Document:
+def parse_document(text: bytes) -> Document:
     """A document, or a line of a watch.
 
     Raises:

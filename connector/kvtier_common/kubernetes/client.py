@@ -27,7 +27,7 @@ from kvtier_common.kubernetes.answers import (
     NamespaceTerminatingError,
     NotFoundError,
     ServerError,
-    parsed,
+    parse_document,
     without_values,
 )
 
@@ -66,17 +66,7 @@ _NO_ANSWER: Final = (aiohttp.ClientError, OSError, ConfigException)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.
-
-    Attributes:
-        method: HTTP method.
-        path: Path on the server.
-        query: Query parameters.
-        body: Plain values, sent as JSON.
-        content_type: Of the body.
-        accept: Of the answer.
-        most_bytes: The longest answer to take.
-    """
+    """One request."""
 
     method: str
     path: str
@@ -154,11 +144,6 @@ class Api:
     ) -> AsyncGenerator[bytes | CutLine, None]:
         """The lines of a watch until the server ends it.
 
-        Args:
-            path: Of the collection.
-            query: Which of its objects, and from when on.
-            most_bytes: The longest line to take; a longer one is cut.
-
         Raises:
             KvtierError: As `request`; UnreachableError also for a watch that went silent.
         """
@@ -220,14 +205,7 @@ def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> Kv
 def api_error(
     code: object, status: Mapping[str, Any], message: str, retry_after: str | None = None
 ) -> KvtierError:
-    """The error for what an API server says.
-
-    Args:
-        code: Status code.
-        status: A metav1.Status.
-        message: For one without a message.
-        retry_after: The header, in seconds.
-    """
+    """The error for what an API server says."""
     message = without_values(str(status.get("message") or message))
     if code == _UNKNOWN_TO_IT:
         message = f"{message}: the API server does not take these credentials; renew them"
@@ -245,7 +223,7 @@ def api_error(
 
 def _status(content: bytes) -> Document:
     try:
-        return parsed(content)
+        return parse_document(content)
     except UnreachableError:
         return {}
 

@@ -18,7 +18,7 @@ from kvtier_common.kubernetes.answers import (
     Place,
     as_object,
     items_of,
-    parsed,
+    parse_document,
     place_of,
     table_names,
     version_of,
@@ -186,7 +186,7 @@ class Reflector:
     async def _page(self, query: Mapping[str, str], limit: int, *accept: str) -> dict[str, Any]:
         most_bytes = min(_PAGE_BYTES, self.policy.object_bytes) if limit > 1 else self.policy.object_bytes
         asked = {**query, "limit": str(limit)}
-        return parsed(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
+        return parse_document(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
 
     def _watch_query(self, version: str) -> dict[str, str]:
         spread = random.randint(0, _WATCH_S // 10)  # noqa: S311 - spreads load, no secret
@@ -204,7 +204,7 @@ class Reflector:
         if isinstance(line, CutLine):
             self._leave_out(line)
             return ""
-        event = parsed(line)
+        event = parse_document(line)
         document = as_object(event.get("object"))
         match event.get("type"):
             case "ADDED" | "MODIFIED":
@@ -263,13 +263,6 @@ class Reflector:
 
 
 def failures_after(before: int, *, failed: bool, answered: bool, lasted_s: float) -> int:
-    """Failures in a row after one more list+watch; one that was too short counts as one.
-
-    Args:
-        before: Those before it.
-        failed: Whether it ended with an error.
-        answered: Whether anything came from the server.
-        lasted_s: How long it lasted.
-    """
+    """Failures in a row after one more list+watch; one that was too short counts as one."""
     worked = lasted_s >= _LASTED_S and (answered or not failed)
     return (0 if worked else before) + (failed or not worked)

@@ -69,12 +69,7 @@ class Families:
 
 
 class MetricsText:
-    """One text while it comes in.
-
-    Args:
-        wanted: Names of samples to keep.
-        most_bytes: Of the whole text.
-    """
+    """One text while it comes in."""
 
     def __init__(self, wanted: Iterable[bytes], most_bytes: int = MOST_BYTES) -> None:
         self._wanted = frozenset(wanted)

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from kvtier_operator.api.base import ApiModel
 from kvtier_operator.api.resource import API_VERSION, KIND, KVCacheTier, Spec
-from kvtier_operator.api.schema.complaints import complaint, shown
+from kvtier_operator.api.schema.complaints import complaint, show_value
 from kvtier_operator.errors import InvalidInputError, Problem
 
 MOST_SPEC_BYTES: Final = 64 << 10
@@ -77,7 +77,7 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
 
 
 def _wrong_constant(value: object, expected: str) -> str:
-    return f"is required: write {expected}" if value is None else f"{shown(value)} is not {expected}"
+    return f"is required: write {expected}" if value is None else f"{show_value(value)} is not {expected}"
 
 
 class _Counter:
@@ -151,5 +151,5 @@ def _duplicates(items: list[Any], info: FieldInfo, path: str) -> Iterator[Proble
     for index, value in enumerate(values):
         if value in first:
             at = f"{path}[{index}]{suffix}".removeprefix(".")
-            yield Problem(at, f"{shown(value)} is there twice, first at index {first[value]}; keep one")
+            yield Problem(at, f"{show_value(value)} is there twice, first at index {first[value]}; keep one")
         first.setdefault(value, index)

@@ -50,9 +50,6 @@ MAX_TEXT_LENGTH: Final = 32
 def parse_quantity(text: str | int) -> Decimal:
     """Value of a Kubernetes quantity, exact.
 
-    Args:
-        text: A quantity such as `100Gi`, `500m`, `1e9` or a plain number.
-
     Raises:
         ValueError: The text is not a quantity.
     """
@@ -68,9 +65,6 @@ def parse_quantity(text: str | int) -> Decimal:
 
 def parse_bytes(text: str | int) -> int:
     """Number of bytes in a Kubernetes quantity, rounded away from zero to a whole byte as Kubernetes does.
-
-    Args:
-        text: A quantity such as `100Gi`, `1T`, `512Mi`, `1e9` or a plain number of bytes.
 
     Returns:
         Bytes; negative where the quantity is (the caller says what a negative size means).

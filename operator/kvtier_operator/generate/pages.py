@@ -70,11 +70,7 @@ def _lines(lines: Iterable[tuple[str, ...]]) -> str:
 
 
 def support_page(root: Path) -> str:
-    """The whole page.
-
-    Args:
-        root: The checkout, whose tests say which versions they run.
-    """
+    """The whole page."""
     rows = (
         ("Kubernetes", f"{OLDEST_KUBERNETES} and later", _module(root, "kubernetes", "k8s.io/kubernetes")),
         ("Helm", "3.8 and later, for charts in registries", _module(root, "helm", "helm.sh/helm/v4")),

@@ -21,11 +21,7 @@ _LINE: Final = re.compile(
 
 
 def notice(source: str) -> str:
-    """The line without its comment signs.
-
-    Args:
-        source: What it is made from, from the repository's root.
-    """
+    """The line without its comment signs."""
     return f"Generated from {source}, do not edit: run `make generate`."
 
 

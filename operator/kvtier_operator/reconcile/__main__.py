@@ -113,13 +113,13 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
         source = image_source(
             registry=image_registry,
             repository=repository,
-            references=_separated(images),
-            pull_secrets=_separated(image_pull_secrets),
+            references=_split(images),
+            pull_secrets=_split(image_pull_secrets),
         )
         # click takes an empty variable for none, and no limit at all for an empty one would be a surprise
         limits = os.environ.get("KVTIER_POLICY", "{}") if policy is None else policy
         options = Options(
-            _separated(namespaces),
+            _split(namespaces),
             source,
             policy_of_text(limits, "--policy"),
             asks_hub=model_configs == "hub",
@@ -135,7 +135,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
         sys.exit(1)
 
 
-def _separated(values: tuple[str, ...]) -> tuple[str, ...]:
+def _split(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values of an option that may be repeated, and that has commas in the environment."""
     return tuple(name for each in values for name in each.replace(",", " ").split())
 

@@ -107,13 +107,7 @@ def ref_of(document: Mapping[str, Any], namespace: str = "") -> Ref:
 
 @dataclass(slots=True)
 class Access:
-    """Asks again and again whether KVCacheTiers can be read.
-
-    Attributes:
-        api: The API server.
-        namespaces: Namespaces to read; none for the whole cluster.
-        timings: How often it asks.
-    """
+    """Asks again and again whether KVCacheTiers can be read."""
 
     api: Api
     namespaces: Sequence[str]

@@ -58,13 +58,7 @@ def deletion_cost(fill: float, before: str) -> str:
 
 
 class Scaled(NamedTuple):
-    """A resource whose engines an autoscaler scales, and which say how full they are.
-
-    Attributes:
-        key: The resource.
-        deployment_uid: Of the engines' Deployment.
-        engine_port: Port on which engines serve HTTP.
-    """
+    """A resource whose engines an autoscaler scales, and which say how full they are."""
 
     key: Key
     deployment_uid: str

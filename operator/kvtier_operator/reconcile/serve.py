@@ -65,11 +65,6 @@ async def _serving(port: int, handlers: Mapping[str, _Handler]) -> AsyncIterator
 async def serve(options: Options, metrics_port: int, health_port: int) -> None:
     """Serve KVCacheTiers until SIGTERM or SIGINT, which cancel it.
 
-    Args:
-        options: What to serve.
-        metrics_port: Of Prometheus metrics.
-        health_port: Of liveness and readiness.
-
     Raises:
         KvtierError: No cluster, or one that cannot be asked.
         OSError: A port is in use.

@@ -121,16 +121,7 @@ class AccessTimings:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """All timings of the operator.
-
-    Attributes:
-        access: How often it is asked whether KVCacheTiers can be read.
-        reconcile: How soon a resource is reconciled after a change.
-        ownership: How owners of objects are looked up.
-        engines: How often running engines are asked.
-        watches: How soon watches notice what they have to ask for.
-        retire: How often it is looked at which engines are to go first.
-    """
+    """All timings of the operator."""
 
     access: AccessTimings = field(default_factory=AccessTimings)
     reconcile: ReconcileTimings = field(default_factory=ReconcileTimings)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_release.commands import uncommitted
+from kvtier_release.commands import uncommitted_files
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -18,16 +18,16 @@ def test_what_a_release_takes_and_no_commit_has_is_named(tmp_path: Path) -> None
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--message", "all")
     (tmp_path / "notes.txt").touch()
-    assert uncommitted(tmp_path) == []
+    assert uncommitted_files(tmp_path) == []
     (tmp_path / "README.md").write_text("more")
     (tmp_path / "charts" / "values of ours.yaml").touch()
-    assert uncommitted(tmp_path) == ["README.md", "charts/values of ours.yaml"]
+    assert uncommitted_files(tmp_path) == ["README.md", "charts/values of ours.yaml"]
 
 
 def test_a_folder_that_is_no_clone_has_nothing_to_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert uncommitted(tmp_path) == []
+    assert uncommitted_files(tmp_path) == []
     monkeypatch.setenv("PATH", "")
-    assert uncommitted(tmp_path) == []
+    assert uncommitted_files(tmp_path) == []

@@ -166,7 +166,7 @@ def complaint(error: ErrorDetails) -> Problem:
     field = field_at(location)
     message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
         **context,
-        given="the text" if is_hidden else shown(given),
+        given="the text" if is_hidden else show_value(given),
         a_given="text" if is_hidden else _with_type(given),
         length=len(given) if isinstance(given, str) else 0,
         described=f" ({_first_sentence(field.description)})" if field and field.description else "",
@@ -208,7 +208,7 @@ def _not_one_of(given: object, choices: list[str]) -> str:
     lowered = {choice.lower(): choice for choice in choices}
     near = get_close_matches(str(given).lower(), lowered, 1, _VALUE_SIMILARITY)
     suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
-    return f"{shown(given)} is not one of {', '.join(choices)}{suggestion}"
+    return f"{show_value(given)} is not one of {', '.join(choices)}{suggestion}"
 
 
 def _quoting_advice(given: object, location: Location) -> str:
@@ -235,9 +235,9 @@ def _with_type(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return f"the number {shown(value)}"
+            return f"the number {show_value(value)}"
         case str():
-            return f"the text {shown(value)}"
+            return f"the text {show_value(value)}"
         case list():
             return "a list"
         case dict():
@@ -246,7 +246,7 @@ def _with_type(value: object) -> str:
             return "nothing"
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value that somebody wrote, for a message; cut where it is long."""
     text = repr(value)
     return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}..."

@@ -34,12 +34,7 @@ _ITEM: Final = re.compile(r"\[\d*\]$")
 
 
 def type_text(node: Schema, choices: Callable[[Sequence[str]], str] = " | ".join) -> str:
-    """A field's type, such as `list of objects`.
-
-    Args:
-        node: Its schema.
-        choices: Writes the values of a field that takes a few words only.
-    """
+    """A field's type, such as `list of objects`."""
     if "enum" in node:
         return choices(node["enum"])
     if "x-kubernetes-int-or-string" in node:

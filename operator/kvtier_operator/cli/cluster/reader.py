@@ -11,7 +11,7 @@ from kvtier_common.kubernetes.answers import (
     NotFoundError,
     as_object,
     items_of,
-    parsed,
+    parse_document,
 )
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
@@ -65,7 +65,7 @@ class Reader:
             KvtierError: The API server does not answer, or does not let it be read.
         """
         try:
-            return parsed(await self._api.get(KVCACHETIER.path(namespace, name)))
+            return parse_document(await self._api.get(KVCACHETIER.path(namespace, name)))
         except NotFoundError as error:
             raise _not_there(error, namespace, name) from error
 
@@ -80,7 +80,7 @@ class Reader:
     async def config_map(self, namespace: str, name: str) -> Document:
         """A ConfigMap; raises as `document`."""
         try:
-            return parsed(await self._api.get(_CONFIG_MAP.path(namespace, name)))
+            return parse_document(await self._api.get(_CONFIG_MAP.path(namespace, name)))
         except NotFoundError as error:
             raise NoResourceError(f"namespace {namespace} has no ConfigMap {name}: make it") from error
 
@@ -131,7 +131,7 @@ class Reader:
         following = ""
         while True:
             more = {"continue": following} if following else {}
-            page = parsed(await self._api.get(path, {**query, "limit": _PAGE, **more}))
+            page = parse_document(await self._api.get(path, {**query, "limit": _PAGE, **more}))
             found += map(as_object, items_of(page))
             following = str(as_object(page.get("metadata")).get("continue") or "")
             if not following:

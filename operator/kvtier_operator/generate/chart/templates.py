@@ -80,11 +80,7 @@ def include(name: str) -> str:
 
 
 def definitions(head: str) -> dict[str, str]:
-    """File name below templates/ and text.
-
-    Args:
-        head: First line of each.
-    """
+    """File name below templates/ and text."""
     return {"_rules.tpl": _rules(head), "_policy.tpl": _policy(head), "_security.tpl": _security(head)}
 
 

@@ -71,13 +71,7 @@ def config_of(cls: Any, **values: object) -> Any:  # noqa: ANN401 - of a package
 
 
 def derive(cls: Any, fields: Collection[str], value_of: Callable[[Any, str], Any]) -> Derived:  # noqa: ANN401 - as above
-    """What of these fields follows from the others, or from parameters that are none of them.
-
-    Args:
-        cls: The class, which can be made without any values.
-        fields: Names of its attributes.
-        value_of: Reads one of them.
-    """
+    """What of these fields follows from the others, or from parameters that are none of them."""
     config = config_of(cls)
     own = {name: value_of(config, name) for name in fields}
     moved: set[str] = set()
@@ -170,7 +164,7 @@ def model_defaults() -> str | None:
     for model_type, cls in sorted(classes.items()):
         if not (config := config_of(cls)):
             continue
-        nested = _nested(config)
+        nested = _nested_type(config)
         found = Derived(frozenset(), {}) if nested else derive(cls, _FIELDS, _value)
         if not (defaults := nested or _fields(config, found.moved)):
             continue
@@ -190,7 +184,7 @@ def model_defaults() -> str | None:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
+def _nested_type(config: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
     """Type of the language model that is nested without one."""
     for name in _NESTED:
         inner = getattr(config, name, None)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config.dialects.text_model import with_text_model
 from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
@@ -113,7 +113,7 @@ def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     dtypes = ((name, each.get(name)) for each in found for name in ("torch_dtype", "dtype"))
     name, dtype = next(((name, dtype) for name, dtype in dtypes if isinstance(dtype, str)), ("", ""))
     if dtype and _DTYPE.fullmatch(dtype) is None:
-        raise fields.wrong(name, f"got {shown(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
+        raise fields.wrong(name, f"got {show_value(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
     return dtype
 
 

@@ -68,13 +68,7 @@ class ApplyResult:
 
 
 class Applier:
-    """Applies the desired objects of any resource.
-
-    Args:
-        writer: Writes to the API server.
-        live_objects: Takes the answers.
-        ownership: Answers who owns the object of a name.
-    """
+    """Applies the desired objects of any resource."""
 
     def __init__(self, writer: Writer, live_objects: LiveObjectCache, ownership: OwnershipLookup) -> None:
         self._ownership = ownership
@@ -141,7 +135,7 @@ class Applier:
             result.add_error(desired, error)
             return
         result.written += 1
-        self._live_objects.written(desired.kind, document, desired.digest)
+        self._live_objects.take_answer(desired.kind, document, desired.digest)
 
     async def _write(self, desired: DesiredObject) -> dict[str, Any]:
         """Applies one object, with what an apply alone cannot do before and after it."""

@@ -49,11 +49,6 @@ def matches(live: object, desired: object, field: str = "") -> bool:
 
     What `live` has beyond it belongs to others, except in maps and lists that the server replaces as a whole.
     An absent value equals an empty one, and two spellings of one quantity are equal.
-
-    Args:
-        live: The live value.
-        desired: The desired value.
-        field: Name of the field that has these values.
     """
     if isinstance(desired, Mapping):
         there = live if isinstance(live, Mapping) else {}
@@ -102,11 +97,6 @@ def removal_of_extra_keys(
     """A merge patch that removes the extra keys; empty where there are none.
 
     An apply keeps keys that another manager set, such as one more label in an InferencePool's selector.
-
-    Args:
-        live: The live value.
-        desired: The desired value.
-        field: Name of the field that has these values.
     """
     patch: dict[str, Any] = dict.fromkeys(live.keys() - desired.keys()) if field in ATOMIC_MAPS else {}
     for key, value in desired.items():
@@ -142,13 +132,7 @@ class Diff:
 def is_in_sync(
     desired: Sequence[DesiredObject], owned: Iterable[LiveObject], served: Callable[[str], bool]
 ) -> bool:
-    """Whether all objects are known to be in sync: needs no bodies, and is quick.
-
-    Args:
-        desired: The desired objects, of kinds that the cluster serves and others.
-        owned: The live objects of the resource.
-        served: Whether the cluster serves a kind.
-    """
+    """Whether all objects are known to be in sync: needs no bodies, and is quick."""
     synced = {live_object.ref: live_object.synced_digest for live_object in owned}
     can_exist = [each for each in desired if served(each.ref.kind)]
     return len(synced) == len(can_exist) and all(synced.get(each.ref) == each.digest for each in can_exist)
@@ -161,15 +145,7 @@ def diff(
     served: Callable[[str], bool],
     owner_uid: str,
 ) -> Diff:
-    """Compares desired and live objects.
-
-    Args:
-        desired: The desired objects, with bodies.
-        owned: The live objects of the resource.
-        live: The live object of a name, whoever owns it; only objects with kvtier's label are known.
-        served: Whether the cluster serves a kind.
-        owner_uid: The resource's uid.
-    """
+    """Compares desired and live objects."""
     missing, out_of_sync, owned_by_others, unserved, found_in_sync = [], [], [], [], []
     for each in desired:
         live_object = live(each.ref)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_common.errors import MomentaryError, TooLargeError
-from kvtier_common.kubernetes.answers import ServerError, parsed
+from kvtier_common.kubernetes.answers import ServerError, parse_document
 from kvtier_common.kubernetes.client import METADATA_LIST, Api
 from kvtier_operator.planning.objects.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server import BY_NAME, Ref
@@ -28,12 +28,7 @@ Owners = Mapping[str, str]
 
 @dataclass(slots=True)
 class OwnershipLookup:
-    """Looks up the owners of objects; one list answers for all names of a kind in a namespace.
-
-    Attributes:
-        api: The API server.
-        timings: How long answers hold, and how often they are asked for.
-    """
+    """Looks up the owners of objects; one list answers for all names of a kind in a namespace."""
 
     api: Api
     timings: OwnershipTimings = field(default_factory=OwnershipTimings)
@@ -72,7 +67,7 @@ class OwnershipLookup:
         """Owners by name, from a list that is at most a second old; None where the list is too long."""
         now, key = asyncio.get_running_loop().time(), (ref.kind, ref.namespace)
         known = self._lists.get(key)
-        if known is None or now - known[0] > self.timings.fresh_s or _failed(known[1]):
+        if known is None or now - known[0] > self.timings.fresh_s or _has_failed(known[1]):
             self._forget(now)
             known = self._lists[key] = (now, asyncio.create_task(self._list_of_kind(*key)))
         return await asyncio.shield(known[1])
@@ -81,7 +76,7 @@ class OwnershipLookup:
         query = {"labelSelector": _OTHERS, "limit": str(_FEW)}
         path = BY_NAME[kind].path(namespace)
         try:
-            page = parsed(await self.api.get(path, query, METADATA_LIST, most_bytes=_LIST_BYTES))
+            page = parse_document(await self.api.get(path, query, METADATA_LIST, most_bytes=_LIST_BYTES))
         except TooLargeError:
             return None
         if page["metadata"].get("continue"):
@@ -93,7 +88,7 @@ class OwnershipLookup:
         # any version that the server has at hand: what is not kvtier's was there before
         query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
         path = BY_NAME[ref.kind].path(ref.namespace)
-        page = parsed(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
+        page = parse_document(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
         others = (each["metadata"] for each in page["items"] or ())
         return next((owner_of(each)[0] for each in others if not is_orphaned(each)), None)
 
@@ -102,5 +97,5 @@ class OwnershipLookup:
             del self._lists[key]
 
 
-def _failed(task: asyncio.Task[Owners | None]) -> bool:
+def _has_failed(task: asyncio.Task[Owners | None]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError, parsed
+from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError, parse_document
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
 from kvtier_operator.reconcile.api_server import BY_NAME, EVENT, KVCACHETIER, POD, Ref
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER, DesiredObject
@@ -53,11 +53,6 @@ class Writer:
 
         A field that no manager has any more is gone, and the number would be Kubernetes' default, one pod.
         The autoscaler, which writes without applying, takes it from that manager with its first change.
-
-        Args:
-            desired: The Deployment.
-            uid: Of the live one.
-            replicas: The number.
         """
         API_WRITES.labels("apply", desired.ref.kind).inc()
         body = desired.body or {}
@@ -116,7 +111,7 @@ class Writer:
         await self._api.request(Request("POST", EVENT.path(namespace), body=event))
 
     async def _send(self, request: Request) -> dict[str, Any]:
-        return parsed(await self._api.request(request))
+        return parse_document(await self._api.request(request))
 
 
 def _apply(desired: DesiredObject, query: dict[str, str]) -> Request:
@@ -144,13 +139,7 @@ def _is_news(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
 
 
 def event(condition: Mapping[str, Any], metadata: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """A v1 Event about one condition of a resource.
-
-    Args:
-        condition: The condition as it now stands in the status.
-        metadata: The resource's metadata.
-        now: The time, RFC 3339 in UTC.
-    """
+    """A v1 Event about one condition of a resource."""
     good = condition["status"] == "True"
     return {
         "apiVersion": "v1",

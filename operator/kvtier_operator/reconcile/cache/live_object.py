@@ -37,22 +37,13 @@ _PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 @dataclass(slots=True)
 class ManifestStore:
-    """Keeps manifests compressed, up to a limit.
-
-    Attributes:
-        most_bytes: The limit, in compressed bytes.
-        kept_bytes: What is kept now.
-    """
+    """Keeps manifests compressed, up to a limit."""
 
     most_bytes: int = _MOST_BYTES
     kept_bytes: int = 0
 
     def keep(self, text: bytes) -> "CompressedManifest | None":
-        """Keeps a manifest; None where the limit leaves no room: the object then counts as out of sync.
-
-        Args:
-            text: The manifest as JSON.
-        """
+        """Keeps a manifest; None where the limit leaves no room: the object then counts as out of sync."""
         if len(text) > _MOST_OBJECT_BYTES:
             return None
         packed = zlib.compress(text, 1)
@@ -146,10 +137,10 @@ def is_orphaned(metadata: Mapping[str, Any]) -> bool:
     """Whether kvtier applied an object that has no controller: someone removed its owner."""
     if owner_of(metadata)[0]:
         return False
-    return any(True for _ in _applied(metadata))
+    return any(True for _ in _applied_entries(metadata))
 
 
-def _applied(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _applied_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Entries of managedFields of what kvtier applied: one a version of the API.
 
     Whoever may change an object may leave the manager of an entry empty, which the server leaves out then.
@@ -159,7 +150,7 @@ def _applied(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _holds_replicas(metadata: Mapping[str, Any]) -> bool:
-    fields = (each.get("fieldsV1") or {} for each in _applied(metadata))
+    fields = (each.get("fieldsV1") or {} for each in _applied_entries(metadata))
     return any("f:replicas" in (each.get("f:spec") or {}) for each in fields)
 
 

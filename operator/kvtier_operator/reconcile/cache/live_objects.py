@@ -73,7 +73,7 @@ class LiveObjectCache:
         if not same or (known is not None and known.reported != new.reported):
             self._notify(new, known, manifest=not same)
 
-    def written(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
+    def take_answer(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
         """Takes the answer to a write: in this version the object is in sync.
 
         A watch may be faster than the answer and show someone's later change, which need not be in sync, or
@@ -107,7 +107,7 @@ class LiveObjectCache:
             ):
                 self._drop(live_object)
 
-    def unserved(self, kind: Kind) -> None:
+    def drop_kind(self, kind: Kind) -> None:
         """The cluster no longer serves a kind."""
         for live_object in [*self._of_kind(kind)]:
             self._drop(live_object)

@@ -32,13 +32,7 @@ class MemoryLimit:
     _total_bytes: int = 0
 
     def refusal(self, namespace: str, spec_bytes: int, status_bytes: int) -> str:
-        """Why one more resource does not fit, and what to do; empty where it fits.
-
-        Args:
-            namespace: Its namespace.
-            spec_bytes: Length of its spec as JSON.
-            status_bytes: Length of its status as JSON.
-        """
+        """Why one more resource does not fit, and what to do; empty where it fits."""
         if spec_bytes > MOST_SPEC_BYTES:
             return too_long(spec_bytes).message
         more = OBJECTS_BYTES + spec_bytes + status_bytes
@@ -166,7 +160,7 @@ class ResourceCache:
         if self._by_key.get(key) != before:
             self._changed(key)
 
-    def written(self, document: Mapping[str, Any]) -> None:
+    def take_answer(self, document: Mapping[str, Any]) -> None:
         """Takes the answer to a write; it does not bring a resource back that was deleted meanwhile."""
         known = self._by_key.get(key_of(document))
         if known is not None and known.uid == document["metadata"]["uid"]:
@@ -188,7 +182,7 @@ class ResourceCache:
         same = known is not None and known.uid == metadata["uid"]
         state = known.state if known is not None and same else ReconcileState()
         self._drop(key)
-        new = self._by_key[key] = self._cached(document, state, known if same else None)
+        new = self._by_key[key] = self._to_cached(document, state, known if same else None)
         self._limit.add(key.namespace, new.kept_bytes)
         if known is not None and known.refusal != new.refusal:
             state.cached_plan = None
@@ -197,7 +191,7 @@ class ResourceCache:
         if (known := self._by_key.pop(key, None)) is not None:
             self._limit.add(key.namespace, -known.kept_bytes)
 
-    def _cached(
+    def _to_cached(
         self, document: Mapping[str, Any], state: ReconcileState, before: CachedResource | None
     ) -> CachedResource:
         """What is kept of a resource; a spec that once fitted into the limit stays until it changes."""

@@ -109,7 +109,7 @@ class Watches:
         reasons = (*self._lost_watches[None].values(), *self._lost_watches.get(namespace, {}).values())
         return next(iter(reasons), "")
 
-    def unsynced(self) -> Iterator[str]:
+    def unsynced_scopes(self) -> Iterator[str]:
         """Scopes that can be read and have not been listed yet, one line each."""
         for place in self._scopes():
             if place in self._readable and place not in self._synced:
@@ -145,7 +145,7 @@ class Watches:
         """Names of watches that have done nothing for so long, not even try again, by the loop's clock."""
         return (each.name for each in chain(*self._reflectors.values()) if now - each.alive_at > longest_s)
 
-    def refused(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[str]:
         """Required watches that the operator has no rights to, and what the server said."""
         return (f"watching {each.name}: {each.trouble}" for each in self._required if each.refusal.is_set())
 
@@ -243,7 +243,7 @@ class Watches:
             self._reflectors[place].remove(reflector)
             self._required.remove(reflector)
             self._set(kind, place, NOT_INSTALLED)
-            self.live_objects.unserved(kind)
+            self.live_objects.drop_kind(kind)
             if kind.kind == _ROUTE:
                 self.routes.replace(None, set())
 

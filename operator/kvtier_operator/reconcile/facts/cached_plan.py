@@ -67,14 +67,7 @@ def unknown_condition(type_: str, reason: str, message: str) -> UntimedCondition
 def with_transition_time(
     condition: UntimedCondition, before: Sequence[Mapping[str, Any]], generation: int, now: str
 ) -> dict[str, Any]:
-    """The condition as the status has it; its transition time moves only with its status or reason.
-
-    Args:
-        condition: The condition as computed.
-        before: Conditions of the status so far.
-        generation: Generation of the resource that it speaks of.
-        now: The time, RFC 3339 in UTC.
-    """
+    """The condition as the status has it; its transition time moves only with its status or reason."""
     known = next((each for each in before if each["type"] == condition.type), None)
     same = known and (known["status"], known["reason"]) == (condition.status.value, condition.reason)
     return {
@@ -138,14 +131,7 @@ class DesiredObject:
 def desired_objects(
     objects: Iterable[Mapping[str, Any]], *, name: str, uid: str, templates: Collection[str] = ()
 ) -> tuple[DesiredObject, ...]:
-    """Makes a resource the owner of its objects.
-
-    Args:
-        objects: What the planner built, in its order.
-        name: The resource's name.
-        uid: The resource's uid.
-        templates: Paths of the pod templates that the resource has.
-    """
+    """Makes a resource the owner of its objects."""
     owner = {
         "apiVersion": KVCACHETIER.api_version,
         "kind": KVCACHETIER.kind,
@@ -155,10 +141,10 @@ def desired_objects(
         # the resource can be deleted although one of its objects is slow to
         "blockOwnerDeletion": False,
     }
-    return tuple(_desired(each, owner, templates) for each in objects)
+    return tuple(_desired_object(each, owner, templates) for each in objects)
 
 
-def _desired(
+def _desired_object(
     document: Mapping[str, Any], owner: Mapping[str, Any], templates: Collection[str]
 ) -> DesiredObject:
     text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)

@@ -198,11 +198,11 @@ def _reports(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[Pare
     parents = (document.get("status") or {}).get("parents") or ()
     found = ((listeners_of(each.get("parentRef") or {}, namespace), each) for each in parents)
     return tuple(
-        _judged(listeners, entry, must, generation) for listeners, entry in found if listeners is not None
+        _judge(listeners, entry, must, generation) for listeners, entry in found if listeners is not None
     )
 
 
-def _judged(
+def _judge(
     listeners: Listeners, entry: Mapping[str, Any], must: Mapping[str, str], generation: int
 ) -> ParentFacts:
     conditions = {each["type"]: each for each in entry.get("conditions") or () if each["type"] in must}

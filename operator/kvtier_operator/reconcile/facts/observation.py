@@ -43,11 +43,7 @@ class EngineObservation:
 
 
 def hash_engine(document: bytes) -> str:
-    """Hash of the part of a spec that engines are started with: equal while they need not restart.
-
-    Args:
-        document: The resource with its spec, as JSON.
-    """
+    """Hash of the part of a spec that engines are started with: equal while they need not restart."""
     spec = orjson.loads(document).get("spec") or {}
     kept = {name: value for name, value in spec.items() if name not in _NOT_THE_ENGINES}
     return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
@@ -58,16 +54,16 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
     if before is None or before.engine_hash != now.engine_hash:
         return now
     tokens, findings = before.tokens, before.findings
-    sizes = {tier: _kept(tokens.by_tier.get(tier), now.tokens.by_tier.get(tier)) for tier in Tier}
+    sizes = {tier: _steady(tokens.by_tier.get(tier), now.tokens.by_tier.get(tier)) for tier in Tier}
     return EngineObservation(
         now.engine_hash,
         EngineTokens(
             {tier: size for tier, size in sizes.items() if size is not None},
             block=tokens.block if now.tokens.block is None else now.tokens.block,
-            gpu_blocks=_kept(tokens.gpu_blocks, now.tokens.gpu_blocks),
+            gpu_blocks=_steady(tokens.gpu_blocks, now.tokens.gpu_blocks),
         ),
         EngineFindings(
-            pinned_bytes=_kept(findings.pinned_bytes, now.findings.pinned_bytes),
+            pinned_bytes=_steady(findings.pinned_bytes, now.findings.pinned_bytes),
             disk_pays=findings.disk_pays if now.findings.disk_pays is None else now.findings.disk_pays,
         ),
     )
@@ -81,7 +77,7 @@ def observation_from_status(
         return None
     tiers = status.get("tiers") or {}
     found = {tier: tiers.get(tier.label) or {} for tier in Tier}
-    observed = {tier: _observed(each) for tier, each in found.items()}
+    observed = {tier: _observed_tokens(each) for tier, each in found.items()}
     tokens = EngineTokens(
         {tier: size for tier, size in observed.items() if size is not None},
         block=found[Tier.GPU].get("blockTokens"),
@@ -92,13 +88,13 @@ def observation_from_status(
     return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
 
 
-def _kept(before: int | None, now: int | None) -> int | None:
+def _steady(before: int | None, now: int | None) -> int | None:
     if before is None or (now is not None and differs(now, before)):
         return now
     return before
 
 
-def _observed(tier: Mapping[str, Any]) -> int | None:
+def _observed_tokens(tier: Mapping[str, Any]) -> int | None:
     return tier.get("tokens") if tier.get("source") == Source.OBSERVED else None
 
 

@@ -45,11 +45,7 @@ class NotReadyPod:
 
 
 def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
-    """Why a pod is not ready; None for a pod that is.
-
-    Args:
-        pod: A v1 Pod.
-    """
+    """Why a pod is not ready; None for a pod that is."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions", ())}
     node = pod.get("spec", {}).get("nodeName", "")
@@ -93,9 +89,6 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
     """The pod as a serving one; None where it is not ready or no ReplicaSet controls it.
 
     The API server takes any text for an owner's name and uid; a text that cannot be one is never looked up.
-
-    Args:
-        pod: A v1 Pod.
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))

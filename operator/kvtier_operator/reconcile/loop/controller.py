@@ -31,14 +31,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Controller:
-    """The operator without Kopf: its caches, its watches, its reconciler and its queue.
-
-    Args:
-        api: The API server.
-        options: What to serve.
-        until_readable: Waits until a namespace can be read, or all where None.
-        timings: How soon resources are reconciled.
-    """
+    """The operator without Kopf: its caches, its watches, its reconciler and its queue."""
 
     def __init__(
         self,
@@ -112,7 +105,7 @@ class Controller:
 
     def unready(self) -> list[str]:
         """Why it does not serve what it should; nothing while it does, even if the API server is down."""
-        return [*self._watches.refused()] or [*self._watches.unsynced()]
+        return [*self._watches.refusals()] or [*self._watches.unsynced_scopes()]
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""

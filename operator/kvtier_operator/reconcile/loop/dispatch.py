@@ -97,7 +97,7 @@ class WorkQueue(Generic[KeyT]):
         self._failures.pop(key, None)
         self._finish(key)
 
-    def failed(self, key: KeyT, now: float, *, least_s: float = 0.0) -> None:
+    def fail(self, key: KeyT, now: float, *, least_s: float = 0.0) -> None:
         """The work on a key failed: it comes back, later with every failure in a row."""
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         self._finish(key, now + max(least_s, self.retry.delay_s(failures)))
@@ -201,7 +201,7 @@ class Dispatcher:
         RECONCILES.labels(result.value).inc()
         RECONCILE_SECONDS.observe(_now() - started)
         if result in (ReconcileResult.WAITING, ReconcileResult.FAILED):
-            self.queue.failed(key, _now(), least_s=least_s)
+            self.queue.fail(key, _now(), least_s=least_s)
         else:
             self.queue.done(key)
         self._woken.set()

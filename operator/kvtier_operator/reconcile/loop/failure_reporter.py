@@ -38,14 +38,7 @@ def round_failed(error: Exception) -> UntimedCondition:
 def with_ready(
     status: Mapping[str, Any], condition: UntimedCondition, generation: int, now: str
 ) -> dict[str, Any]:
-    """A status with another condition Ready; an equal status where Ready says so already.
-
-    Args:
-        status: The status so far.
-        condition: Condition Ready as it is to be.
-        generation: Generation of the resource.
-        now: The time, RFC 3339 in UTC.
-    """
+    """A status with another condition Ready; an equal status where Ready says so already."""
     before = status.get("conditions", ())
     others = [each for each in before if each["type"] != condition.type]
     return {**status, "conditions": [*others, with_transition_time(condition, before, generation, now)]}
@@ -53,26 +46,14 @@ def with_ready(
 
 @dataclass(frozen=True, slots=True)
 class FailureReporter:
-    """Reports a reconciliation that failed: in condition Ready, and by an Event.
-
-    Attributes:
-        writer: Writes to the API server.
-        resources: The KVCacheTiers as last seen.
-        clock: The time of day.
-    """
+    """Reports a reconciliation that failed: in condition Ready, and by an Event."""
 
     writer: Writer
     resources: ResourceCache
     clock: Clock
 
     async def report(self, key: Key, error: Exception, failures: int) -> None:
-        """Reports what stopped a reconciliation, once for as long as it is the same.
-
-        Args:
-            key: The resource that was reconciled.
-            error: What stopped it.
-            failures: Failed reconciliations of the resource in a row, this one included.
-        """
+        """Reports what stopped a reconciliation, once for as long as it is the same."""
         resource = self.resources.get(key)
         momentary = isinstance(error, MomentaryError)
         # such errors differ in a port or a time from try to try
@@ -92,7 +73,7 @@ class FailureReporter:
 
     async def _write_status(self, key: Key, resource: CachedResource, status: dict[str, object]) -> None:
         try:
-            self.resources.written(await self.writer.status(*key, resource.uid, status))
+            self.resources.take_answer(await self.writer.status(*key, resource.uid, status))
         except NotFoundError:
             self.resources.delete(key, resource.uid)
         except KvtierError as error:

@@ -27,7 +27,7 @@ from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
 from kvtier_operator.reconcile.facts.observation import hash_engine
 from kvtier_operator.reconcile.status.plan import (
-    accepted,
+    accepted_condition,
     budget_fits,
     no_budget,
     no_pod,
@@ -88,15 +88,7 @@ def engine_hash_of(resource: CachedResource) -> str:
 def observe_cluster(
     key: Key, resource: CachedResource, watches: Watches, images: ImageSource, policy: OwnerPolicy
 ) -> ClusterObservation:
-    """Reads from the caches what a plan of the resource depends on.
-
-    Args:
-        key: The resource.
-        resource: The resource as last seen, with what is known of its engines and its model.
-        watches: The cluster's nodes and the limits of its namespaces.
-        images: Where this cluster gets the images from that no resource names.
-        policy: What the cluster's owner lets resources ask for.
-    """
+    """Reads from the caches what a plan of the resource depends on."""
     nodes, limits, state = watches.nodes, watches.namespace_limits, resource.state
     engine_hash = engine_hash_of(resource)
     is_current = state.observation is not None and state.observation.engine_hash == engine_hash
@@ -153,7 +145,7 @@ def plan_resource(
         generation=resource.generation,
         rejected=plan.rejected,
         desired=tuple(each.without_body() for each in desired),
-        accepted=accepted(plan),
+        accepted=accepted_condition(plan),
         budget_fits=budget_fits(plan, refusals(plan, cluster.namespace)),
         nodes_fit=nodes,
         nodes_version=cluster.nodes_version,

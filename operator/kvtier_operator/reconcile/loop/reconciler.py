@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from kvtier_common.errors import KvtierError
-from kvtier_common.kubernetes.answers import NotFoundError, parsed
+from kvtier_common.kubernetes.answers import NotFoundError, parse_document
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_operator.planning.cluster.policy.limits import OwnerPolicy
 from kvtier_operator.planning.objects.names import Component
@@ -51,22 +51,7 @@ class Clock:
 
 @dataclass(slots=True)
 class Reconciler:
-    """Reconciles one KVCacheTier at a time.
-
-    Attributes:
-        api: The API server.
-        resources: The KVCacheTiers as last seen.
-        live_objects: Live objects that carry kvtier's label.
-        applier: Writes desired objects.
-        routes: The HTTPRoutes of the cluster, whoever made them.
-        pods: Pods of engines, pickers and gateways.
-        watches: Which kinds the cluster serves, its nodes, and the limits of its namespaces.
-        models: Looks for configurations of models.
-        engines: Asks running engines what their tiers hold.
-        clock: The time of day.
-        images: Where this cluster gets the images from that no resource names.
-        policy: What the cluster's owner lets resources ask for.
-    """
+    """Reconciles one KVCacheTier at a time."""
 
     api: Api
     resources: ResourceCache
@@ -157,7 +142,7 @@ class Reconciler:
             found = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
         except NotFoundError:
             return False
-        metadata = parsed(found)["metadata"]
+        metadata = parse_document(found)["metadata"]
         return bool(metadata["uid"] == resource.uid and "deletionTimestamp" not in metadata)
 
     async def _write_status(
@@ -190,7 +175,7 @@ class Reconciler:
         except NotFoundError:
             self.resources.delete(key, resource.uid)
             return False
-        self.resources.written(document)
+        self.resources.take_answer(document)
         await self._write_events(key, previous, document)
         return True
 

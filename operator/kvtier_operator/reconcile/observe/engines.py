@@ -10,7 +10,7 @@ from typing import Final
 import aiohttp
 
 from kvtier_common.errors import KvtierError, TooLargeError
-from kvtier_common.kubernetes.answers import NotFoundError, as_object, parsed
+from kvtier_common.kubernetes.answers import NotFoundError, as_object, parse_document
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
 from kvtier_common.metrics.text import Families, Sample, read_labels
@@ -114,24 +114,24 @@ def _device(samples: Iterable[Sample]) -> int | None:
 
 
 def _block(samples: Iterable[Sample]) -> int | None:
-    return next(iter(_known(labels.get(DEVICE_BLOCK) for labels in _labels(samples))), None)
+    return next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in _labels(samples))), None)
 
 
 def _blocks(samples: Iterable[Sample]) -> int | None:
     labels = next(iter(_labels(samples)), {})
-    return next(iter(_known([labels.get(DEVICE_BLOCKS[0])])), None)
+    return next(iter(_numbers([labels.get(DEVICE_BLOCKS[0])])), None)
 
 
 def _of_blocks(labels: Sequence[Mapping[str, str]]) -> int | None:
     first = labels[0] if labels else {}
-    return math.prod(_known(first.get(name) for name in DEVICE_BLOCKS) or (0,)) or None
+    return math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,)) or None
 
 
 def _sum(values: Iterable[str | None]) -> int | None:
-    return sum(_known(values)) or None
+    return sum(_numbers(values)) or None
 
 
-def _known(values: Iterable[str | None]) -> list[int]:
+def _numbers(values: Iterable[str | None]) -> list[int]:
     """All of them, or none where one is not known."""
     texts = [value or "" for value in values]
     return [int(text) for text in texts] if all(map(_is_number, texts)) else []
@@ -152,7 +152,7 @@ async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: 
         found = await api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
     except (NotFoundError, TooLargeError):
         return False
-    metadata = as_object(parsed(found).get("metadata"))
+    metadata = as_object(parse_document(found).get("metadata"))
     return (metadata.get("uid"), owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
 
 
@@ -169,12 +169,6 @@ class EngineObserver:
     While no engine answers with sizes, the plan's own figures stay in force, and engines are asked again,
     less and less often. Only pods of the resource's own Deployment are asked, and sizes that no plan can
     justify are not believed.
-
-    Args:
-        api: Answers which Deployment owns a ReplicaSet.
-        pods: Addresses of ready engines.
-        reconcile_in: Called with a resource that is to be reconciled after so many seconds.
-        timings: How often engines are asked.
     """
 
     def __init__(

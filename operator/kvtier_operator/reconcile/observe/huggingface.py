@@ -155,7 +155,7 @@ class HubClient:
                 if response.status not in _REDIRECTS:
                     return await self._body(response, asked)
                 location = response.headers.get("Location", "")
-                url = self._followed(asked, url.join(URL(location)))
+                url = self._redirect_target(asked, url.join(URL(location)))
         raise UnreachableError(f"{asked}: more than {_MOST_REDIRECTS} redirects")
 
     async def _body(self, response: aiohttp.ClientResponse, asked: str) -> str | None:
@@ -171,7 +171,7 @@ class HubClient:
         body = await read_body(response.content, asked, _MOST_BYTES, asyncio.Semaphore(1))
         return body.decode(errors="replace")
 
-    def _followed(self, asked: str, url: URL) -> URL:
+    def _redirect_target(self, asked: str, url: URL) -> URL:
         """Where a redirect leads, without a name and password of the server's choice."""
         scheme, host, port = place = _place(url)
         is_hub = self._place[0] == scheme == "https" and port == _HTTPS and _is_hub_host(host)

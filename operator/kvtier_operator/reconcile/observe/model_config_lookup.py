@@ -7,7 +7,7 @@ from urllib.parse import quote
 import orjson
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
-from kvtier_common.kubernetes.answers import as_object, items_of, parsed
+from kvtier_common.kubernetes.answers import as_object, items_of, parse_document
 from kvtier_common.kubernetes.client import Api
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.compact import compact
@@ -36,10 +36,6 @@ class ModelConfigLookup:
     async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
         """The configuration of a resource's model: looked up once a generation, or until a plan accepts it.
 
-        Args:
-            key: The resource.
-            resource: The resource as last seen, with what was found before.
-
         Raises:
             KvtierError: The API server cannot be asked; trying again may help.
         """
@@ -63,7 +59,7 @@ class ModelConfigLookup:
         path = f"/api/v1/namespaces/{quote(key.namespace, safe='')}/configmaps"
         query = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
         try:
-            items = items_of(parsed(await self.api.get(path, query, most_bytes=_MOST_BYTES)))
+            items = items_of(parse_document(await self.api.get(path, query, most_bytes=_MOST_BYTES)))
         except TooLargeError:
             return _missing(nothing, f"{called} is too long to be read")
         if not items:

@@ -60,15 +60,7 @@ def engines_ready(
     startup_s: int = 0,
     tiers: str = "",
 ) -> UntimedCondition:
-    """The condition by the Deployment's status and the pods that are not ready.
-
-    Args:
-        engine: The engines' Deployment; None where there is none yet.
-        not_ready: Engine pods that are not ready, the most telling first.
-        failures: Objects of the engines that could not be applied.
-        startup_s: Seconds an engine has to start.
-        tiers: What an engine reported of its tiers, in words.
-    """
+    """The condition by the Deployment's status and the pods that are not ready."""
     if failures:
         return false_condition(
             ENGINES_READY, failures[0].reason, "; ".join(each.message for each in failures)
@@ -92,13 +84,7 @@ def engines_ready(
 def autoscaler_ready(
     scaling: Scaling, facts: AutoscalerFacts | None, failures: Sequence[ApplyFailure]
 ) -> UntimedCondition:
-    """The condition by the autoscaler's own; engines serve without it, so Ready does not depend on it.
-
-    Args:
-        scaling: What is wanted.
-        facts: What the live autoscaler says; None where there is none yet.
-        failures: Autoscalers that could not be applied.
-    """
+    """The condition by the autoscaler's own; engines serve without it, so Ready does not depend on it."""
     name = f"{scaling.scaler} {scaling.name}"
     if failures:
         return false_condition(

@@ -35,7 +35,7 @@ _CHECKS: Final = frozenset(
 NODES_FIT: Final = "NodesFit"
 
 
-def accepted(plan: Plan) -> UntimedCondition:
+def accepted_condition(plan: Plan) -> UntimedCondition:
     """The condition by the plan's checks, with every rejection, or every warning of an accepted spec."""
     rejections = [check for check in plan.checks if check.outcome is Outcome.REJECT]
     if rejections:
@@ -62,12 +62,7 @@ def _lines(checks: Sequence[CheckResult]) -> str:
 
 
 def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCondition:
-    """The condition by the checks about sizes; its message has every line of the pod's memory.
-
-    Args:
-        plan: The Plan.
-        namespace: What the namespace's LimitRanges, quotas and storage classes refuse.
-    """
+    """The condition by the checks about sizes; its message has every line of the pod's memory."""
     checks = (*(check for check in plan.checks if check.name in _CHECKS), *namespace)
     refused = [check for check in checks if check.outcome is Outcome.REJECT]
     if refused:
@@ -88,12 +83,7 @@ def budget_fits(plan: Plan, namespace: Sequence[CheckResult] = ()) -> UntimedCon
 
 
 def with_engines(condition: UntimedCondition, engine: DeploymentFacts | None) -> UntimedCondition:
-    """The condition without a missing storage class where engines have volumes that were made by hand.
-
-    Args:
-        condition: The condition without a look at the engines.
-        engine: Their Deployment; None where there is none yet.
-    """
+    """The condition without a missing storage class where engines have volumes that were made by hand."""
     if (
         condition.reason != CLASS_MISSING
         or engine is None

@@ -31,25 +31,14 @@ _ADVICE: Final[Mapping[str, str]] = {
 
 
 def not_created(type_: str, what: str) -> UntimedCondition:
-    """A condition that is False, for want of a Deployment; `with_cause` adds why.
-
-    Args:
-        type_: Type of the condition.
-        what: Whose Deployment it is, such as `the picker's`.
-    """
+    """A condition that is False, for want of a Deployment; `with_cause` adds why."""
     return false_condition(type_, NOT_CREATED, f"{what} Deployment is not there")
 
 
 def with_cause(
     condition: UntimedCondition, held_up_by: Sequence[ApplyFailure], *, rejected: bool
 ) -> UntimedCondition:
-    """Adds why a Deployment is not created: nothing is, before objects of both components can be.
-
-    Args:
-        condition: The condition without a look at the other component.
-        held_up_by: Objects of the other component that could not be applied.
-        rejected: Whether the spec is rejected, so that nothing is created.
-    """
+    """Adds why a Deployment is not created: nothing is, before objects of both components can be."""
     if condition.reason != NOT_CREATED:
         return condition
     if rejected:
@@ -65,12 +54,7 @@ def with_cause(
 
 
 def replica_counts(facts: DeploymentFacts, what: str) -> str:
-    """How many pods are ready, of how many.
-
-    Args:
-        facts: The Deployment.
-        what: What its pods are, such as `engine pods`.
-    """
+    """How many pods are ready, of how many."""
     rest = (
         ""
         if facts.replicas == facts.updated_replicas == facts.desired_replicas
@@ -85,16 +69,11 @@ def replica_counts(facts: DeploymentFacts, what: str) -> str:
 
 
 def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> tuple[str, str]:
-    """Reason and message of the first thing that blocks the rollout; Progressing while pods start.
-
-    Args:
-        facts: The Deployment, whose rollout is not complete.
-        not_ready: Its pods that are not ready or are terminating, the most telling first.
-    """
+    """Reason and message of the first thing that blocks the rollout; Progressing while pods start."""
     if facts.failed_reason:
         quota = "exceeded quota" in facts.failed_message
         reason = "QuotaExceeded" if quota else facts.failed_reason
-        return reason, _advised(reason, f"a pod cannot be made: {facts.failed_message}")
+        return reason, _with_advice(reason, f"a pod cannot be made: {facts.failed_message}")
     with_reason = [each for each in not_ready if each.reason]
     terminating = sum(each.terminating for each in not_ready)
     if with_reason and with_reason[0].reason == "Unschedulable" and terminating:
@@ -103,7 +82,7 @@ def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) ->
             f"pod {with_reason[0].name} waits for the room of {many(terminating, 'pod')} still draining",
         )
     if with_reason:
-        return with_reason[0].reason, _advised(with_reason[0].reason, _tell(with_reason))
+        return with_reason[0].reason, _with_advice(with_reason[0].reason, _tell(with_reason))
     if facts.stalled:
         return "ProgressDeadlineExceeded", "the rollout ran out of time: read the pods' logs"
     return (
@@ -120,6 +99,6 @@ def _tell(not_ready: Sequence[NotReadyPod]) -> str:
     return f"pod {first.name}{where}{others}: {first.reason}: {first.message or 'nothing more was said'}"
 
 
-def _advised(reason: str, message: str) -> str:
+def _with_advice(reason: str, message: str) -> str:
     advice = _ADVICE.get(reason, "")
     return f"{message}; {advice}" if advice else message

@@ -47,13 +47,7 @@ class UnservedKinds:
 def unserved_kinds(
     kinds: Iterable[Kind], why_not: Callable[[str], str], not_installed: str = "not installed"
 ) -> UnservedKinds:
-    """Sorts the kinds that are not served by what that means.
-
-    Args:
-        kinds: Kinds of the desired objects.
-        why_not: Why a kind is not served; empty for one that is.
-        not_installed: What `why_not` says of a kind that has no CRD.
-    """
+    """Sorts the kinds that are not served by what that means."""
     reasons = {kind: why_not(kind.kind) for kind in kinds}
     absent = [kind for kind, why in reasons.items() if why == not_installed]
     failures = [
@@ -79,12 +73,7 @@ def _is_extra(kind: Kind) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GatewayPods:
-    """A gateway that there is or should be.
-
-    Attributes:
-        deployment: Its Deployment; None where there is none yet.
-        not_ready: Its pods that are not ready, the most telling first.
-    """
+    """A gateway that there is or should be."""
 
     deployment: DeploymentFacts | None
     not_ready: Sequence[NotReadyPod] = ()
@@ -132,7 +121,7 @@ def route_problem(route: Route) -> tuple[str, str] | None:
     """Reason and message of the first thing that keeps requests from it; None where nothing does."""
     for parent in route.parents:
         if parent.answer is ParentAnswer.UNANSWERED:
-            return "RouteUnanswered", _unanswered(route.name, parent.listeners.gateway)
+            return "RouteUnanswered", _no_answer_text(route.name, parent.listeners.gateway)
         if found := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
             return found
     gateways = {each.listeners.gateway for each in route.parents}
@@ -157,7 +146,7 @@ def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | 
     return None
 
 
-def _unanswered(name: str, gateway: str) -> str:
+def _no_answer_text(name: str, gateway: str) -> str:
     namespace, gateway_name = gateway.split("/", 1)
     return (
         f"no controller has said anything of HTTPRoute {name} on Gateway {gateway}: see whether that Gateway "
@@ -183,15 +172,7 @@ def router_ready(
     kinds: UnservedKinds,
     way_in: Route | GatewayPods | None = None,
 ) -> UntimedCondition:
-    """The condition by the picker's Deployment, by objects that could not be applied, and by the way in.
-
-    Args:
-        picker: The picker's Deployment; None where there is none yet.
-        not_ready: Picker pods that are not ready, the most telling first.
-        failures: Objects of picker and route that could not be applied.
-        kinds: Kinds of desired objects that the cluster does not serve.
-        way_in: The resource's route, or kvtier's own gateway; None where there is neither.
-    """
+    """The condition by the picker's Deployment, by objects that could not be applied, and by the way in."""
     failures = (*failures, *kinds.failures)
     if failures:
         return false_condition(ROUTER_READY, failures[0].reason, "; ".join(each.message for each in failures))

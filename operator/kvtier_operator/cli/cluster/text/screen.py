@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kvtier_common.terminal.say import painted
+from kvtier_common.terminal.say import in_style
 from kvtier_operator.cli.cluster.text.units import NONE, age, seconds, share
 from kvtier_operator.cli.cluster.view.next_step import NextStep
 from kvtier_operator.cli.cluster.view.pods import READY, PodRow
@@ -53,7 +53,7 @@ def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: boo
     width = max((len(each.type) for each in conditions), default=0)
     for each in conditions:
         mark, shade = _MARKS.get(each.status, _MARKS["Unknown"])
-        start = f"{_INDENT}{painted(mark, shade) if colour else mark} {each.type.ljust(width)}  "
+        start = f"{_INDENT}{in_style(mark, shade) if colour else mark} {each.type.ljust(width)}  "
         room = columns - len(_INDENT) - width - 4
         if each.status == "False":
             first, *rest = folded(f"{each.reason}: {each.message}", room)

@@ -78,14 +78,14 @@ def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
     for _ in range(4):
         queue.add("a", 0)
         queue.take(1e9)
-        queue.failed("a", now=0)
+        queue.fail("a", now=0)
         delays.append(queue.next_due() or 0.0)
     assert all(later > 1.4 * earlier for earlier, later in pairwise(delays))
     queue.take(1e9)
     queue.done("a")
     queue.add("a", 0)
     queue.take(1e9)
-    queue.failed("a", now=0)
+    queue.fail("a", now=0)
     assert (queue.next_due() or 1) <= 0.2
 
 
@@ -93,7 +93,7 @@ def test_a_server_that_asks_for_time_gets_it() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a", 0)
     queue.take(0)
-    queue.failed("a", now=10, least_s=7)
+    queue.fail("a", now=10, least_s=7)
     assert queue.next_due() == 17
 
 
@@ -102,7 +102,7 @@ def test_news_of_a_failed_key_need_not_wait() -> None:
     queue.add("a", 0)
     queue.take(0)
     queue.add("a", 0.01)
-    queue.failed("a", now=0, least_s=60)
+    queue.fail("a", now=0, least_s=60)
     assert queue.next_due() == 0.01
 
 
@@ -129,7 +129,7 @@ def test_no_key_is_ever_lost(steps: list[tuple[str, str]], groups: str) -> None:
             queue.done(key)
         elif step == "failed" and key in working:
             working.discard(key)
-            queue.failed(key, now)
+            queue.fail(key, now)
             wanted.add(key)
     for key in working:
         queue.done(key)

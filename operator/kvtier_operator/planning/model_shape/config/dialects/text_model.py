@@ -6,7 +6,7 @@ vLLM reads that repository's config.json (transformers_utils/configs/ultravox.py
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.errors import InvalidInputError, Problem
 
 _TYPE: Final = "ultravox"
@@ -32,5 +32,7 @@ def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]
         return {**config, _PART: found}
     if config.get(_PART):
         return config
-    message = f"{shown(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
+    message = (
+        f"{show_value(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
+    )
     raise InvalidInputError(source, Problem(_FIELD, f"{message}, or set spec.model.geometry"))
