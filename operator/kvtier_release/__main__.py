@@ -27,10 +27,6 @@ def _registry(context: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
-def _more(number: int) -> str:
-    return f" and {number} more" if number else ""
-
-
 _to_registry = click.option(
     "--registry", required=True, callback=_registry, help="Where images and chart are: HOST[:PORT][/PATH]."
 )
@@ -76,7 +72,8 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     before = Release.earlier(earlier) if earlier else None
     wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
     if new := uncommitted_files(_ROOT):
-        click.echo(f"not committed, and in the release as it is: {new[0]}{_more(len(new) - 1)}")
+        more = f" and {len(new) - 1} more" if len(new) > 1 else ""
+        click.echo(f"not committed, and in the release as it is: {new[0]}{more}")
     if archives is None:
         click.echo(
             f"building with buildah: {', '.join(wanted.images)} (engines on vLLM's images, 10 GB each)"

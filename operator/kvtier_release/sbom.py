@@ -5,8 +5,9 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import Message
 from email.parser import HeaderParser
-from importlib.metadata import Distribution, PackageNotFoundError
+from importlib.metadata import Distribution, PackageMetadata, PackageNotFoundError
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 from uuid import NAMESPACE_URL, uuid5
@@ -44,8 +45,6 @@ class Package:
     Attributes:
         kind: Of package URLs: `pypi`, `deb`.
         vendor: Whose, such as the Linux distribution; empty for none.
-        name: Its name.
-        version: Its version.
         license: An SPDX expression or a name; empty where it says none.
         optional: Whether the distribution works without it.
     """
@@ -146,7 +145,7 @@ def _package(name: str, locked: dict[str, str], *, optional: bool) -> Package:
             f"{name} is {installed.version} here and {locked.get(name, 'missing')} in {_LOCK}: "
             "run make setup-light"
         )
-    return Package("pypi", "", name, installed.version, license_of(installed), optional)
+    return Package("pypi", "", name, installed.version, license_of(installed.metadata), optional)
 
 
 def _installed_package(name: str) -> Distribution:
@@ -156,28 +155,14 @@ def _installed_package(name: str) -> Distribution:
         raise ReleaseError(f"{name} is not installed here: run make setup-light") from error
 
 
-def license_of(distribution: Distribution) -> str:
+def license_of(about: Message | PackageMetadata) -> str:
     """What a package says its licence is, the newer of its ways to say so first; empty for none."""
-    about = distribution.metadata
     if "License-Expression" in about:
         return about["License-Expression"]
     named = [each for each in about.get_all("Classifier") or () if each.startswith("License :: ")]
     if named:
         return str(named[0]).rpartition(" :: ")[2]
     return about["License"] if "License" in about else ""  # noqa: SIM401 - no get before Python 3.12
-
-
-class _Metadata(Distribution):
-    """A Python package of which only the text of its METADATA is at hand."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def read_text(self, filename: str) -> str | None:
-        return self._text if filename == "METADATA" else None
-
-    def locate_file(self, path: object) -> Path:
-        raise NotImplementedError
 
 
 def image_sbom(name: str, archive: Path, created_s: int) -> str:
@@ -253,8 +238,8 @@ def _of_debian(status: bytes, vendor: str) -> Iterator[Package]:
 
 
 def _of_python(metadata: bytes) -> Package:
-    about = _Metadata(metadata.decode())
-    return Package("pypi", "", canonicalize_name(about.metadata["Name"]), about.version, license_of(about))
+    about = HeaderParser().parsestr(metadata.decode())
+    return Package("pypi", "", canonicalize_name(about["Name"]), about["Version"], license_of(about))
 
 
 def _distribution(release: bytes) -> str:

@@ -80,9 +80,7 @@ class Reflector:
     Nothing is gone unless the server says so: not while it cannot be reached, and not between two lists.
 
     Attributes:
-        api: The API server.
         name: For logs and metrics.
-        path: Path of the collection.
         query: Which of its objects, by label or field.
         sink: Who keeps the objects.
         policy: What is done when something is wrong.

@@ -143,12 +143,11 @@ class Retirement:
         found = [pod for pod in self.pods.engines(*scaled.key) if not pod.cost_by_others]
         of_each = {_owned_by(scaled, pod): pod for pod in found}
         for owned, pod in of_each.items():
-            if owned in self._owned or await self._is_owned(scaled, pod):
+            if owned in self._owned or await belongs_to(
+                self.api, scaled.key.namespace, pod, scaled.deployment_uid
+            ):
                 self._owned_now.add(owned)
         return [pod for pod in found if _owned_by(scaled, pod) in self._owned_now]
-
-    async def _is_owned(self, scaled: Scaled, pod: ServingPod) -> bool:
-        return await belongs_to(self.api, scaled.key.namespace, pod, scaled.deployment_uid)
 
     async def _annotate(
         self, session: aiohttp.ClientSession, scaled: Scaled, pod: ServingPod, turns: asyncio.Semaphore

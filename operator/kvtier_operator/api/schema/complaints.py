@@ -169,7 +169,7 @@ def complaint(error: ErrorDetails) -> Problem:
         given="the text" if is_hidden else show_value(given),
         a_given="text" if is_hidden else _with_type(given),
         length=len(given) if isinstance(given, str) else 0,
-        described=f" ({_first_sentence(field.description)})" if field and field.description else "",
+        described=f" ({field.description.split('. ')[0].rstrip('.')})" if field and field.description else "",
         form=FORMS.get(context.get("pattern", ""), ""),
         quote_it=_quoting_advice(given, location),
         quote_fraction=_fraction_advice(given, location),
@@ -250,7 +250,3 @@ def show_value(value: object) -> str:
     """A value that somebody wrote, for a message; cut where it is long."""
     text = repr(value)
     return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}..."
-
-
-def _first_sentence(description: str) -> str:
-    return description.split(". ", maxsplit=1)[0].rstrip(".")

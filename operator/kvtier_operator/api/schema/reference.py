@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 from kvtier_operator.api.base import VALIDATIONS
@@ -89,7 +88,7 @@ def _table(path: str, node: Schema) -> str:
                 f"`{below}`",
                 type_text(each, _choices),
                 default,
-                _escape(each["description"]) + _bounds(each),
+                f"{_escape(each['description'])} {bounds_text(each)}".rstrip(),
             )
         )
     return "".join(rows)
@@ -123,10 +122,6 @@ def _default(node: Schema) -> str:
     if isinstance(value, dict):
         return ""  # its fields have their own lines
     return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value)}`"
-
-
-def _bounds(node: Schema) -> str:
-    return f" {bounds}" if (bounds := bounds_text(node)) else ""
 
 
 def _row(*cells: str) -> str:
@@ -172,7 +167,7 @@ def explain_field(path: str) -> FieldExplained:
     Raises:
         InvalidInputError: There is no such field; names the nearest.
     """
-    node, required, below, location = _schema(), True, "", tuple[str, ...]()
+    node, required, below, location = openapi_schema(), True, "", tuple[str, ...]()
     for name in _names(path):
         inner = node.get("items", node)
         location = (*location, name)
@@ -184,11 +179,6 @@ def explain_field(path: str) -> FieldExplained:
         required = name in inner.get("required", ())
         node = inner["properties"][name]
     return _field(below, node, required=required, fields=tuple(_fields(below, node)))
-
-
-@cache
-def _schema() -> Schema:
-    return openapi_schema()
 
 
 def _names(path: str) -> list[str]:

@@ -29,7 +29,6 @@ class ApplyFailure:
 
     Attributes:
         component: Whose object it is: EnginesReady reports the engines' failures, RouterReady all others.
-        reason: CamelCase.
         message: One line, naming the object and what to do.
     """
 
@@ -45,7 +44,6 @@ class ApplyResult:
     Attributes:
         written: Number of objects written or deleted.
         failures: Objects that could not be applied, and why.
-        errors: Errors of the API server.
         namespace_terminating: Whether the namespace is being deleted, so that nothing can be created there.
     """
 

@@ -75,12 +75,7 @@ class LiveObject:
     """One live object as last seen.
 
     Attributes:
-        ref: Kind, namespace and name.
-        uid: Its uid.
         owner_uid: Uid of its controller, a KVCacheTier or not; of an orphan that of its last controller.
-        owner_name: Name of that controller.
-        version: Its resource version.
-        deleting: Whether it has a deletion timestamp.
         manifest_hash: Hash of its manifest; the hash is another one in every process.
         applied_digest: Digest in its annotation: of the desired object that was last applied.
         manifest: Its manifest until it was found in sync; None too where the limit left no room for it.

@@ -101,12 +101,7 @@ class CachedResource:
     """One KVCacheTier as last seen.
 
     Attributes:
-        uid: Uid of the object.
-        generation: Generation of the spec.
-        version: Its resource version.
-        deleting: Whether it has a deletion timestamp.
         spec: apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON.
-        status: Its status, as JSON.
         ready: Status of its condition Ready.
         state: What is remembered of it; one object for as long as the uid is the same.
         refusal: Why its spec is not kept in memory; empty where it is.

@@ -43,11 +43,9 @@ class Watches:
     A scope is a namespace, or None for the whole cluster.
 
     Attributes:
-        api: The API server.
         live_objects: Takes the objects that carry kvtier's label.
         routes: Takes HTTPRoutes, whoever made them.
         pods: Takes the pods of engines, pickers and gateways.
-        nodes: Takes the nodes.
         namespace_limits: Takes LimitRanges, quotas and storage classes.
         namespaces: Namespaces to watch; none for the whole cluster.
         until_readable: Waits until KVCacheTiers of a scope can be read.

@@ -33,8 +33,6 @@ class UntimedCondition:
 
     Attributes:
         type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.
-        status: True, False or Unknown.
-        reason: CamelCase.
         message: What a person needs to know, with numbers.
     """
 
@@ -51,17 +49,17 @@ class UntimedCondition:
 
 def true_condition(type_: str, reason: str, message: str) -> UntimedCondition:
     """A condition that holds."""
-    return UntimedCondition(type_, ConditionStatus.TRUE, reason, _cut(message, MAX_MESSAGE_CHARACTERS))
+    return UntimedCondition(type_, ConditionStatus.TRUE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
 
 
 def false_condition(type_: str, reason: str, message: str) -> UntimedCondition:
     """A condition that does not hold."""
-    return UntimedCondition(type_, ConditionStatus.FALSE, reason, _cut(message, MAX_MESSAGE_CHARACTERS))
+    return UntimedCondition(type_, ConditionStatus.FALSE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
 
 
 def unknown_condition(type_: str, reason: str, message: str) -> UntimedCondition:
     """A condition of which nothing can be said yet."""
-    return UntimedCondition(type_, ConditionStatus.UNKNOWN, reason, _cut(message, MAX_MESSAGE_CHARACTERS))
+    return UntimedCondition(type_, ConditionStatus.UNKNOWN, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
 
 
 def with_transition_time(
@@ -76,13 +74,8 @@ def with_transition_time(
         "observedGeneration": generation,
         "lastTransitionTime": known["lastTransitionTime"] if known and same else now,
         "reason": condition.reason,
-        "message": _cut(condition.message, _MAX_JOINED_CHARACTERS),
+        "message": one_line(condition.message, _MAX_JOINED_CHARACTERS),
     }
-
-
-def _cut(message: str, most_characters: int) -> str:
-    """On one line: what others wrote into it forges no other and commands no terminal."""
-    return one_line(message, most_characters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,6 @@ class DesiredObject:
     """One object that a plan asks for.
 
     Attributes:
-        ref: Kind, namespace and name.
         digest: SHA-256 of the object as the planner built it, 16 hexadecimal digits.
         body: The object; None where only ref and digest are kept.
         template: Path of the field whose pod template is a part of it, which only the API server can check;
@@ -166,12 +158,8 @@ class CachedPlan:
     """The plan of one generation of a resource, without the bodies of its objects.
 
     Attributes:
-        generation: Generation of the resource.
         rejected: Whether the spec is rejected, so that nothing is applied.
         desired: The desired objects without their bodies; none where the spec is rejected.
-        accepted: Condition Accepted.
-        budget_fits: Condition BudgetFits.
-        nodes_fit: Condition NodesFit.
         nodes_version: Version of the node cache that `nodes_fit` was computed from.
         namespace_version: Version of the namespace's limits that `budget_fits` was computed from.
         engine_hash: Hash of the part of the spec that engines are started with.
@@ -179,10 +167,6 @@ class CachedPlan:
         engine_findings: What else it reported of them.
         most_tokens: The largest sizes that an engine's report is believed.
         most_pinned_bytes: The most locked memory that an engine's report is believed.
-        engine_port: Port on which engines serve HTTP.
-        tiers: `status.tiers`.
-        router: `status.router`.
-        selector: `status.selector`.
         startup_s: Seconds an engine has to start.
         scaling: What scales the engines, and by what; None where the resource does.
         serves_scaled_objects: Whether the cluster had KEDA when it was planned.

@@ -61,20 +61,16 @@ class DeploymentFacts:
     @property
     def complete(self) -> bool:
         """Whether all desired pods exist and are ready, of the latest template, and no others exist."""
-        return (
-            self.observed_latest
-            and self.replicas == self.updated_replicas == self.desired_replicas
-            and self.ready_replicas >= self.desired_replicas
-        )
+        return self._is_rolled_out and self.ready_replicas >= self.desired_replicas
 
     @property
     def has_leader(self) -> bool:
         """The same for pods that elect a leader: only the leader is ever ready."""
-        return (
-            self.observed_latest
-            and self.replicas == self.updated_replicas == self.desired_replicas
-            and self.ready_replicas > 0
-        )
+        return self._is_rolled_out and self.ready_replicas > 0
+
+    @property
+    def _is_rolled_out(self) -> bool:
+        return self.observed_latest and self.replicas == self.updated_replicas == self.desired_replicas
 
 
 def deployment_facts(document: Mapping[str, Any]) -> DeploymentFacts:

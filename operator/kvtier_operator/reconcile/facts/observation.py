@@ -103,7 +103,6 @@ class FoundModelConfig:
     """The model's configuration for one generation of a resource, or why there is none.
 
     Attributes:
-        generation: Generation of the resource.
         config: The config.json, compact; empty where it is not needed or was not found.
         source: Where it came from, for people.
         missing: Why it was not found.

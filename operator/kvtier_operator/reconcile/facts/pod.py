@@ -28,7 +28,6 @@ class NotReadyPod:
     """A pod that is not ready, or is terminating.
 
     Attributes:
-        name: The pod.
         node: Its node; empty before it has one.
         reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty while it merely starts.
         message: What its status says about that.
@@ -63,11 +62,9 @@ class ServingPod:
     """A ready pod whose controller is a ReplicaSet, by its own metadata.
 
     Attributes:
-        name: The pod.
         address: Its IP, as its kubelet says.
         replica_set: Name of the ReplicaSet in its owner references.
         replica_set_uid: Uid of the ReplicaSet in its owner references.
-        uid: Its uid.
         deletion_cost: What its annotation says of how late it is to go; empty where it has none.
         cost_by_others: Whether somebody else wrote that annotation.
     """

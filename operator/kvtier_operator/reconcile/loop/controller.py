@@ -41,10 +41,10 @@ class Controller:
         timings: Timings,
     ) -> None:
         self._timings = timings.reconcile
-        self.resources = ResourceCache(self._resource_changed)
+        self.resources = ResourceCache(lambda key: self._reconcile_in(key, 0))
         self._live_objects = LiveObjectCache(self._object_changed)
-        routes = RouteCache(self._route_changed)
-        pods = PodCache(self._pod_changed)
+        routes = RouteCache(self._report_changed)
+        pods = PodCache(self._report_changed)
         nodes = NodeCache(self._nodes_changed)
         namespace_limits = NamespaceLimitCache(self._limits_changed)
         self._watches = Watches(
@@ -125,28 +125,22 @@ class Controller:
             if engine is not None and engine.owner_uid == resource.uid:
                 yield Scaled(key, engine.uid, plan.engine_port)
 
-    def _resource_changed(self, key: Key) -> None:
-        self._dispatcher.add(key)
-
     def _object_changed(self, namespace: str, name: str, manifest: bool) -> None:
         self._reconcile_in(
             Key(namespace, name), self._timings.manifest_s if manifest else self._timings.report_s
         )
 
-    def _route_changed(self, namespace: str, name: str) -> None:
-        self._reconcile_in(Key(namespace, name), self._timings.report_s)
-
-    def _pod_changed(self, namespace: str, name: str) -> None:
+    def _report_changed(self, namespace: str, name: str) -> None:
         self._reconcile_in(Key(namespace, name), self._timings.report_s)
 
     def _nodes_changed(self) -> None:
-        for key in self.resources:
-            self._reconcile_in(key, self._timings.surroundings_s)
+        self._reconcile_all(None, self._timings.surroundings_s)
 
     def _limits_changed(self, namespace: str) -> None:
-        for key in self.resources:
-            if namespace in ("", key.namespace):
-                self._reconcile_in(key, self._timings.surroundings_s)
+        self._reconcile_all(namespace or None, self._timings.surroundings_s)
+
+    def _kinds_changed(self) -> None:
+        self._reconcile_all(None, 0)
 
     def _namespace_synced(self, namespace: str | None) -> None:
         _LOG.info(
@@ -154,13 +148,13 @@ class Controller:
             f" in namespace {namespace}" if namespace is not None else "",
             len(self._live_objects),
         )
+        self._reconcile_all(namespace, 0)
+
+    def _reconcile_all(self, namespace: str | None, delay_s: float) -> None:
+        """All of a namespace, or of the cluster where None."""
         for key in self.resources:
             if namespace in (None, key.namespace):
-                self._reconcile_in(key, 0)
-
-    def _kinds_changed(self) -> None:
-        for key in self.resources:
-            self._reconcile_in(key, 0)
+                self._dispatcher.add(key, delay_s)
 
     def _reconcile_in(self, key: Key, delay_s: float) -> None:
         if self.resources.get(key) is not None:

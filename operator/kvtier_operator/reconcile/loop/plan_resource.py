@@ -43,9 +43,7 @@ class ClusterObservation:
     """What is observed of the cluster for one plan.
 
     Attributes:
-        observed: Input of the planner.
         nodes_version: Version of the node cache that `observed` was read from.
-        engine_hash: Hash of the part of the spec that engines are started with.
         nodes_unknown: Why the nodes are not known; empty where they are.
         engine_findings: What a running engine reported of its tiers beside their sizes.
         namespace: LimitRanges, quotas and storage classes that pods of the resource meet.

@@ -26,7 +26,6 @@ class ModelConfigLookup:
     """Looks configurations up, in a ConfigMap or on Hugging Face.
 
     Attributes:
-        api: The API server, which has ConfigMaps.
         hub: Asked for a model that the catalogue lacks; None: nobody is.
     """
 

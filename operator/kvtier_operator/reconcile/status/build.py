@@ -53,14 +53,6 @@ class StatusInput:
     """Everything that a status is computed from.
 
     Attributes:
-        generation: Generation that was reconciled.
-        plan: Its plan.
-        engine: The engines' Deployment.
-        picker: The picker's Deployment.
-        engine_pods_not_ready: Engine pods that are not ready or are terminating.
-        picker_pods_not_ready: Picker pods that are not ready or are terminating.
-        failures: Objects that could not be applied.
-        kinds: Kinds of desired objects that the cluster does not serve.
         now: The time, RFC 3339 in UTC.
         way_in: The route, or kvtier's own gateway; None where there is neither.
         rejected_report: Why an engine's report of its tiers was not believed; empty where it was.
