@@ -53,8 +53,8 @@ def run(
         check=False,
     )
     if done.returncode:
-        said = _said(done.stderr) or _said(done.stdout) or f"status {done.returncode}"
-        raise ReleaseError(f"{name} {arguments[0]}: {said}")
+        output = _said(done.stderr) or _said(done.stdout) or f"status {done.returncode}"
+        raise ReleaseError(f"{name} {arguments[0]}: {output}")
     return done.stdout
 
 
@@ -64,9 +64,9 @@ def program(name: str) -> str:
     Raises:
         ReleaseError: It is missing.
     """
-    if not (found := shutil.which(name)):
+    if not (path := shutil.which(name)):
         raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
-    return found
+    return path
 
 
 def _said(written: str) -> str:
@@ -81,12 +81,10 @@ def created_s(root: Path) -> int:
     Raises:
         ReleaseError: The variable is no time that files can have, or there is neither.
     """
-    if given := os.environ.get(SOURCE_DATE_EPOCH):
-        seconds = int(given) if given.isdecimal() and len(given) <= _DIGITS else 0
+    if text := os.environ.get(SOURCE_DATE_EPOCH):
+        seconds = int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
         if seconds not in _TIMES_S:
-            raise ReleaseError(
-                f"{SOURCE_DATE_EPOCH} is {given!r}: write seconds since 1970, of 1980 or later"
-            )
+            raise ReleaseError(f"{SOURCE_DATE_EPOCH} is {text!r}: write seconds since 1970, of 1980 or later")
         return seconds
     try:
         return int(run("git", "log", "--max-count=1", "--format=%ct", cwd=root))
@@ -102,7 +100,7 @@ def timestamp(seconds: int) -> str:
 def uncommitted_files(root: Path) -> list[str]:
     """Paths of files that were changed or are new; none where there is no git to ask, or no clone."""
     try:
-        found = run("git", "status", "--porcelain", "-z", "--untracked-files=all", "--", *_TAKEN, cwd=root)
+        output = run("git", "status", "--porcelain", "-z", "--untracked-files=all", "--", *_TAKEN, cwd=root)
     except ReleaseError:
         return []
-    return [each[3:] for each in found.split("\0") if each[2:3] == " "]
+    return [each[3:] for each in output.split("\0") if each[2:3] == " "]

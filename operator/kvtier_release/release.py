@@ -119,8 +119,8 @@ class Release:
 
     def installed_images(self) -> str:
         """What the operator is told of them: the value of KVTIER_IMAGES."""
-        given = {name: image for name, image in self.references().items() if name != OPERATOR}
-        return ",".join(f"{name}={image}" for name, image in sorted(given.items()))
+        images = {name: image for name, image in self.references().items() if name != OPERATOR}
+        return ",".join(f"{name}={image}" for name, image in sorted(images.items()))
 
 
 def _path(name: str, digests: Mapping[str, str], earlier: Release | None) -> str:

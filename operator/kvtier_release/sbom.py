@@ -183,16 +183,16 @@ def packages_of(archive: Path) -> tuple[Package, ...]:
     """The packages in an image's upper view of its layers, in order."""
     files = _files(archive)
     vendor = next((_distribution(files[each]) for each in _RELEASES if each in files), "debian")
-    found = {*_of_debian(files.get(_DPKG, b""), vendor)}
+    packages = {*_of_debian(files.get(_DPKG, b""), vendor)}
     for path, content in files.items():
         if path.endswith(".dist-info/METADATA"):
-            found.add(_of_python(content))
-    return tuple(sorted(found, key=lambda each: (each.kind, each.name, each.version)))
+            packages.add(_of_python(content))
+    return tuple(sorted(packages, key=lambda each: (each.kind, each.name, each.version)))
 
 
 def _files(archive: Path) -> dict[str, bytes]:
     """What says which packages there are, by path, as the uppermost layer leaves it."""
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     with tarfile.open(archive) as opened:
         [image] = read_json(opened, "index.json")["manifests"]
         manifest = read_json(opened, blob(image["digest"]))
@@ -202,27 +202,27 @@ def _files(archive: Path) -> dict[str, bytes]:
                 "--provenance=false"
             )
         for layer in manifest["layers"]:
-            _apply(member(opened, blob(layer["digest"])), found)
-    return found
+            _apply(member(opened, blob(layer["digest"])), files)
+    return files
 
 
-def _apply(layer: IO[bytes], found: dict[str, bytes]) -> None:
+def _apply(layer: IO[bytes], files: dict[str, bytes]) -> None:
     with tarfile.open(fileobj=layer, mode="r|*") as opened:
         for entry in opened:
             path = PurePosixPath(entry.name.removeprefix("./").removeprefix("/"))
             if path.name == _ALL_REMOVED:
-                _remove(f"{path.parent}/", found)
+                _remove(f"{path.parent}/", files)
             elif path.name.startswith(_REMOVED):
                 gone = str(path.with_name(path.name.removeprefix(_REMOVED)))
-                found.pop(gone, None)
-                _remove(f"{gone}/", found)
+                files.pop(gone, None)
+                _remove(f"{gone}/", files)
             elif entry.isfile() and _says_packages(path) and (content := opened.extractfile(entry)):
-                found[str(path)] = content.read()
+                files[str(path)] = content.read()
 
 
-def _remove(folder: str, found: dict[str, bytes]) -> None:
-    for path in [each for each in found if each.startswith(folder)]:
-        del found[path]
+def _remove(folder: str, files: dict[str, bytes]) -> None:
+    for path in [each for each in files if each.startswith(folder)]:
+        del files[path]
 
 
 def _says_packages(path: PurePosixPath) -> bool:

@@ -169,8 +169,8 @@ class _Values:
                 continue
             name = self._key(key)
             if name in own:
-                said = f"the key {one_line(name, _MOST_SHOWN)!r} is there twice; keep one"
-                raise _error_at(said, key.start_mark)
+                message = f"the key {one_line(name, _MOST_SHOWN)!r} is there twice; keep one"
+                raise _error_at(message, key.start_mark)
             own[name] = self._make(value)
         pairs |= own
         return _Made({name: made.value for name, made in pairs.items()}, *_extent(pairs.values()), pairs)
@@ -216,8 +216,8 @@ def _scalar(node: ScalarNode) -> str | int | float | bool | None:
             try:
                 return _integer(text) if kind == "int" else _number(text)
             except ValueError:
-                said = f"{one_line(text, _MOST_SHOWN)} is not a number that JSON has"
-                raise _error_at(said, node.start_mark) from None
+                message = f"{one_line(text, _MOST_SHOWN)} is not a number that JSON has"
+                raise _error_at(message, node.start_mark) from None
     raise _not_json(node)
 
 

@@ -221,10 +221,10 @@ class Reflector:
         """An object became too large: from what is known of it, it is gone."""
         if not self.policy.leaves_out:
             raise TooLargeError(f"watch {self.path}: a line of more than {self.policy.object_bytes} bytes")
-        found = _NAME.search(line.head)
-        if found is None:
+        match = _NAME.search(line.head)
+        if match is None:
             raise ExpiredError(f"watch {self.path}: a line too long to read, of no name")
-        name = found.group(1).decode(errors="replace")
+        name = match.group(1).decode(errors="replace")
         self._tell_left_out({name} - self._left_out)
         self._left_out.add(name)
         self.sink.delete({"metadata": {"name": name}})

@@ -42,10 +42,10 @@ _TIER_OF_SOURCE: Final = {
 """Of a connector that does not tell, all is taken for the first tier beyond the device."""
 
 
-def cached_tokens(found: Families) -> dict[Tier, int]:
+def cached_tokens(families: Families) -> dict[Tier, int]:
     """Tokens by tier since the engine started, all its data-parallel parts together."""
     cached = dict.fromkeys(Tier, 0)
-    for labels, value in found.of(CACHED_BY_SOURCE):
+    for labels, value in families.of(CACHED_BY_SOURCE):
         tier = _TIER_OF_SOURCE.get(read_labels(labels).get("source", ""))
         if tier is not None:
             cached[tier] += int(value)

@@ -112,9 +112,9 @@ def support_page(root: Path) -> str:
 def _module(root: Path, folder: str, module: str) -> str:
     """The version of a Go module that the tests run."""
     text = (root / _TOOLS / folder / "go.mod").read_text(encoding="utf-8")
-    found = re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
-    assert found, f"{_TOOLS}/{folder}/go.mod requires no {module}"  # noqa: S101 - a checkout's own file
-    return found[1]
+    match = re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    assert match, f"{_TOOLS}/{folder}/go.mod requires no {module}"  # noqa: S101 - a checkout's own file
+    return match[1]
 
 
 def _python(root: Path) -> str:

@@ -35,13 +35,13 @@ _MOST_CHARACTERS: Final = 300
 """Characters of an engine's answer that a log line quotes."""
 
 
-def fill_percent(found: Families) -> float | None:
+def fill_percent(families: Families) -> float | None:
     """How full all tiers beyond the device are together, 0 to 100; None where the engine does not say.
 
     Engines of one Deployment have tiers of one size, so the one that is least full holds least.
     """
-    capacity = sum(found.total(CAPACITY_TOKENS[tier]) for tier in BEYOND_DEVICE)
-    held = sum(found.total(CACHED_TOKENS[tier]) for tier in BEYOND_DEVICE)
+    capacity = sum(families.total(CAPACITY_TOKENS[tier]) for tier in BEYOND_DEVICE)
+    held = sum(families.total(CACHED_TOKENS[tier]) for tier in BEYOND_DEVICE)
     return min(held / capacity, 1.0) * _FULL if capacity > 0 else None
 
 
@@ -140,14 +140,14 @@ class Retirement:
 
     async def _own_pods(self, scaled: Scaled) -> list[ServingPod]:
         """Those of the resource's own Deployment whose annotation is nobody else's."""
-        found = [pod for pod in self.pods.engines(*scaled.key) if not pod.cost_by_others]
-        of_each = {_owned_by(scaled, pod): pod for pod in found}
+        pods = [pod for pod in self.pods.engines(*scaled.key) if not pod.cost_by_others]
+        of_each = {_owned_by(scaled, pod): pod for pod in pods}
         for owned, pod in of_each.items():
             if owned in self._owned or await belongs_to(
                 self.api, scaled.key.namespace, pod, scaled.deployment_uid
             ):
                 self._owned_now.add(owned)
-        return [pod for pod in found if _owned_by(scaled, pod) in self._owned_now]
+        return [pod for pod in pods if _owned_by(scaled, pod) in self._owned_now]
 
     async def _annotate(
         self, session: aiohttp.ClientSession, scaled: Scaled, pod: ServingPod, turns: asyncio.Semaphore

@@ -113,7 +113,7 @@ def model_in(annotation: object) -> type[BaseModel] | None:
     """The model that a field's type holds, whether optional, in a list or alone; None where it holds none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for each in get_args(annotation) if (found := model_in(each))), None)
+    return next((model for each in get_args(annotation) if (model := model_in(each))), None)
 
 
 def field_at(location: Location) -> FieldInfo | None:
@@ -196,9 +196,9 @@ def unknown_field(location: Location) -> str:
 
 def _is_on_branch(location: Location, place: str) -> bool:
     """Whether a place is above or below: spec.engine.env is no place for the environment of spec.router."""
-    given = path_of(location[:-1]).split(".")
+    own = path_of(location[:-1]).split(".")
     parent = place.split(".")[:-1]
-    return all(one == other for one, other in zip(given, parent, strict=False))
+    return all(one == other for one, other in zip(own, parent, strict=False))
 
 
 def _not_one_of(given: object, choices: list[str]) -> str:

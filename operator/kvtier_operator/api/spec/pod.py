@@ -242,10 +242,10 @@ Tolerations = Annotated[
 
 def _few_requirements(affinity: dict[str, Any] | None) -> dict[str, Any] | None:
     """Its shape is the API server's to check, so any may come."""
-    found: Any = affinity
+    node: Any = affinity
     for name in ("nodeAffinity", _REQUIRED, "nodeSelectorTerms"):
-        found = found.get(name) if isinstance(found, dict) else None
-    count = sum(_requirements(term) for term in found) if isinstance(found, list) else 0
+        node = node.get(name) if isinstance(node, dict) else None
+    count = sum(_requirements(term) for term in node) if isinstance(node, list) else 0
     if count > MOST_NODE_REQUIREMENTS:
         message = (
             f"nodeAffinity requires {count} things of nodes in all its terms, {MOST_NODE_REQUIREMENTS} at "

@@ -168,4 +168,4 @@ class TiersSpec(ApiModel):
     def by_tier(self) -> Mapping[Tier, CpuTierSpec | DiskTierSpec]:
         """Those that are wanted, fastest first."""
         wanted = {tier: getattr(self, tier.label) for tier in BEYOND_DEVICE}
-        return {tier: given for tier, given in wanted.items() if given is not None}
+        return {tier: spec for tier, spec in wanted.items() if spec is not None}

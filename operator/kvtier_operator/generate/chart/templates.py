@@ -129,8 +129,8 @@ def _security(head: str) -> str:
 
 
 def _context(name: str, otherwise: dict[str, Any]) -> str:
-    given = f"$.Values.operator.{name} | default (fromJson {json.dumps(json.dumps(otherwise))})"
-    return f"{{{{- $context := {given} }}}}\n"
+    value = f"$.Values.operator.{name} | default (fromJson {json.dumps(json.dumps(otherwise))})"
+    return f"{{{{- $context := {value} }}}}\n"
 
 
 _NOTICE: Final = comment("operator/kvtier_operator/install")

@@ -165,14 +165,14 @@ def model_defaults() -> str | None:
         if not (config := config_of(cls)):
             continue
         nested = _nested_type(config)
-        found = Derived(frozenset(), {}) if nested else derive(cls, _FIELDS, _value)
-        if not (defaults := nested or _fields(config, found.moved)):
+        derived = Derived(frozenset(), {}) if nested else derive(cls, _FIELDS, _value)
+        if not (defaults := nested or _fields(config, derived.moved)):
             continue
         fields[model_type] = defaults
         if period := layer_period(cls):
             periods[model_type] = period
         mapped = {name: own for name, own in cls.attribute_map.items() if name in _FIELDS}
-        if other := {**found.other_names, **mapped}:
+        if other := {**derived.other_names, **mapped}:
             names[model_type] = other
     written: dict[str, Mapping[str, object]] = {
         "generated_from": versions,

@@ -36,8 +36,8 @@ class PodCache:
 
     def not_ready(self, namespace: str, instance: str, component: Component) -> tuple[NotReadyPod, ...]:
         """One resource's engines, pickers or gateways that are not ready, the most telling first."""
-        found = self._groups.get((namespace, instance, component.value), {})
-        not_ready = (pod.not_ready for pod in found.values() if pod.not_ready)
+        pods = self._groups.get((namespace, instance, component.value), {})
+        not_ready = (pod.not_ready for pod in pods.values() if pod.not_ready)
         return tuple(sorted(not_ready, key=lambda each: (each.rank, each.name)))
 
     def serving(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
@@ -45,17 +45,17 @@ class PodCache:
 
         Whoever may create a pod may give it these labels and any owner, so the owner has to be looked up.
         """
-        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        pods = self._groups.get((namespace, instance, Component.ENGINE.value), {})
         by_owner: dict[str, ServingPod] = {}
-        for name in sorted(found):
-            if (pod := found[name].serving) is not None:
+        for name in sorted(pods):
+            if (pod := pods[name].serving) is not None:
                 by_owner.setdefault(pod.replica_set_uid, pod)
         return tuple(by_owner.values())[:_CANDIDATES]
 
     def engines(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
         """All pods that claim to be ready engines of a resource, by name; whose they are is looked up."""
-        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
-        return tuple(pod for name in sorted(found) if (pod := found[name].serving) is not None)
+        pods = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        return tuple(pod for name in sorted(pods) if (pod := pods[name].serving) is not None)
 
     def upsert(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""

@@ -72,22 +72,22 @@ class LimitStore(Generic[LimitT]):
     def __init__(self, read: Callable[[Mapping[str, Any]], LimitT], changed: Callable[[str], None]) -> None:
         self._read = read
         self._changed = changed
-        self._found: dict[str, dict[str, LimitT]] = {}
+        self._by_namespace: dict[str, dict[str, LimitT]] = {}
         self.listed = False
 
     def of(self, namespace: str) -> tuple[LimitT, ...]:
         """The first few of a namespace, by name."""
-        found = self._found.get(namespace, {})
-        return tuple(found[name] for name in heapq.nsmallest(MOST_OF_A_NAMESPACE, found))
+        limits = self._by_namespace.get(namespace, {})
+        return tuple(limits[name] for name in heapq.nsmallest(MOST_OF_A_NAMESPACE, limits))
 
     def all_of(self, namespace: str) -> tuple[LimitT, ...]:
         """All of a namespace, by name."""
-        found = self._found.get(namespace, {})
-        return tuple(found[name] for name in sorted(found))
+        limits = self._by_namespace.get(namespace, {})
+        return tuple(limits[name] for name in sorted(limits))
 
     def count(self, namespace: str) -> int:
         """How many a namespace has."""
-        return len(self._found.get(namespace, ()))
+        return len(self._by_namespace.get(namespace, ()))
 
     def upsert(self, place: Place, document: Mapping[str, Any]) -> None:
         """Takes an object; one that cannot be read limits nothing."""
@@ -98,22 +98,22 @@ class LimitStore(Generic[LimitT]):
             self.delete(place)
             return
         namespace, name = place
-        if self._found.get(namespace, {}).get(name) != limit:
-            self._found.setdefault(namespace, {})[name] = limit
+        if self._by_namespace.get(namespace, {}).get(name) != limit:
+            self._by_namespace.setdefault(namespace, {})[name] = limit
             self._changed(namespace)
 
     def delete(self, place: Place) -> None:
         """An object is gone."""
         namespace, name = place
-        found = self._found.get(namespace, {})
-        if found.pop(name, None) is not None:
-            if not found:
-                del self._found[namespace]
+        limits = self._by_namespace.get(namespace, {})
+        if limits.pop(name, None) is not None:
+            if not limits:
+                del self._by_namespace[namespace]
             self._changed(namespace)
 
     def replace(self, namespace: str | None, places: set[Place]) -> None:
         """A list (of a namespace, or of all) is complete: others are gone."""
-        there = [(where, name) for where, found in self._found.items() for name in found]
+        there = [(where, name) for where, limits in self._by_namespace.items() for name in limits]
         for place in there:
             if namespace in (None, place[0]) and place not in places:
                 self.delete(place)

@@ -124,16 +124,16 @@ def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts 
     telling = _TELLING.get(kind)
     if telling is None:
         return None
-    said = (document.get("status") or {}).get("conditions") or ()
-    conditions = {each.get("type"): each for each in said}
+    reported = (document.get("status") or {}).get("conditions") or ()
+    conditions = {each.get("type"): each for each in reported}
     if kind == "ScaledObject" and conditions.get(_PAUSED, {}).get("status") == "True":
         return AutoscalerFacts(scales=False, paused=True)
-    found = [conditions[type_] for type_ in telling if type_ in conditions]
-    failing = next((each for each in found if each.get("status") == "False"), None)
+    known = [conditions[type_] for type_ in telling if type_ in conditions]
+    failing = next((each for each in known if each.get("status") == "False"), None)
     if failing is not None:
         message = one_line(failing.get("message") or "", _MOST_CHARACTERS)
         return AutoscalerFacts(scales=False, reason=failing.get("reason") or "", message=message)
-    well = len(found) == len(telling) and all(each.get("status") == "True" for each in found)
+    well = len(known) == len(telling) and all(each.get("status") == "True" for each in known)
     return AutoscalerFacts(scales=True if well else None)
 
 
@@ -192,9 +192,9 @@ def _reports(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[Pare
     namespace = document["metadata"].get("namespace", "")
     generation = document["metadata"].get("generation", 1)
     parents = (document.get("status") or {}).get("parents") or ()
-    found = ((listeners_of(each.get("parentRef") or {}, namespace), each) for each in parents)
+    entries = ((listeners_of(each.get("parentRef") or {}, namespace), each) for each in parents)
     return tuple(
-        _judge(listeners, entry, must, generation) for listeners, entry in found if listeners is not None
+        _judge(listeners, entry, must, generation) for listeners, entry in entries if listeners is not None
     )
 
 

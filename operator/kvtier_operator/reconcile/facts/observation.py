@@ -76,14 +76,14 @@ def observation_from_status(
     if status.get("observedGeneration") != generation:
         return None
     tiers = status.get("tiers") or {}
-    found = {tier: tiers.get(tier.label) or {} for tier in Tier}
-    observed = {tier: _observed_tokens(each) for tier, each in found.items()}
+    reported = {tier: tiers.get(tier.label) or {} for tier in Tier}
+    observed = {tier: _observed_tokens(each) for tier, each in reported.items()}
     tokens = EngineTokens(
         {tier: size for tier, size in observed.items() if size is not None},
-        block=found[Tier.GPU].get("blockTokens"),
+        block=reported[Tier.GPU].get("blockTokens"),
     )
     findings = EngineFindings(
-        pinned_bytes=found[Tier.CPU].get("pinnedBytes"), disk_pays=found[Tier.DISK].get("pays")
+        pinned_bytes=reported[Tier.CPU].get("pinnedBytes"), disk_pays=reported[Tier.DISK].get("pays")
     )
     return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
 

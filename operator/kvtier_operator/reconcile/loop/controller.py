@@ -109,9 +109,9 @@ class Controller:
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""
-        found = Counter(resource.ready for key in self.resources if (resource := self.resources.get(key)))
+        counts = Counter(resource.ready for key in self.resources if (resource := self.resources.get(key)))
         for ready in ("True", "False", UNKNOWN):
-            RESOURCES.labels(ready).set(found[ready])
+            RESOURCES.labels(ready).set(counts[ready])
 
     def _scaled_by_fill(self) -> Iterator[Scaled]:
         """Resources with an autoscaler, whose engines say how full they are."""

@@ -200,16 +200,16 @@ def _selector(plan: Plan) -> str:
 
 
 def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
-    found = {tier.label: _tier(planned) for tier, planned in plan.tiers.by_tier.items()}
-    if plan.tiers.observed_block_tokens is not None and "gpu" in found:
-        found["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
+    tiers = {tier.label: _tier(planned) for tier, planned in plan.tiers.by_tier.items()}
+    if plan.tiers.observed_block_tokens is not None and "gpu" in tiers:
+        tiers["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
     most_pinned = _most_pinned_bytes(plan)
     asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
     if findings.pinned_bytes is not None and findings.pinned_bytes <= most_pinned and asks_for_locking:
-        found["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
-    if findings.disk_pays is not None and "disk" in found:
-        found["disk"] |= {"pays": findings.disk_pays}
-    return found
+        tiers["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
+    if findings.disk_pays is not None and "disk" in tiers:
+        tiers["disk"] |= {"pays": findings.disk_pays}
+    return tiers
 
 
 def _tier(tier: TierPlan) -> dict[str, Any]:

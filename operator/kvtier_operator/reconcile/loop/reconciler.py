@@ -139,10 +139,10 @@ class Reconciler:
     async def _is_there(self, key: Key, resource: CachedResource) -> bool:
         """Whether a resource whose objects disappear still exists: the watch may have missed its deletion."""
         try:
-            found = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
+            answer = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
         except NotFoundError:
             return False
-        metadata = parse_document(found)["metadata"]
+        metadata = parse_document(answer)["metadata"]
         return bool(metadata["uid"] == resource.uid and "deletionTimestamp" not in metadata)
 
     async def _write_status(
@@ -202,12 +202,12 @@ class Reconciler:
 
     def _gateway(self, key: Key, resource: CachedResource, plan: CachedPlan) -> GatewayPods | None:
         """The desired one; beside a rejected spec the one that is there."""
-        found = self._deployment(key, resource, Component.GATEWAY)
+        deployment = self._deployment(key, resource, Component.GATEWAY)
         name = f"{key.name}-{Component.GATEWAY.value}"
         desired = any(each.ref == Ref("Deployment", key.namespace, name) for each in plan.desired)
-        if not desired and not (plan.rejected and found):
+        if not desired and not (plan.rejected and deployment):
             return None
-        return GatewayPods(found, self.pods.not_ready(*key, Component.GATEWAY))
+        return GatewayPods(deployment, self.pods.not_ready(*key, Component.GATEWAY))
 
     def _kinds(self, key: Key, resource: CachedResource, plan: CachedPlan) -> Iterable[Kind]:
         """Of the desired objects; what runs beside a rejected spec has a pool, or a gateway of its own."""

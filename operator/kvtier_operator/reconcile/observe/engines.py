@@ -53,52 +53,52 @@ _MOST_CHARACTERS: Final = 300
 """Characters of an engine's answer that a log line or a condition quotes."""
 
 
-def read_tiers(found: Families) -> tuple[EngineTokens, EngineFindings]:
+def read_tiers(families: Families) -> tuple[EngineTokens, EngineFindings]:
     """What one engine pod's /metrics say; its data-parallel engines are added up.
 
     Raises:
         ValueError: A number in it is none that a tier can have.
     """
-    if found.unreadable:
-        names = ", ".join(sorted(name.decode() for name in found.unreadable))
+    if families.unreadable:
+        names = ", ".join(sorted(name.decode() for name in families.unreadable))
         raise ValueError(f"{names}: no number of bytes or tokens")
-    return _tokens(found), _findings(found)
+    return _tokens(families), _findings(families)
 
 
-def _tokens(found: Families) -> EngineTokens:
-    by_tier = {Tier.GPU: _device(found.of(DEVICE))}
-    by_tier |= {tier: _total(found, name) for tier, name in CAPACITY_TOKENS.items()}
-    if not found.of(CAPACITY_TOKENS[Tier.CPU]):
-        by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(found.of(OFFLOADED)))
-    if _is_growing(found):
+def _tokens(families: Families) -> EngineTokens:
+    by_tier = {Tier.GPU: _device(families.of(DEVICE))}
+    by_tier |= {tier: _total(families, name) for tier, name in CAPACITY_TOKENS.items()}
+    if not families.of(CAPACITY_TOKENS[Tier.CPU]):
+        by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(families.of(OFFLOADED)))
+    if _is_growing(families):
         by_tier[Tier.CPU] = None
     return EngineTokens(
         {tier: tokens for tier, tokens in by_tier.items() if tokens},
-        block=_block(found.of(DEVICE)),
-        gpu_blocks=_blocks(found.of(DEVICE)),
+        block=_block(families.of(DEVICE)),
+        gpu_blocks=_blocks(families.of(DEVICE)),
     )
 
 
-def _findings(found: Families) -> EngineFindings:
+def _findings(families: Families) -> EngineFindings:
     return EngineFindings(
-        pinned_bytes=_total(found, CPU_PINNED_BYTES)
-        if found.of(CPU_PINNED_BYTES) and not _is_growing(found)
+        pinned_bytes=_total(families, CPU_PINNED_BYTES)
+        if families.of(CPU_PINNED_BYTES) and not _is_growing(families)
         else None,
-        disk_pays=_total(found, DISK_PAYS) > 0 if found.of(DISK_PAYS) else None,
+        disk_pays=_total(families, DISK_PAYS) > 0 if families.of(DISK_PAYS) else None,
     )
 
 
-def _is_growing(found: Families) -> bool:
-    return found.total(CPU_GROWING) > 0
+def _is_growing(families: Families) -> bool:
+    return families.total(CPU_GROWING) > 0
 
 
-def _total(found: Families, name: bytes) -> int:
+def _total(families: Families, name: bytes) -> int:
     """A gauge of all engines.
 
     Raises:
         ValueError: It is not a number that a status can have.
     """
-    total = found.total(name)
+    total = families.total(name)
     if total >= _TOO_MANY:
         raise ValueError(f"{name.decode()}: {total} is no number of bytes or tokens")
     return int(total)
@@ -149,10 +149,10 @@ async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: 
     """
     try:
         path = REPLICA_SET.path(namespace, pod.replica_set)
-        found = await api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
+        answer = await api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
     except (NotFoundError, TooLargeError):
         return False
-    metadata = as_object(parse_document(found).get("metadata"))
+    metadata = as_object(parse_document(answer).get("metadata"))
     return (metadata.get("uid"), owner_of(metadata)[0]) == (pod.replica_set_uid, deployment_uid)
 
 

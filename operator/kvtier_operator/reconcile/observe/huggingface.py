@@ -140,8 +140,8 @@ class HubClient:
             async with asyncio.timeout(_TIMEOUT_S):
                 text = await self._text(session, asked)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            said = one_line(str(error), _MOST_SAID) or type(error).__name__
-            raise UnreachableError(f"no answer to {asked}: {said}") from error
+            reason = one_line(str(error), _MOST_SAID) or type(error).__name__
+            raise UnreachableError(f"no answer to {asked}: {reason}") from error
         return None if text is None else parse_file(text, asked, "spec.model.name")
 
     async def _text(self, session: aiohttp.ClientSession, asked: str) -> str | None:

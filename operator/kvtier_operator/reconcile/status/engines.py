@@ -103,7 +103,7 @@ def autoscaler_ready(
             AUTOSCALER_READY, "NotReported", f"{name} has not said yet that it keeps {scaling.goal}"
         )
     reason = facts.reason if _REASON.fullmatch(facts.reason) else "NotScaling"
-    said = facts.message or "it does not say why"
+    why = facts.message or "it does not say why"
     stays = "so the engines stay as many as they are"
-    message = f"{name} does not scale, {stays}: {said}; it needs {scaling.needs}"
+    message = f"{name} does not scale, {stays}: {why}; it needs {scaling.needs}"
     return false_condition(AUTOSCALER_READY, reason, message)

@@ -122,14 +122,14 @@ def route_problem(route: Route) -> tuple[str, str] | None:
     for parent in route.parents:
         if parent.answer is ParentAnswer.UNANSWERED:
             return "RouteUnanswered", _no_answer_text(route.name, parent.listeners.gateway)
-        if found := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
-            return found
+        if problem := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
+            return problem
     gateways = {each.listeners.gateway for each in route.parents}
     for parent in route.pool_parents:
         if parent.listeners.gateway in gateways and (
-            found := _trouble("PoolRefused", f"InferencePool {route.name}", parent)
+            problem := _trouble("PoolRefused", f"InferencePool {route.name}", parent)
         ):
-            return found
+            return problem
     if route.hidden and route.hidden.wholly:
         return "RouteHidden", hidden_by_text(route.name, route.hidden)
     return None
