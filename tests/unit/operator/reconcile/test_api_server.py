@@ -7,7 +7,7 @@ import yaml
 
 from kvtier_operator.reconcile.api_server import AUTOSCALERS, BY_NAME, KINDS
 
-_GOLDEN = Path(__file__).parents[2] / "golden" / "output"
+_GOLDEN = Path(__file__).parents[1] / "golden" / "output"
 
 
 @pytest.mark.parametrize("path", sorted(_GOLDEN.glob("*/objects.yaml")), ids=lambda path: path.parent.name)

@@ -1,4 +1,4 @@
-"""One round over the engines: what is written, and what a refusal, a stranger or a silent one changes."""
+"""What an engine's metrics make of its pod's deletion cost."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
@@ -7,13 +7,57 @@ import pytest
 
 from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.metrics.text import Families, read_families
+from kvtier_common.metrics.text import Families, MetricsText, read_families
 from kvtier_operator.reconcile import retire
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.facts.pod import DELETION_COST, ServingPod
-from kvtier_operator.reconcile.retire import Retirement, Scaled
+from kvtier_operator.reconcile.retire import READ, Retirement, Scaled, deletion_cost, fill_percent
 from kvtier_operator.reconcile.settings import RetireTimings
+
+
+def families(**values: str) -> Families:
+    """Gauges of the tiers, such as `cpu_cached="10"`, of two data-parallel engines with the same."""
+    reading = MetricsText(READ)
+    for name, value in values.items():
+        for engine in (0, 1):
+            text = f'vllm:kvtier_{name}_tokens{{engine="{engine}"}} {value}\n'
+            reading.feed(text.encode())
+    return reading.end()
+
+
+@pytest.mark.parametrize(
+    ("values", "percent"),
+    [
+        ({}, None),
+        ({"cpu_capacity": "0", "cpu_cached": "0"}, None),
+        ({"cpu_capacity": "1000", "cpu_cached": "0"}, 0),
+        ({"cpu_capacity": "1000", "cpu_cached": "250"}, 25),
+        ({"cpu_capacity": "1000", "cpu_cached": "2000"}, 100),
+        ({"cpu_capacity": "1000", "cpu_cached": "1000", "disk_capacity": "9000", "disk_cached": "0"}, 10),
+    ],
+)
+def test_fill(values: dict[str, str], percent: float | None) -> None:
+    assert fill_percent(families(**values)) == percent
+
+
+@pytest.mark.parametrize(
+    ("fill", "before", "cost"),
+    [
+        (0, "", "0"),
+        (26, "", "30"),
+        (26, "20", "20"),
+        (29.9, "20", "20"),
+        (30, "20", "30"),
+        (100, "20", "100"),
+        (3, "100", "0"),
+        (50, "somebody's", "50"),
+        (50, "-2147483648", "50"),
+    ],
+)
+def test_it_moves_by_steps(fill: float, before: str, cost: str) -> None:
+    assert deletion_cost(fill, before) == cost
+
 
 FILLS = {"10.0.0.1:8000": 900, "10.0.0.2:8000": 100}
 SLOW = "10.0.0.3:8000"
