@@ -12,6 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 from kvtier_common.log_records import OneLineRecords
 
 REGISTRY: Final = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
 RECONCILES: Final = Counter(
     "kvtier_reconciles_total",
     "Reconciliations by result: unchanged, changed, waiting (something is in the way), failed.",
@@ -42,13 +43,8 @@ WATCH_RESTARTS: Final = Counter(
     registry=REGISTRY,
 )
 BUILD: Final = Info("kvtier_build", "Version of the operator.", registry=REGISTRY)
-_PLAIN: Final = "%(asctime)s %(levelname)s %(message)s"
-
-
-ProcessCollector(registry=REGISTRY)
-
-
 BUILD.info({"version": version("kvtier")})
+_PLAIN: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 class _Json(logging.Formatter):

@@ -1,4 +1,4 @@
-"""An object that could not be applied, as a condition reports it."""
+"""Applies a diff: looks names up before it creates, applies wave by wave, prunes last."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

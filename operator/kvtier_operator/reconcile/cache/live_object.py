@@ -1,6 +1,7 @@
-"""Manifests of live objects, kept until they are found in sync, with a limit for each and one for all.
+"""One live object that carries kvtier's label, in as few bytes as that takes.
 
-Whoever may create an object can give it kvtier's label and any owner, and then it is never compared.
+Its manifest is kept until it is found in sync, with a limit for each and one for all: whoever may create an
+object can give it kvtier's label and any owner, and then it is never compared.
 """
 
 import zlib

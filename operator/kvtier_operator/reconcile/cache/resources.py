@@ -1,4 +1,4 @@
-"""A limit to the memory that KVCacheTiers take in the operator, for each namespace and for all together.
+"""The KVCacheTiers as last seen, each in as few bytes as that takes, and a limit to what all of them take.
 
 Whoever may create one may create thousands, and the operator that they would kill serves everybody.
 """

@@ -1,4 +1,4 @@
-"""What one plan depends on beside the resource itself: nodes, limits, the model and the running engines."""
+"""Plans a resource from what is observed: its desired objects, and what the status says of them."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The time of day, which tests replace."""
+"""Reconciles one resource: observe, plan, apply, status."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
