@@ -50,7 +50,7 @@ def test_six_files(copy: Copied) -> None:
     table = "connector/kvtier_common/tier.py"
     copy.insert(table, "\n    @property\n    def label", "    REMOTE = 3\n")
     api = "operator/kvtier_operator/api"
-    tiers, router, status = f"{api}/spec/tiers.py", f"{api}/spec/router.py", f"{api}/status.py"
+    tiers, router, status = f"{api}/spec/tiers.py", f"{api}/spec/router.py", f"{api}/resource.py"
     copy.insert(
         tiers,
         "class TiersSpec(ApiModel):",
