@@ -16,9 +16,8 @@ from kvtier_common.metrics.text import Families
 from kvtier_common.metrics.tier_metrics import CACHED_TOKENS, CAPACITY_TOKENS
 from kvtier_common.tier import BEYOND_DEVICE
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.pods import PodCache
+from kvtier_operator.reconcile.cache.pods import DELETION_COST, PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import Key
-from kvtier_operator.reconcile.facts.pod import DELETION_COST, ServingPod
 from kvtier_operator.reconcile.observe.engines import belongs_to
 from kvtier_operator.reconcile.settings import RetireTimings
 

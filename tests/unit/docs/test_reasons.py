@@ -16,6 +16,7 @@ _CODE = ROOT / "operator" / "kvtier_operator"
 _SOURCES = (
     "reconcile/status/**/*.py",
     "reconcile/facts/*.py",
+    "reconcile/cache/pods.py",
     "reconcile/apply/apply.py",
     "planning/cluster/nodes/*.py",
     "planning/cluster/namespace/*.py",

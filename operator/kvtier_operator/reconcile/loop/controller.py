@@ -9,8 +9,7 @@ from typing import Any, Final
 from kvtier_common.kubernetes.client import Api
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server import Ref
-from kvtier_operator.reconcile.apply.apply import Applier
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
+from kvtier_operator.reconcile.apply.apply import Applier, OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import (
     CachedPlan,
     UntimedCondition,
@@ -14,7 +15,6 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use
 from kvtier_operator.reconcile.status.plan import with_engines
 from kvtier_operator.reconcile.status.rollout import with_cause

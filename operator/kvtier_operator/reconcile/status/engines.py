@@ -9,6 +9,7 @@ from kvtier_operator.planning.scaling.summary import Scaling
 from kvtier_operator.planning.tiers.observed_tiers import differs
 from kvtier_operator.planning.units import size
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import (
     UntimedCondition,
     false_condition,
@@ -16,7 +17,6 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     unknown_condition,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.rollout import blocking_reason, not_created, replica_counts
 
 ENGINES_READY: Final = "EnginesReady"

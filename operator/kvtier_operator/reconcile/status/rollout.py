@@ -6,9 +6,9 @@ from typing import Final
 
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
 
 NOT_CREATED: Final = "NotCreated"
 _PULL: Final = "correct the image's name, or have its Secret in this namespace and spec.imagePullSecrets"

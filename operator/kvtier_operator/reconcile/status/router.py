@@ -8,9 +8,9 @@ from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.router.route_claims import Hidden
 from kvtier_operator.reconcile.api_server import AUTOSCALERS, Kind
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts, ParentAnswer, ParentFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.rollout import NOT_CREATED, blocking_reason, not_created, replica_counts
 
 _MONITORING = "monitoring"

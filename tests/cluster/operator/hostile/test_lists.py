@@ -18,7 +18,7 @@ from kvtier_common.kubernetes.answers import Place
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.reflector import Reflector
 from kvtier_operator.reconcile.api_server import BY_NAME, Ref
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
+from kvtier_operator.reconcile.apply.apply import OwnershipLookup
 from kvtier_operator.reconcile.cache.watches import POLICY
 
 _KIND = "ConfigMap"

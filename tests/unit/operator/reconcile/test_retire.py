@@ -9,9 +9,8 @@ from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Request
 from kvtier_common.metrics.text import Families, MetricsText, read_families
 from kvtier_operator.reconcile import retire
-from kvtier_operator.reconcile.cache.pods import PodCache
+from kvtier_operator.reconcile.cache.pods import DELETION_COST, PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import Key
-from kvtier_operator.reconcile.facts.pod import DELETION_COST, ServingPod
 from kvtier_operator.reconcile.retire import READ, Retirement, Scaled, deletion_cost, fill_percent
 from kvtier_operator.reconcile.settings import RetireTimings
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kvtier_operator.planning.objects.names import COMPONENT_LABEL, Component
-from kvtier_operator.reconcile.facts.pod import not_ready_pod
+from kvtier_operator.reconcile.cache.pods import not_ready_pod
 
 READY: Final = "ready"
 STARTING: Final = "starting"

@@ -10,8 +10,8 @@ from tests.unit.operator.reconcile.status.statuses import FULL, READY, condition
 from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.reconcile.api_server import BY_NAME
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.router import unserved_kinds
 
 _GIB = 1 << 30

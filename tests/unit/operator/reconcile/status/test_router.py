@@ -11,8 +11,8 @@ from kvtier_operator.planning.objects.names import Component
 from kvtier_operator.planning.router.route_claims import claim_of
 from kvtier_operator.reconcile.api_server import BY_NAME
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.objects import pool_parents, route_parents
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
 
 _ROUTERS = [
