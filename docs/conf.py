@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kvtier_common.project import PAGES_URL, REPOSITORY_URL
-from kvtier_common.version import KVTIER_VERSION
+from kvtier_common.version import KVTIER_VERSION, PAGES_URL, REPOSITORY_URL
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

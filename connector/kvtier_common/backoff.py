@@ -9,24 +9,13 @@ _DOUBLINGS: Final = 16
 
 
 def doubled_s(first_s: float, longest_s: float, times: int) -> float:
-    """The first wait, doubled so many times.
-
-    Args:
-        first_s: Seconds.
-        longest_s: Never more.
-        times: Below 0 it is halved.
-    """
+    """The first wait, doubled so many times, below 0 halved; never more than the longest."""
     return min(longest_s, first_s * 2.0 ** min(times, _DOUBLINGS))
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits that double from failure to failure, a quarter of each random so that retries spread out.
-
-    Attributes:
-        first_s: Wait after the first failure, in seconds.
-        longest_s: Never more.
-    """
+    """Waits that double from failure to failure, a quarter of each random so that retries spread out."""
 
     first_s: float
     longest_s: float

@@ -1,8 +1,11 @@
-"""kvtier's version, the one place for it: distribution, images, chart and manifests take it from here.
+"""kvtier's version and where it is published, the one place for both: what is built takes them from here.
 
-Read from the installed packages at run time it would cost every command a search.
+Read from the installed packages at run time the version would cost every command a search.
 """
 
 from typing import Final
 
 KVTIER_VERSION: Final = "0.1.0"
+REPOSITORY_URL: Final = "https://github.com/kvtier/kvtier"
+PAGES_URL: Final = "https://kvtier.github.io/kvtier"
+"""What `make docs` builds, as .github/workflows/docs.yml publishes it."""

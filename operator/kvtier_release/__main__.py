@@ -9,14 +9,15 @@ import click
 
 from kvtier_common.errors import KvtierError
 from kvtier_operator.planning.images import REGISTRY_FORM, REGISTRY_PATTERN
-from kvtier_release.contents.images import BUILT
+from kvtier_release.commands import uncommitted_files
+from kvtier_release.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
 from kvtier_release.release import Release
-from kvtier_release.uncommitted import uncommitted
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)
+_in_dist = click.option("--dist", type=_FOLDER, default=_ROOT / "dist", help="The release's folder.")
 
 
 def _registry(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -26,14 +27,9 @@ def _registry(context: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
-def _more(number: int) -> str:
-    return f" and {number} more" if number else ""
-
-
 _to_registry = click.option(
     "--registry", required=True, callback=_registry, help="Where images and chart are: HOST[:PORT][/PATH]."
 )
-_in_dist = click.option("--dist", type=_FOLDER, default=_ROOT / "dist", help="The release's folder.")
 
 
 @click.group()
@@ -75,8 +71,9 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Write everything of a release into its folder."""
     before = Release.earlier(earlier) if earlier else None
     wanted = Wanted(registry, images or BUILT, archives, before, repository_id, owner)
-    if new := uncommitted(_ROOT):
-        click.echo(f"not committed, and in the release as it is: {new[0]}{_more(len(new) - 1)}")
+    if new := uncommitted_files(_ROOT):
+        more = f" and {len(new) - 1} more" if len(new) > 1 else ""
+        click.echo(f"not committed, and in the release as it is: {new[0]}{more}")
     if archives is None:
         click.echo(
             f"building with buildah: {', '.join(wanted.images)} (engines on vLLM's images, 10 GB each)"

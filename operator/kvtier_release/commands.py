@@ -1,13 +1,14 @@
-"""Programs of others that a release needs, and what is said where one is missing or fails."""
+"""Programs of others that a release needs, and what git is asked: its time, and what is not committed."""
 
 import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kvtier_release.errors import ReleaseError
+from kvtier_common.errors import PermanentError
 
 _INSTALL: Final = {
     "buildah": "Debian and Ubuntu have it as a package; or build the images elsewhere and give --archives",
@@ -19,18 +20,25 @@ _INSTALL: Final = {
 _LAST_LINES: Final = 3
 _BESIDE: Final = ("error during command execution:", "Flag --", "WARNING:")
 """How lines begin by which cosign says an error again, or something beside it."""
+SOURCE_DATE_EPOCH: Final = "SOURCE_DATE_EPOCH"
+"""Seconds since 1970 (reproducible-builds.org)."""
+_TIMES_S: Final = range(315_532_800, 2**32)
+"""From 1980 on, where a wheel's times begin, to where those of gzip end."""
+_DIGITS: Final = 10
+_TAKEN: Final = (
+    *("operator", "connector", "scorer", "charts", "docs/user-guide/examples"),
+    *("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "requirements.lock"),
+)
+
+
+class ReleaseError(PermanentError):
+    """The message says in one line what is wrong and what to do."""
 
 
 def run(
     name: str, *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
     """Runs a program and returns what it wrote to standard output.
-
-    Args:
-        name: A program on the path.
-        arguments: What it is given.
-        cwd: Folder to run in.
-        env: Further environment variables.
 
     Raises:
         ReleaseError: It is missing or ended with anything but 0.
@@ -45,8 +53,8 @@ def run(
         check=False,
     )
     if done.returncode:
-        said = _said(done.stderr) or _said(done.stdout) or f"status {done.returncode}"
-        raise ReleaseError(f"{name} {arguments[0]}: {said}")
+        output = _said(done.stderr) or _said(done.stdout) or f"status {done.returncode}"
+        raise ReleaseError(f"{name} {arguments[0]}: {output}")
     return done.stdout
 
 
@@ -56,12 +64,43 @@ def program(name: str) -> str:
     Raises:
         ReleaseError: It is missing.
     """
-    if not (found := shutil.which(name)):
+    if not (path := shutil.which(name)):
         raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
-    return found
+    return path
 
 
 def _said(written: str) -> str:
     """The last of what a program wrote, in one line."""
     lines = [each for each in written.strip().splitlines() if not each.startswith(_BESIDE)]
     return " | ".join(lines[-_LAST_LINES:])
+
+
+def created_s(root: Path) -> int:
+    """The variable's time, or that of the last commit.
+
+    Raises:
+        ReleaseError: The variable is no time that files can have, or there is neither.
+    """
+    if text := os.environ.get(SOURCE_DATE_EPOCH):
+        seconds = int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
+        if seconds not in _TIMES_S:
+            raise ReleaseError(f"{SOURCE_DATE_EPOCH} is {text!r}: write seconds since 1970, of 1980 or later")
+        return seconds
+    try:
+        return int(run("git", "log", "--max-count=1", "--format=%ct", cwd=root))
+    except ReleaseError as error:
+        raise ReleaseError(f"{error}; or set {SOURCE_DATE_EPOCH} to seconds since 1970") from error
+
+
+def timestamp(seconds: int) -> str:
+    """As OCI, CycloneDX and OLM write it: 2026-01-31T12:00:00Z."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def uncommitted_files(root: Path) -> list[str]:
+    """Paths of files that were changed or are new; none where there is no git to ask, or no clone."""
+    try:
+        output = run("git", "status", "--porcelain", "-z", "--untracked-files=all", "--", *_TAKEN, cwd=root)
+    except ReleaseError:
+        return []
+    return [each[3:] for each in output.split("\0") if each[2:3] == " "]

@@ -1,28 +1,121 @@
-"""`make release`: all files of a release, from a checkout."""
+"""`make release`: all files of a release, from a checkout, and where in its folder they are."""
 
+import hashlib
 import re
 import shutil
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_release.contents.artifact_hub import ARTIFACT_HUB_FILE, artifact_hub_archive, artifact_hub_text
-from kvtier_release.contents.bundle import bundle_archive, bundle_files
-from kvtier_release.contents.chart import chart_archive, chart_package
-from kvtier_release.contents.checksums import CHECKSUMS_FILE, checksums_text
-from kvtier_release.contents.images import archive_of, check_sources, gather_images
-from kvtier_release.contents.install_file import INSTALL_FILE, install_text
-from kvtier_release.contents.packages import build_packages
-from kvtier_release.created import created_s
-from kvtier_release.errors import ReleaseError
-from kvtier_release.layout import BUNDLE, CHART, HUB, chart_package_of, clear, sbom_of
+from kvtier_operator.generate.chart.files import CHART_NAME
+from kvtier_release.commands import SOURCE_DATE_EPOCH, ReleaseError, created_s, run
+from kvtier_release.images import IMAGES, archive_of, check_sources, gather_images
+from kvtier_release.installers import (
+    ARTIFACT_HUB_FILE,
+    ARTIFACT_HUB_TAG,
+    INSTALL_FILE,
+    artifact_hub_archive,
+    artifact_hub_text,
+    bundle_archive,
+    bundle_files,
+    chart_archive,
+    chart_package,
+    install_text,
+)
 from kvtier_release.release import FILE, Release
-from kvtier_release.sbom.distribution import distribution_sbom
-from kvtier_release.sbom.image import image_sbom
+from kvtier_release.sbom import distribution_sbom, image_sbom
 
+CHECKSUMS_FILE: Final = "SHA256SUMS"
+BUNDLE, CHART, HUB = "bundle", "chart", "artifact-hub"
+"""Names of archives beside those of images."""
+CHART_REPOSITORY: Final = f"kvtier/charts/{CHART_NAME}"
+_OWN: Final = (
+    *("kvtier-*.whl", "kvtier-*.tar.gz", f"{CHART_NAME}-*.tgz", "oci", "sbom", BUNDLE),
+    *(FILE, INSTALL_FILE, ARTIFACT_HUB_FILE, CHECKSUMS_FILE),
+)
+"""What a release's folder has."""
 _VERSION: Final = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
+
+
+def build_packages(root: Path, dist: Path, seconds: int) -> None:
+    """Builds both into a folder; the same sources and time make the same bytes.
+
+    Raises:
+        ReleaseError: The backend failed.
+    """
+    arguments = ("-m", "hatchling", "build", "--target", "sdist", "--target", "wheel", "--directory", dist)
+    run(sys.executable, *arguments, cwd=root, env={SOURCE_DATE_EPOCH: str(seconds)})
+
+
+def checksums_text(dist: Path) -> str:
+    """A line for each file of a release."""
+    files = sorted(
+        path.relative_to(dist).as_posix()
+        for path in dist.rglob("*")
+        if path.is_file() and path.name != CHECKSUMS_FILE
+    )
+    return "".join(f"{_sha256(dist / each)}  {each}\n" for each in files)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What is pushed of a release."""
+
+    archive: Path
+    repository: str
+    tag: str
+    is_final: bool = True
+
+
+def pushed_archives(dist: Path, release: Release) -> tuple[Pushed, ...]:
+    """All of it, what is named by other parts before these."""
+    images = [
+        Pushed(archive, image.repository, release.version)
+        for name, image in IMAGES.items()
+        if (archive := archive_of(name, dist)).is_file()
+    ]
+    return (
+        *images,
+        Pushed(archive_of(BUNDLE, dist), f"kvtier/{BUNDLE}", release.version),
+        Pushed(archive_of(CHART, dist), CHART_REPOSITORY, release.version),
+        Pushed(archive_of(HUB, dist), CHART_REPOSITORY, ARTIFACT_HUB_TAG, is_final=False),
+    )
+
+
+def clear(dist: Path, kept: Path | None) -> None:
+    """Removes an earlier release, as far as that is what a folder has.
+
+    Raises:
+        ReleaseError: Something else is in it, or `kept` is.
+    """
+    dist.mkdir(parents=True, exist_ok=True)
+    if kept and kept.resolve().is_relative_to(dist.resolve()):
+        raise ReleaseError(f"{kept} is in {dist}, which is made anew: put the archives elsewhere")
+    if foreign := [each for each in dist.iterdir() if not any(each.match(own) for own in _OWN)]:
+        raise ReleaseError(f"{foreign[0]} is no part of a release: give another --dist, or remove it")
+    for each in dist.iterdir():
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
+
+
+def chart_package_of(release: Release) -> str:
+    """Name of the chart's package."""
+    return f"{CHART_NAME}-{release.version}.tgz"
+
+
+def sbom_of(name: str, dist: Path) -> Path:
+    """Where the SBOM of an image is; of `kvtier`, that of the distribution."""
+    return dist / "sbom" / f"{name}.cdx.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
-"""OCI archives: the digest of what is in one, and archives of plain content (image-spec v1.1)."""
+"""Archives whose bytes follow from their content alone: of files, and of OCI (image-spec v1.1)."""
 
+import gzip
 import hashlib
+import io
 import json
 import re
 import tarfile
@@ -10,10 +12,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kvtier_common.one_line import one_line
-from kvtier_release.archive import tar
-from kvtier_release.created import timestamp
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError, timestamp
 
+_MODE: Final = 0o644
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
@@ -21,15 +22,37 @@ _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _MOST_SAID: Final = 200
 
 
+def tar(files: Mapping[str, bytes], seconds: int) -> bytes:
+    """A tar archive."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in sorted(files.items()):
+            _add_file(archive, name, io.BytesIO(content), len(content), seconds)
+    return sink.getvalue()
+
+
+def tar_gz(files: Mapping[str, bytes], seconds: int) -> bytes:
+    """The same, compressed."""
+    return gzip.compress(tar(files, seconds), mtime=seconds)
+
+
+def copy_tar(source: Path, target: Path, seconds: int) -> None:
+    """Copies the files of a tar archive that others made; they may have gigabytes."""
+    with tarfile.open(source) as opened, tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        for member in sorted(opened.getmembers(), key=lambda each: each.name):
+            if content := opened.extractfile(member):
+                _add_file(archive, member.name, content, member.size, seconds)
+
+
+def _add_file(archive: tarfile.TarFile, name: str, content: IO[bytes], size_bytes: int, seconds: int) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = size_bytes, _MODE, seconds
+    archive.addfile(entry, content)
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes and what they are.
-
-    Attributes:
-        media_type: Their media type.
-        bytes: The bytes.
-        annotations: What else is said of them.
-    """
+    """Bytes and what they are."""
 
     media_type: str
     bytes: bytes
@@ -92,14 +115,7 @@ def blob(digest: str) -> str:
 
 
 def image_of_files(files: Mapping[str, bytes], labels: Mapping[str, str], tag: str, seconds: int) -> bytes:
-    """An archive with an image that has these files and runs nothing, such as an OLM bundle.
-
-    Args:
-        files: Content by path.
-        labels: Of the image.
-        tag: Its name in the archive.
-        seconds: Time of all that is in it, since 1970.
-    """
+    """An archive with an image that has these files and runs nothing, such as an OLM bundle."""
     layer = Content(_LAYER, tar(files, seconds))
     about = {
         "created": timestamp(seconds),
@@ -112,14 +128,7 @@ def image_of_files(files: Mapping[str, bytes], labels: Mapping[str, str], tag: s
 
 
 def artifact(config: Content, layer: Content, tag: str, seconds: int) -> bytes:
-    """An archive with one artifact of one layer; its bytes follow from what is given.
-
-    Args:
-        config: Whose media type says what it is.
-        layer: What it has.
-        tag: Its name in the archive.
-        seconds: When it was made, since 1970.
-    """
+    """An archive with one artifact of one layer; its bytes follow from what is given."""
     document = {
         "schemaVersion": 2,
         "mediaType": _MANIFEST,

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_release.commands import program, run
-from kvtier_release.created import timestamp
-from kvtier_release.errors import ReleaseError
-from kvtier_release.layout import Pushed, pushed_archives, sbom_of
-from kvtier_release.make import write_for_registry
+from kvtier_release.commands import ReleaseError, program, run, timestamp
+from kvtier_release.make import Pushed, pushed_archives, sbom_of, write_for_registry
 from kvtier_release.oci import image_digest
 from kvtier_release.release import Release
 
@@ -23,7 +20,6 @@ _PASSWORD: Final = "COSIGN_PASSWORD"  # noqa: S105 - the variable's name
 _WRONG_PASSWORD: Final = "decryption failed"  # noqa: S105 - what cosign says
 _PUBLIC_SERVICES: Final = "sigstore.dev"
 _WITHOUT_SERVICES: Final = "--cosign=--use-signing-config=false --cosign=--tlog-upload=false"
-
 Say = Callable[[str], None]
 
 

@@ -16,8 +16,8 @@ from kvtier_operator.planning.images import (
     ImageName,
     picker_image_name,
 )
-from kvtier_release.contents.images import IMAGES
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError
+from kvtier_release.images import IMAGES
 
 FILE: Final = "release.json"
 """In a release's folder and in its chart, whose `_helpers.tpl` reads it."""
@@ -53,12 +53,6 @@ class Release:
         cls, registry: str, created_s: int, digests: Mapping[str, str], earlier: Self | None = None
     ) -> Self:
         """A release of images.
-
-        Args:
-            registry: As of the class.
-            created_s: As of the class.
-            digests: By names of IMAGES, those that were built.
-            earlier: The release before, which has the digests of images that stay as they were.
 
         Raises:
             ReleaseError: An earlier release's image is needed, and no release that has it is given.
@@ -125,8 +119,8 @@ class Release:
 
     def installed_images(self) -> str:
         """What the operator is told of them: the value of KVTIER_IMAGES."""
-        given = {name: image for name, image in self.references().items() if name != OPERATOR}
-        return ",".join(f"{name}={image}" for name, image in sorted(given.items()))
+        images = {name: image for name, image in self.references().items() if name != OPERATOR}
+        return ",".join(f"{name}={image}" for name, image in sorted(images.items()))
 
 
 def _path(name: str, digests: Mapping[str, str], earlier: Release | None) -> str:

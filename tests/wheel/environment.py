@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from uv import find_uv_bin
 
-from kvtier_release.contents.packages import build_packages
+from kvtier_release.make import build_packages
 
 CREATED_S: Final = 1_790_000_000
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.wheel.environment import CREATED_S, ROOT
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_release.contents.packages import build_packages
+from kvtier_release.make import build_packages
 
 PARTS = (
     "operator",

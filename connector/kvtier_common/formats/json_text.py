@@ -45,7 +45,7 @@ def parse_json(
         raise MalformedError(f"more than {most_bytes:,} bytes")
     number = _finite if finite else float
     try:
-        found: object = json.loads(  # noqa: TID251 - the one place
+        value: object = json.loads(  # noqa: TID251 - the one place
             text.decode() if isinstance(text, bytes) else text,
             parse_int=_integer,
             parse_float=number,
@@ -58,8 +58,8 @@ def parse_json(
         raise _too_deep(deepest) from None
     except ValueError as error:
         raise MalformedError(str(error)) from None
-    _check(found, deepest, deepest)
-    return found
+    _check(value, deepest, deepest)
+    return value
 
 
 def parse_json_object(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def parse_json_object(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> dic
     Raises:
         MalformedError: It is none.
     """
-    found = parse_json(text, most_bytes=most_bytes)
-    if not isinstance(found, dict):
+    value = parse_json(text, most_bytes=most_bytes)
+    if not isinstance(value, dict):
         raise MalformedError("no JSON object")
-    return found
+    return value
 
 
 def json_file(path: Path) -> dict[str, Any]:

@@ -86,11 +86,11 @@ def read_yaml(text: str | bytes) -> Iterator[object]:
         yield from (document for document in map(values.of, nodes) if document is not None)
     except MarkedYAMLError as error:
         problem = str(error.problem or error.context or "")
-        raise _malformed(problem, error.problem_mark or error.context_mark) from error
+        raise _error_at(problem, error.problem_mark or error.context_mark) from error
     except yaml.YAMLError as error:
-        raise _malformed(str(error)) from error
+        raise _error_at(str(error)) from error
     except UnicodeError as error:
-        raise _malformed(f"not UTF-8: {error}") from error
+        raise _error_at(f"not UTF-8: {error}") from error
 
 
 def _check_size(text: str | bytes) -> None:
@@ -98,7 +98,7 @@ def _check_size(text: str | bytes) -> None:
     # libyaml compares each directive with all before it
     directives = text.count(b"\n%") if isinstance(text, bytes) else text.count("\n%")
     if directives > _MOST_DIRECTIVES:
-        raise _malformed(f"more than {_MOST_DIRECTIVES} directives")
+        raise _error_at(f"more than {_MOST_DIRECTIVES} directives")
     depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
@@ -106,7 +106,7 @@ def _check_size(text: str | bytes) -> None:
         if depth > _MOST_DEPTH:
             raise _too_deep(event.start_mark)
         if count > MOST_VALUES:
-            raise _malformed(f"more than {MOST_VALUES:,} values; split the file", event.start_mark)
+            raise _error_at(f"more than {MOST_VALUES:,} values; split the file", event.start_mark)
 
 
 class _Made(NamedTuple):
@@ -136,7 +136,7 @@ class _Values:
             self._count(made.size, node)
             return made
         if id(node) in self._begun:
-            raise _malformed("an anchor has itself within; write it out", node.start_mark)
+            raise _error_at("an anchor has itself within; write it out", node.start_mark)
         self._count(1, node)
         if isinstance(node, ScalarNode):
             made = _Made(_scalar(node))
@@ -153,7 +153,7 @@ class _Values:
         self._left -= values
         if self._left < 0:
             message = f"its anchors and merges make more than {MOST_VALUES:,} values; write out what is meant"
-            raise _malformed(message, node.start_mark)
+            raise _error_at(message, node.start_mark)
 
     def _sequence(self, node: Node) -> _Made:
         _check_tag(node, "seq")
@@ -165,22 +165,22 @@ class _Values:
         pairs, own = dict[str, _Made](), dict[str, _Made]()
         for key, value in node.value:
             if key.tag == _MERGE:
-                pairs |= self._merged(value)
+                pairs |= self._merge(value)
                 continue
             name = self._key(key)
             if name in own:
-                said = f"the key {one_line(name, _MOST_SHOWN)!r} is there twice; keep one"
-                raise _malformed(said, key.start_mark)
+                message = f"the key {one_line(name, _MOST_SHOWN)!r} is there twice; keep one"
+                raise _error_at(message, key.start_mark)
             own[name] = self._make(value)
         pairs |= own
         return _Made({name: made.value for name, made in pairs.items()}, *_extent(pairs.values()), pairs)
 
-    def _merged(self, node: Node) -> dict[str, _Made]:
+    def _merge(self, node: Node) -> dict[str, _Made]:
         """The pairs that a merge adds: of several mappings the first that has a key counts."""
         pairs = dict[str, _Made]()
         for mapping in reversed(node.value) if isinstance(node, SequenceNode) else (node,):
             if not isinstance(mapping, MappingNode):
-                raise _malformed("<< takes a mapping, or a list of mappings", mapping.start_mark)
+                raise _error_at("<< takes a mapping, or a list of mappings", mapping.start_mark)
             pairs |= self._make(mapping).pairs
         return pairs
 
@@ -189,7 +189,7 @@ class _Values:
         if isinstance(value, bool):
             return "true" if value else "false"
         if value is None or isinstance(value, list | dict):
-            raise _malformed("a key must be text", node.start_mark)
+            raise _error_at("a key must be text", node.start_mark)
         return str(value)
 
 
@@ -216,8 +216,8 @@ def _scalar(node: ScalarNode) -> str | int | float | bool | None:
             try:
                 return _integer(text) if kind == "int" else _number(text)
             except ValueError:
-                said = f"{one_line(text, _MOST_SHOWN)} is not a number that JSON has"
-                raise _malformed(said, node.start_mark) from None
+                message = f"{one_line(text, _MOST_SHOWN)} is not a number that JSON has"
+                raise _error_at(message, node.start_mark) from None
     raise _not_json(node)
 
 
@@ -241,13 +241,13 @@ def _integer(text: str) -> int | float:
 
 def _not_json(node: Node) -> MalformedError:
     tag = one_line(node.tag.replace(_TAG, "!!"), _MOST_SHOWN)
-    return _malformed(f"the tag {tag} does not fit; leave it out", node.start_mark)
+    return _error_at(f"the tag {tag} does not fit; leave it out", node.start_mark)
 
 
 def _too_deep(mark: _Place | None) -> MalformedError:
-    return _malformed(f"more than {_MOST_DEPTH} levels deep", mark)
+    return _error_at(f"more than {_MOST_DEPTH} levels deep", mark)
 
 
-def _malformed(problem: str, mark: _Place | None = None) -> MalformedError:
+def _error_at(problem: str, mark: _Place | None = None) -> MalformedError:
     at = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     return MalformedError(f"{at}{one_line(problem, _MOST_MESSAGE)}")

@@ -1,4 +1,4 @@
-"""Reads what a server sends, no more of it than was asked for, and little of what is long at a time."""
+"""Reads what a server sends, no more than was asked for; what is long takes turns, so that little is held."""
 
 from asyncio import Semaphore
 from collections.abc import AsyncGenerator
@@ -8,11 +8,37 @@ from typing import Final
 import aiohttp
 
 from kvtier_common.errors import TooLargeError
-from kvtier_common.turns import LongTurn
 
 LONG_BYTES: Final = 256 << 10
 """Answers and lines longer than that take turns."""
 _HEAD_BYTES: Final = 1024
+
+
+@dataclass(slots=True)
+class LargeReadSlot:
+    """The turn that one answer takes once it is long.
+
+    Attributes:
+        turns: How many long ones are read at a time; the others wait, and their senders with them.
+        long_bytes: Above this it is long.
+    """
+
+    turns: Semaphore
+    long_bytes: int
+    _taken: bool = False
+
+    async def grew_to(self, size_bytes: int) -> bool:
+        """Waits for a turn if it is long now; whether it was taken in this call."""
+        if self._taken or size_bytes <= self.long_bytes:
+            return False
+        self._taken = await self.turns.acquire()
+        return True
+
+    def give_back(self) -> None:
+        """Lets the next one have the turn, if this one has it."""
+        if self._taken:
+            self._taken = False
+            self.turns.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +55,10 @@ class CutLine:
 async def read_body(stream: aiohttp.StreamReader, what: str, most_bytes: int, turns: Semaphore) -> bytes:
     """A whole answer.
 
-    Args:
-        stream: Where it comes from.
-        what: What it is, for people.
-        most_bytes: The longest to take.
-        turns: Those of long answers.
-
     Raises:
         TooLargeError: It is longer.
     """
-    body, turn = bytearray(), LongTurn(turns, LONG_BYTES)
+    body, turn = bytearray(), LargeReadSlot(turns, LONG_BYTES)
     try:
         async for chunk in stream.iter_any():
             if len(body) + len(chunk) > most_bytes:
@@ -61,7 +81,7 @@ async def read_lines(
         most_bytes: The longest to take; of a longer one a `CutLine` is told at once, its rest is dropped.
         turns: Those of long lines.
     """
-    line, is_cut, turn = bytearray(), False, LongTurn(turns, LONG_BYTES)
+    line, is_cut, turn = bytearray(), False, LargeReadSlot(turns, LONG_BYTES)
     try:
         async for chunk in stream.iter_any():
             *ends, unfinished = chunk.split(b"\n")

@@ -18,16 +18,17 @@ from kubernetes.aio.config import ConfigException
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.http.answer import CutLine, read_body, read_lines
-from kvtier_common.kubernetes.documents import Document, parsed
-from kvtier_common.kubernetes.error_text import without_values
-from kvtier_common.kubernetes.errors import (
+from kvtier_common.kubernetes.answers import (
     ConflictError,
+    Document,
     ExpiredError,
     ForbiddenError,
     InvalidObjectError,
     NamespaceTerminatingError,
     NotFoundError,
     ServerError,
+    parse_document,
+    without_values,
 )
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -65,17 +66,7 @@ _NO_ANSWER: Final = (aiohttp.ClientError, OSError, ConfigException)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.
-
-    Attributes:
-        method: HTTP method.
-        path: Path on the server.
-        query: Query parameters.
-        body: Plain values, sent as JSON.
-        content_type: Of the body.
-        accept: Of the answer.
-        most_bytes: The longest answer to take.
-    """
+    """One request."""
 
     method: str
     path: str
@@ -126,7 +117,7 @@ class Api:
         """One request and the answer's body.
 
         Raises:
-            KvtierError: One of `kvtier_common.kubernetes.errors`, by what the server said.
+            KvtierError: One of `kvtier_common.kubernetes.answers`, by what the server said.
         """
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
@@ -152,11 +143,6 @@ class Api:
         self, path: str, query: Mapping[str, str], *, most_bytes: int = MOST_BYTES
     ) -> AsyncGenerator[bytes | CutLine, None]:
         """The lines of a watch until the server ends it.
-
-        Args:
-            path: Of the collection.
-            query: Which of its objects, and from when on.
-            most_bytes: The longest line to take; a longer one is cut.
 
         Raises:
             KvtierError: As `request`; UnreachableError also for a watch that went silent.
@@ -219,14 +205,7 @@ def _error(response: aiohttp.ClientResponse, content: bytes, request: str) -> Kv
 def api_error(
     code: object, status: Mapping[str, Any], message: str, retry_after: str | None = None
 ) -> KvtierError:
-    """The error for what an API server says.
-
-    Args:
-        code: Status code.
-        status: A metav1.Status.
-        message: For one without a message.
-        retry_after: The header, in seconds.
-    """
+    """The error for what an API server says."""
     message = without_values(str(status.get("message") or message))
     if code == _UNKNOWN_TO_IT:
         message = f"{message}: the API server does not take these credentials; renew them"
@@ -244,7 +223,7 @@ def api_error(
 
 def _status(content: bytes) -> Document:
     try:
-        return parsed(content)
+        return parse_document(content)
     except UnreachableError:
         return {}
 

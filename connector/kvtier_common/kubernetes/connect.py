@@ -28,9 +28,6 @@ class NoClusterError(PermanentError):
 async def connection(context: str | None = None) -> Configuration:
     """Configuration of the official client, credentials that renew themselves included.
 
-    Args:
-        context: Of KUBECONFIG; by default its current one.
-
     Raises:
         NoClusterError: With what to set.
     """
@@ -45,9 +42,6 @@ async def connection(context: str | None = None) -> Configuration:
 
 def own_namespace(context: str | None = None) -> str:
     """The namespace that is meant where none is named: the context's, or the pod's own.
-
-    Args:
-        context: Of KUBECONFIG; by default its current one.
 
     Raises:
         NoClusterError: With what to set.

@@ -12,17 +12,18 @@ from typing import Any, Final, Protocol
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_common.http.answer import CutLine
-from kvtier_common.kubernetes.client import TABLE, Api, api_error
-from kvtier_common.kubernetes.documents import (
+from kvtier_common.kubernetes.answers import (
+    ExpiredError,
+    ForbiddenError,
     Place,
     as_object,
     items_of,
-    parsed,
+    parse_document,
     place_of,
     table_names,
     version_of,
 )
-from kvtier_common.kubernetes.errors import ExpiredError, ForbiddenError
+from kvtier_common.kubernetes.client import TABLE, Api, api_error
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 50
@@ -79,9 +80,7 @@ class Reflector:
     Nothing is gone unless the server says so: not while it cannot be reached, and not between two lists.
 
     Attributes:
-        api: The API server.
         name: For logs and metrics.
-        path: Path of the collection.
         query: Which of its objects, by label or field.
         sink: Who keeps the objects.
         policy: What is done when something is wrong.
@@ -185,7 +184,7 @@ class Reflector:
     async def _page(self, query: Mapping[str, str], limit: int, *accept: str) -> dict[str, Any]:
         most_bytes = min(_PAGE_BYTES, self.policy.object_bytes) if limit > 1 else self.policy.object_bytes
         asked = {**query, "limit": str(limit)}
-        return parsed(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
+        return parse_document(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
 
     def _watch_query(self, version: str) -> dict[str, str]:
         spread = random.randint(0, _WATCH_S // 10)  # noqa: S311 - spreads load, no secret
@@ -203,7 +202,7 @@ class Reflector:
         if isinstance(line, CutLine):
             self._leave_out(line)
             return ""
-        event = parsed(line)
+        event = parse_document(line)
         document = as_object(event.get("object"))
         match event.get("type"):
             case "ADDED" | "MODIFIED":
@@ -222,10 +221,10 @@ class Reflector:
         """An object became too large: from what is known of it, it is gone."""
         if not self.policy.leaves_out:
             raise TooLargeError(f"watch {self.path}: a line of more than {self.policy.object_bytes} bytes")
-        found = _NAME.search(line.head)
-        if found is None:
+        match = _NAME.search(line.head)
+        if match is None:
             raise ExpiredError(f"watch {self.path}: a line too long to read, of no name")
-        name = found.group(1).decode(errors="replace")
+        name = match.group(1).decode(errors="replace")
         self._tell_left_out({name} - self._left_out)
         self._left_out.add(name)
         self.sink.delete({"metadata": {"name": name}})
@@ -262,13 +261,6 @@ class Reflector:
 
 
 def failures_after(before: int, *, failed: bool, answered: bool, lasted_s: float) -> int:
-    """Failures in a row after one more list+watch; one that was too short counts as one.
-
-    Args:
-        before: Those before it.
-        failed: Whether it ended with an error.
-        answered: Whether anything came from the server.
-        lasted_s: How long it lasted.
-    """
+    """Failures in a row after one more list+watch; one that was too short counts as one."""
     worked = lasted_s >= _LASTED_S and (answered or not failed)
     return (0 if worked else before) + (failed or not worked)

@@ -6,9 +6,8 @@ from typing import Final
 
 import aiohttp
 
-from kvtier_common.http.answer import LONG_BYTES
+from kvtier_common.http.answer import LONG_BYTES, LargeReadSlot
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsText, MetricsTextError
-from kvtier_common.turns import LongTurn
 
 _OK: Final = 200
 _ERROR: Final = 400
@@ -97,7 +96,7 @@ async def _read(
         raise kind(f"status {response.status}", f"/metrics answers {response.status}")
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise MetricsAnswerError("packed", "/metrics is packed although that was not asked for")
-    size, turn = 0, LongTurn(turns or asyncio.Semaphore(), LONG_BYTES)
+    size, turn = 0, LargeReadSlot(turns or asyncio.Semaphore(), LONG_BYTES)
     try:
         while part := await response.content.read(_PIECE_BYTES):
             size += len(part)

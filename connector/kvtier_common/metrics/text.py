@@ -69,12 +69,7 @@ class Families:
 
 
 class MetricsText:
-    """One text while it comes in.
-
-    Args:
-        wanted: Names of samples to keep.
-        most_bytes: Of the whole text.
-    """
+    """One text while it comes in."""
 
     def __init__(self, wanted: Iterable[bytes], most_bytes: int = MOST_BYTES) -> None:
         self._wanted = frozenset(wanted)
@@ -83,7 +78,7 @@ class MetricsText:
         self._most_bytes = most_bytes
         self._size = self._kept = self._count = 0
         self._start = self._rest = b""
-        self._found: defaultdict[bytes, dict[bytes, float]] = defaultdict(dict)
+        self._samples: defaultdict[bytes, dict[bytes, float]] = defaultdict(dict)
         self._unreadable: set[bytes] = set()
 
     def feed(self, part: bytes) -> None:
@@ -115,7 +110,7 @@ class MetricsText:
         self.feed(b"\n")
         readable = {
             name: list(samples.items())
-            for name, samples in self._found.items()
+            for name, samples in self._samples.items()
             if name not in self._unreadable
         }
         return Families(readable, frozenset(self._unreadable), self._start)
@@ -136,7 +131,7 @@ class MetricsText:
         if (number := _number(value)) is None:
             self._unreadable.add(name)
         else:
-            self._found[name].setdefault(labels, number)
+            self._samples[name].setdefault(labels, number)
 
 
 def read_families(text: bytes, wanted: Iterable[bytes]) -> Families:

@@ -1,9 +1,10 @@
-"""Names in an engine's /metrics of what its tiers hold: one table for operator and picker."""
+"""Names in an engine's /metrics of what its tiers hold and supply: one table for operator and picker."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
+from kvtier_common.metrics.text import Families, read_labels
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 
 DEVICE: Final = b"vllm:cache_config_info"
@@ -30,3 +31,22 @@ CPU_GROWING: Final = cpu_tier.GROWING.encode()
 """1 while the CPU tier is not what it will be."""
 CPU_PINNED_BYTES: Final = cpu_tier.PINNED_BYTES.encode()
 DISK_PAYS: Final = disk_tier.PAYS.encode()
+CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
+"""vLLM 0.32 and 0.33, v1/metrics/loggers.py; the values of `source` are v1/metrics/cache_hit_source.py's."""
+_TIER_OF_SOURCE: Final = {
+    "device": Tier.GPU,
+    "host": Tier.CPU,
+    "external_unspecified": Tier.CPU,
+    "disk": Tier.DISK,
+}
+"""Of a connector that does not tell, all is taken for the first tier beyond the device."""
+
+
+def cached_tokens(families: Families) -> dict[Tier, int]:
+    """Tokens by tier since the engine started, all its data-parallel parts together."""
+    cached = dict.fromkeys(Tier, 0)
+    for labels, value in families.of(CACHED_BY_SOURCE):
+        tier = _TIER_OF_SOURCE.get(read_labels(labels).get("source", ""))
+        if tier is not None:
+            cached[tier] += int(value)
+    return cached

@@ -10,14 +10,7 @@ from kvtier_common.one_line import visible
 
 
 class PlainConsole(Console):
-    """Styles what it is told to by rich's own types, and nothing for what stands in a text.
-
-    Args:
-        stderr: To standard error.
-        soft_wrap: Whether to leave it to the terminal where lines break.
-        file: Where to in its place.
-        width: Columns; by default the terminal's.
-    """
+    """Styles what it is told to by rich's own types, and nothing for what stands in a text."""
 
     def __init__(
         self,

@@ -20,8 +20,8 @@ _STYLE: Final = re.compile(rf"\x02{_KEY}([0-9]+)\x03")
 _NOT_PRINTABLE: Final = re.compile(r"[^\n\x20-\x7e]")
 
 
-def painted(text: str, sgr: str) -> str:
-    """Text in a style, which only `styled` makes out of it: what others wrote cannot forge it.
+def in_style(text: str, sgr: str) -> str:
+    """Text in a style, which only `style_text` makes out of it: what others wrote cannot forge it.
 
     Args:
         text: Without line breaks.
@@ -30,32 +30,20 @@ def painted(text: str, sgr: str) -> str:
     return f"\x02{_KEY}{sgr}\x03{text}\x02{_KEY}0\x03"
 
 
-def styled(text: str, *, colour: bool) -> str:
-    """Text for a terminal: nothing in it is a command but line breaks, and the styles of `painted`.
-
-    Args:
-        text: What is to be said, with text of others in it.
-        colour: Whether to keep the styles.
-    """
+def style_text(text: str, *, colour: bool) -> str:
+    """Text for a terminal: nothing in it is a command but line breaks, and the styles of `in_style`."""
     return "\n".join(_styled_line(line, colour=colour) for line in text.split("\n"))
 
 
 def say(text: str, *, err: bool = False, end: str = "\n", colour: bool = False) -> None:
-    """Print for people: lines that are too long are cut.
-
-    Args:
-        text: As `styled` takes it.
-        err: To standard error.
-        end: What follows.
-        colour: Likewise; a stream that is no terminal gets none.
-    """
+    """Print for people: lines that are too long are cut."""
     lines = (_cut(line) for line in text.split("\n"))
-    click.echo(styled("\n".join(lines), colour=colour) + end, err=err, nl=False, color=colour)
+    click.echo(style_text("\n".join(lines), colour=colour) + end, err=err, nl=False, color=colour)
 
 
 def say_whole(text: str, *, end: str = "\n") -> None:
     """Print what is escaped already, such as YAML or a line for a shell, as long as it is."""
-    click.echo(styled(text, colour=False) + end, nl=False)
+    click.echo(style_text(text, colour=False) + end, nl=False)
 
 
 def say_row(*cells: str) -> None:
@@ -71,7 +59,7 @@ def say_json(value: object) -> None:
 def json_document(value: object) -> str:
     """JSON that people can read too, and that commands no terminal."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return _NOT_PRINTABLE.sub(_escaped, text)
+    return _NOT_PRINTABLE.sub(_escape, text)
 
 
 def complain(text: str) -> None:
@@ -99,6 +87,6 @@ def _styled_line(line: str, *, colour: bool) -> str:
     return "".join(piece for pair in zip(texts, [*styles, ""], strict=True) for piece in pair)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     character = match[0]
     return character if character.isprintable() else json.dumps(character)[1:-1]

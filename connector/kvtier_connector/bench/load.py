@@ -15,7 +15,7 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_connector.bench.engine import BenchEngine, serve, start_llm
 from kvtier_connector.errors import ConnectorError
 

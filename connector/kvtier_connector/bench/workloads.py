@@ -14,8 +14,7 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_common.benchmarks.percentile import p90
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload, p90
 from kvtier_connector.bench import load
 from kvtier_connector.bench.choices import NONE, TITLES
 from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison

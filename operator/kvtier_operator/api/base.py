@@ -83,5 +83,5 @@ class ApiModel(BaseModel):
 def _rules_of(model: type[ApiModel]) -> tuple[Rule, ...]:
     # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
     attributes = (each for one in reversed(model.__mro__) for each in tuple(vars(one).values()))
-    found = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in attributes)
-    return tuple(each for each in found if isinstance(each, Rule))
+    rules = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in attributes)
+    return tuple(each for each in rules if isinstance(each, Rule))

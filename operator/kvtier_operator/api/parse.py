@@ -8,15 +8,30 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from kvtier_operator.api.base import ApiModel
-from kvtier_operator.api.resource import API_VERSION, KIND, KVCacheTier
-from kvtier_operator.api.schema.complaints import complaint, shown
-from kvtier_operator.api.schema.spec_size import MOST_SPEC_BYTES, spec_size, too_long
+from kvtier_operator.api.resource import API_VERSION, KIND, KVCacheTier, Spec
+from kvtier_operator.api.schema.complaints import complaint, show_value
 from kvtier_operator.errors import InvalidInputError, Problem
 
+MOST_SPEC_BYTES: Final = 64 << 10
+"""As JSON, with defaults."""
 # Deeper than any resource; a document nested further is a mistake or an attack.
 _MAX_DEPTH: Final = 64
 # etcd takes 1.5 MiB (its --max-request-bytes), so a resource cannot have as many values as this.
 _MAX_VALUES: Final = 200_000
+
+
+def spec_size(spec: Spec) -> int:
+    """Bytes of a spec as the API server has it."""
+    return len(spec.model_dump_json(by_alias=True, exclude_none=True).encode())
+
+
+def too_long(spec_bytes: int) -> Problem:
+    """What is wrong with one of that size."""
+    return Problem(
+        "spec",
+        f"{spec_bytes:,} bytes as JSON, {MOST_SPEC_BYTES:,} at most: shorten its lists; values of engine.env can come "
+        "from a ConfigMap (valueFrom)",
+    )
 
 
 def parse_resource(document: object, source: str) -> KVCacheTier:
@@ -62,7 +77,7 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
 
 
 def _wrong_constant(value: object, expected: str) -> str:
-    return f"is required: write {expected}" if value is None else f"{shown(value)} is not {expected}"
+    return f"is required: write {expected}" if value is None else f"{show_value(value)} is not {expected}"
 
 
 class _Counter:
@@ -136,5 +151,5 @@ def _duplicates(items: list[Any], info: FieldInfo, path: str) -> Iterator[Proble
     for index, value in enumerate(values):
         if value in first:
             at = f"{path}[{index}]{suffix}".removeprefix(".")
-            yield Problem(at, f"{shown(value)} is there twice, first at index {first[value]}; keep one")
+            yield Problem(at, f"{show_value(value)} is there twice, first at index {first[value]}; keep one")
         first.setdefault(value, index)

@@ -11,12 +11,12 @@ from kvtier_common.terminal.say import say, say_json
 from kvtier_operator.cli.text import fold, terminal_columns
 
 if TYPE_CHECKING:
-    from kvtier_operator.api.schema.field_explained import FieldExplained
+    from kvtier_operator.api.schema.reference import FieldExplained
 
 
 def _paths(_context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
     """Paths that begin like the one that is being typed, for a shell."""
-    from kvtier_operator.api.schema.fields import names_at  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.api.schema.complaints import names_at  # noqa: PLC0415 - help needs none of it
 
     *parents, _ = incomplete.split(".")
     found = (".".join((*parents, name)) for name in names_at(tuple(parents)))
@@ -32,9 +32,9 @@ def explain(field: str, output: str) -> None:
     Without FIELD: the resource itself. It asks no cluster: this is the schema of the CRD that comes with this
     kvtier.
     """
-    from kvtier_operator.api.schema.field_explained import explained  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.api.schema.reference import explain_field  # noqa: PLC0415 - help needs none of it
 
-    found = explained(field)
+    found = explain_field(field)
     if output == "json":
         from dataclasses import asdict  # noqa: PLC0415 - as above
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kvtier_common.shell_words import shell_line
+from kvtier_common.one_line import shell_line
 from kvtier_common.terminal.say import say, say_whole
 from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED

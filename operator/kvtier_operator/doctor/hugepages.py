@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from kvtier_common.kernel.cgroup import lowest_limit
+from kvtier_common.kernel import lowest_limit
 from kvtier_operator.doctor.memory import probe_memory
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.pod.demands import HugepagesDemand

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
+from kvtier_common.kernel import has_ipc_lock, memlock_limits
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.pod.demands import MemlockDemand
 from kvtier_operator.planning.units import MIB, size

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.kernel.memory import limit_bytes, physical_bytes
+from kvtier_common.kernel import memory_limit_bytes, physical_bytes
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.units import size
 
@@ -42,7 +42,7 @@ def memory(needed_bytes: int, facts: MemoryFacts, place: Place) -> Verdict:
 
 def probe_memory() -> MemoryFacts:
     """The control groups' limit or physical memory, whichever is lower."""
-    physical, limit = physical_bytes(), limit_bytes()
+    physical, limit = physical_bytes(), memory_limit_bytes()
     if limit is not None and limit < physical:
         return MemoryFacts(limit, "the control group's limit")
     return MemoryFacts(physical, "physical memory")

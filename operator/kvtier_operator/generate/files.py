@@ -1,21 +1,67 @@
 """Every generated file of the repository."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kvtier_operator.api.schema.crd import CRD_NAME, crd, openapi_schema
 from kvtier_operator.api.schema.reference import reference
-from kvtier_operator.generate.chart import chart_files
-from kvtier_operator.generate.manifests import base_files, static_files
-from kvtier_operator.generate.notice import notice
-from kvtier_operator.generate.rights import rights_page
-from kvtier_operator.generate.support import support_page
-from kvtier_operator.generate.versions import versions_page
-from kvtier_operator.generate.yaml_text import yaml_text
+from kvtier_operator.cli.inputs.load import load_resources
+from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.generate.chart.files import chart_files
+from kvtier_operator.generate.pages import rights_page, support_page, versions_page
+from kvtier_operator.generate.yaml_text import Below, Text, notice, rules_text, yaml_text
+from kvtier_operator.install import install_objects
+from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
+from kvtier_operator.install.rbac import EVERYTHING
+from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.manifest import to_yaml
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
 
+_NOTICE: Final = f"# {notice('operator/kvtier_operator/install')}\n"
 _API: Final = "operator/kvtier_operator/api"
 # operator/kvtier_operator/generate/files.py -> the repository
 ROOT: Final = Path(__file__).resolve().parents[3]
+
+
+def base_files() -> dict[str, str]:
+    """One file an object of manifests/base, and the operator's own monitoring objects: path to text."""
+    install = Installation()
+    files = {f"manifests/base/{_file_name(each)}": _text(each) for each in install_objects(install)}
+    monitoring = (service_monitor(install), prometheus_rule(install), dashboard(install))
+    return files | {f"manifests/components/monitoring/{_file_name(each)}": _text(each) for each in monitoring}
+
+
+def static_files(root: Path) -> dict[str, str]:
+    """What `kvtier render` prints for the resource of each overlay below `root`: path to text."""
+    overlays = sorted(each.name for each in (root / "manifests/overlays").iterdir())
+    return {f"manifests/static/{overlay}/objects.yaml": _overlay(root, overlay) for overlay in overlays}
+
+
+def _overlay(root: Path, overlay: str) -> str:
+    source = f"manifests/overlays/{overlay}/kvcachetier.yaml"
+    [(_, resource)] = load_resources([str(root / source)])
+    plan = make_plan(resource, Observed())
+    if plan.rejected:
+        raise InvalidInputError(source, Problem("", "a check refuses it: see `kvtier plan`"))
+    return f"# {notice(source)}\n{to_yaml(build_objects(plan))}"
+
+
+def _text(document: dict[str, Any]) -> str:
+    texts: dict[str, Text] = {}
+    if document["kind"] == "ClusterRole" and document["metadata"]["name"] == Installation().name:
+        texts["rules"] = Below(rules_text(EVERYTHING))
+    return _NOTICE + yaml_text(document, texts)
+
+
+def _file_name(document: dict[str, Any]) -> str:
+    """Such as cluster_role_binding.yaml, or cluster_role_view.yaml for one whose name says more."""
+    kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in document["kind"])
+    further = (
+        document["metadata"]["name"].removeprefix(Installation().name) if kind == "_cluster_role" else ""
+    )
+    return f"{kind.removeprefix('_')}{further.replace('-', '_')}.yaml"
 
 
 def generated_files() -> dict[str, str]:

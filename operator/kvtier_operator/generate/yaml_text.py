@@ -5,17 +5,24 @@ Such text is a comment, or an expression of Helm's.
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
+
+from kvtier_operator.install.rbac import Rule
 
 _WIDTH: Final = 110
 _TOKEN: Final = "KVTIERTEXT"  # noqa: S105 - not a password
 _LINE: Final = re.compile(
     rf"^(?P<indent> *)(?P<dash>(?:- )?)(?P<key>[^:]+): {_TOKEN}(?P<index>\d+)$", re.MULTILINE
 )
+
+
+def notice(source: str) -> str:
+    """The line without its comment signs."""
+    return f"Generated from {source}, do not edit: run `make generate`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +93,10 @@ def yaml_text(document: Mapping[str, Any], texts: Mapping[str, Text] | None = No
             node = node[int(part) if isinstance(node, list) else part]
         node[last] = f"{_TOKEN}{index}"
     dumped = yaml.dump(written, Dumper=_IndentedDumper, sort_keys=False, width=_WIDTH)
-    return _LINE.sub(lambda line: _written(line, placed[int(line["index"])][1]), dumped)
+    return _LINE.sub(lambda line: _with_text(line, placed[int(line["index"])][1]), dumped)
 
 
-def _written(line: re.Match[str], text: Text) -> str:
+def _with_text(line: re.Match[str], text: Text) -> str:
     head = f"{line['indent']}{line['dash']}{line['key']}:"
     column = len(line["indent"]) + len(line["dash"])
     indent = " " * column
@@ -102,3 +109,18 @@ def _written(line: re.Match[str], text: Text) -> str:
         case With():
             value = f"{indent}  {{{{- toYaml . | nindent {column + 2} }}}}"
             return f"{indent}{{{{- with {text.value} }}}}\n{head}\n{value}\n{indent}{{{{- end }}}}"
+
+
+def rules_text(rules: Iterable[Rule]) -> str:
+    """The items of a role's `rules`."""
+    return "".join(map(_rule_text, rules))
+
+
+def _rule_text(rule: Rule) -> str:
+    group = rule.group or '""'
+    return (
+        f"# {rule.reason}\n"
+        f"- apiGroups: [{group}]\n"
+        f"  resources: [{', '.join(rule.resources)}]\n"
+        f"  verbs: [{', '.join(rule.verbs)}]\n"
+    )

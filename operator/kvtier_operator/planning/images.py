@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.api.formats.image_name import TAGGED
+from kvtier_operator.api.formats import TAGGED
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem

@@ -7,7 +7,7 @@ from typing import Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.planning.observed import Observed
 
 _DEFAULTS: Final = {

@@ -7,19 +7,28 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.terminal.say import complain
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
-from kvtier_operator.reconcile.observability.logs import set_up_logs
-from kvtier_operator.reconcile.settings.option_source import name_option_as_set
 
 _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)
+_VALUES: Final[Mapping[str, str]] = {
+    "KVTIER_POLICY": "operator.policy",
+    "KVTIER_MODEL_CONFIGS": "operator.modelConfigs",
+    "KVTIER_IMAGES": "images",
+    "KVTIER_IMAGE_REGISTRY": "global.imageRegistry",
+    "KVTIER_IMAGE_PULL_SECRETS": "global.imagePullSecrets",
+    "KVTIER_REPOSITORY": "image.repository",
+}
+"""The chart's value that each variable comes from."""
 
 
 @click.command(context_settings={"auto_envvar_prefix": "KVTIER", "help_option_names": ["-h", "--help"]})
@@ -91,8 +100,9 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     try:
         from kvtier_operator.planning.base.owner_policy import policy_of_text  # noqa: PLC0415 - see the module
         from kvtier_operator.planning.images import image_source  # noqa: PLC0415 - as above
+        from kvtier_operator.reconcile.observability import set_up_logs  # noqa: PLC0415 - as above
         from kvtier_operator.reconcile.serve import serve  # noqa: PLC0415 - as above
-        from kvtier_operator.reconcile.settings.options import Options  # noqa: PLC0415 - as above
+        from kvtier_operator.reconcile.settings import Options  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         if (line := missing_package(error, "operator")) is None:
             raise
@@ -103,13 +113,13 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
         source = image_source(
             registry=image_registry,
             repository=repository,
-            references=_separated(images),
-            pull_secrets=_separated(image_pull_secrets),
+            references=_split(images),
+            pull_secrets=_split(image_pull_secrets),
         )
         # click takes an empty variable for none, and no limit at all for an empty one would be a surprise
         limits = os.environ.get("KVTIER_POLICY", "{}") if policy is None else policy
         options = Options(
-            _separated(namespaces),
+            _split(namespaces),
             source,
             policy_of_text(limits, "--policy"),
             asks_hub=model_configs == "hub",
@@ -125,9 +135,23 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
         sys.exit(1)
 
 
-def _separated(values: tuple[str, ...]) -> tuple[str, ...]:
+def _split(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values of an option that may be repeated, and that has commas in the environment."""
     return tuple(name for each in values for name in each.replace(",", " ").split())
+
+
+def name_option_as_set(context: click.Context, error: InvalidInputError) -> InvalidInputError:
+    """The same error, naming the environment variable where the option was set by one."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        variable = f"{context.auto_envvar_prefix}_{name.upper()}"
+        of_environment = (
+            variable in os.environ and context.get_parameter_source(name) is not ParameterSource.COMMANDLINE
+        )
+        if error.source in parameter.opts and of_environment:
+            value = f" (in the chart {_VALUES[variable]})" if variable in _VALUES else ""
+            return InvalidInputError(f"{variable}{value}", *error.problems)
+    return error
 
 
 if __name__ == "__main__":

@@ -16,16 +16,15 @@ from typing import Any, Final
 import kopf
 from kubernetes.aio.client import Configuration
 
-from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER
-from kvtier_operator.reconcile.observability.metrics import WATCH_RESTARTS
-from kvtier_operator.reconcile.settings.timings import RETRY
+from kvtier_operator.reconcile.api_server import KVCACHETIER
+from kvtier_operator.reconcile.observability import WATCH_RESTARTS
+from kvtier_operator.reconcile.settings import RETRY
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_BACKOFFS_S: Final = (1, 2, 5, 10)
 _LONGEST_BACKOFF_S: Final = 20
 _STOP_S: Final = 1.0
 """Kopf has nothing to finish."""
-
 OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 
 

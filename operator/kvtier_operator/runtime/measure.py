@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of, usage_of
+from kvtier_common.benchmarks import StreamedError, error_message, event_of, text_of, usage_of
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import MOST_BYTES, parse_json_object
 from kvtier_operator.errors import RuntimeFailedError

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_common.metrics.cached_tokens import CACHED_BY_SOURCE, cached_tokens
 from kvtier_common.metrics.text import Families, read_families
-from kvtier_common.metrics.tier_metrics import CACHED_TOKENS
+from kvtier_common.metrics.tier_metrics import CACHED_BY_SOURCE, CACHED_TOKENS, cached_tokens
 from kvtier_common.tier import Tier
 
 _RUNNING: Final = b"vllm:num_requests_running"

@@ -12,8 +12,7 @@ from typing import Any, Final, Self
 import aiohttp
 import click
 
-from kvtier_common.benchmarks.openai_stream import StreamedError, error_message, event_of, text_of, usage_of
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import StreamedError, Workload, error_message, event_of, text_of, usage_of
 from kvtier_common.errors import TooLargeError
 from kvtier_common.formats.json_text import MOST_BYTES, parse_json_object
 from kvtier_common.http.answer import read_body

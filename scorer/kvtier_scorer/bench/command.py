@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from kvtier_common import options as common
-from kvtier_common.benchmarks.shared_prefixes import WORKLOADS
+from kvtier_common.benchmarks import WORKLOADS
 
 _COUNT = click.IntRange(min=1)
 

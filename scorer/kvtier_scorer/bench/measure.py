@@ -12,8 +12,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kvtier_common.benchmarks.percentile import p90
-from kvtier_common.benchmarks.shared_prefixes import WORKLOADS, Workload
+from kvtier_common.benchmarks import WORKLOADS, Workload, p90
 from kvtier_common.formats.json_text import json_file
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole

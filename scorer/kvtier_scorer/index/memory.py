@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.kernel import memory
+from kvtier_common.kernel import memory_limit_bytes, physical_bytes
 from kvtier_scorer.index.layout import (
     ALL_PAGES,
     DIRECTORY,
@@ -58,8 +58,8 @@ def allowed_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgrou
     The other half is the rest of the process's: an index that took all of it would have the kernel end the
     picker, and a pod that reports blocks without end would be enough for that.
     """
-    limit = memory.limit_bytes(proc, cgroup)
-    physical = memory.physical_bytes()
+    limit = memory_limit_bytes(proc, cgroup)
+    physical = physical_bytes()
     return physical if limit is None else min(physical, limit // 2)
 
 

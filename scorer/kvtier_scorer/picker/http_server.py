@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from kvtier_common.http.brief_site import BriefSite, brief_runner
+from kvtier_common.http.site import LimitedSite, limited_runner
 from kvtier_scorer.config.contract import PRIORITY, SUBSET
 from kvtier_scorer.errors import RefusedRequestError, UnknownApiError
 from kvtier_scorer.picker.gateway.bodies import APIS, api_of
@@ -128,10 +128,10 @@ def _guard(access: ExplainAccess) -> Middleware:
 
 
 async def _listening(app: web.Application, host: str, port: int) -> web.AppRunner:
-    runner = brief_runner(app)
+    runner = limited_runner(app)
     await runner.setup()
     try:
-        await BriefSite(runner, host, port).start()
+        await LimitedSite(runner, host, port).start()
     except OSError:
         await runner.cleanup()
         raise

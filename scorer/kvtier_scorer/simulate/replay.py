@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kvtier_common.benchmarks.shared_prefixes import WORKLOADS
+from kvtier_common.benchmarks import WORKLOADS
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
 from kvtier_common.tier import Tier

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 
 
 class SimulationError(ValueError):

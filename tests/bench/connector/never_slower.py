@@ -139,7 +139,7 @@ class StandIn:
             self.manager.prepare_load(keys[:found], context)
             self.manager.complete_load(keys[:found], context)
         computed = TokenSpan.of(found * CHUNK_TOKENS, tokens)
-        self.disk.break_even.prefill.measured(computed, self.compute(computed))
+        self.disk.break_even.prefill.add(computed, self.compute(computed))
         seconds = time.monotonic() - start_s
         stored = self.manager.prepare_store(keys[found:], context)
         self.manager.complete_store(stored.keys_to_store, context)

@@ -23,7 +23,7 @@ from typing import Any, Final
 from tests.bench.connector import switched_engine
 from tests.bench.connector.switched_engine import EMPTY, SWITCH
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engine import BenchEngine, bench_engine
 from kvtier_connector.bench.load import IN_BLOCKS, Round, RoundServed, Scaling, ask_round, kv_bytes_per_token

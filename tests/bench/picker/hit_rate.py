@@ -18,7 +18,7 @@ import numpy as np
 from tests.bench.picker.optimum import optimum_hit_rate
 from tests.bench.picker.results import merge
 
-from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures, run_policy

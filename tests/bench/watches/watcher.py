@@ -16,13 +16,13 @@ from typing import Any, Final, NoReturn
 import kopf
 from kubernetes.aio.client import Configuration
 
+from kvtier_common.kubernetes.answers import Place
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.kubernetes.connect import connection
-from kvtier_common.kubernetes.documents import Place
 from kvtier_common.kubernetes.reflector import Reflector
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile import handlers
-from kvtier_operator.reconcile.api_server.kinds import KINDS, Kind
+from kvtier_operator.reconcile.api_server import KINDS, Kind
 from kvtier_operator.reconcile.cache.watches import POLICY
 
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"

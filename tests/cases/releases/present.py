@@ -15,8 +15,8 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
-from kvtier_operator.reconcile.facts.desired import desired_objects
-from kvtier_release.contents.install_file import install_text
+from kvtier_operator.reconcile.facts.cached_plan import desired_objects
+from kvtier_release.installers import install_text
 from kvtier_release.release import Release
 
 _REGISTRY: Final = "registry.example/team"

@@ -17,14 +17,13 @@ from tests.cluster.harness.api.connection import AT_A_TIME
 from tests.cluster.harness.programs.tools import Say
 
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Ref
 from kvtier_operator.reconcile.apply.diff import diff
 from kvtier_operator.reconcile.cache.live_object import live_ref
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
-from kvtier_operator.reconcile.facts.desired import DesiredObject
-from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
-from kvtier_operator.reconcile.loop.plan_resource import plan_resource
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
+from kvtier_operator.reconcile.loop.plan_resource import ClusterObservation, plan_resource
 
 _PATIENCE_S: Final = 45.0
 _WRITES_A_DEED: Final = 6

@@ -16,7 +16,7 @@ from tests.cluster.harness.operator.places import CRD
 from tests.cluster.install.running import installed
 from tests.shared.waiting import eventually
 
-from kvtier_operator.reconcile.facts.desired import FIELD_MANAGER
+from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER
 
 _AT: Final = ("--namespace", NAMESPACE)
 _DEPLOYMENT: Final = "Deployment"

@@ -9,7 +9,7 @@ from kubernetes import client
 from tests.cluster.harness.operator.shipped import RESTRICTED
 
 from kvtier_operator.cli.inputs.load import read_documents
-from kvtier_operator.reconcile.apply.matching import matches
+from kvtier_operator.reconcile.apply.diff import matches
 
 OUTPUT = Path(__file__).parents[2] / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "rendered-pods"

@@ -109,7 +109,7 @@ class DiskEngine:
 
 def with_faults(engine: DiskEngine) -> FaultyEngine:
     """Put faults between the disk tier's thread and the kernel."""
-    loop: Any = engine.disk._disk._loop  # type: ignore[attr-defined]
+    loop: Any = engine.disk._disk._loop
     faulty = FaultyEngine(loop.engine)
     loop.engine = loop._submitter._engine = faulty
     return faulty

@@ -7,7 +7,7 @@ import pytest
 from tests.cases.monitoring import read_metrics
 
 from kvtier_operator.cli.cluster.figures import ENGINE_METRICS as SHOWN
-from kvtier_operator.reconcile.observe.engine_metrics import READ
+from kvtier_operator.reconcile.observe.engines import READ
 from kvtier_operator.runtime.metrics import WANTED
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.api.formats.quantity import parse_quantity
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan

@@ -13,7 +13,7 @@ from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.router.router_plan import RouterPlan

@@ -14,7 +14,7 @@ from tests.cluster.harness.programs.process import Process
 from tests.picker.harness.envoy import Envoy, started_envoy
 from tests.picker.harness.health import is_serving
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.gateway.standalone import (
     CERTIFICATE_FILE,

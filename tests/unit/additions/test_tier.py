@@ -13,7 +13,7 @@ _STATUS: Final = """
 import json, pathlib, yaml
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
-from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
+from kvtier_operator.reconcile.loop.plan_resource import ClusterObservation
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
 
 spec = json.dumps(yaml.safe_load(pathlib.Path("cr.yaml").read_text())).encode()
@@ -50,7 +50,7 @@ def test_six_files(copy: Copied) -> None:
     table = "connector/kvtier_common/tier.py"
     copy.insert(table, "\n    @property\n    def label", "    REMOTE = 3\n")
     api = "operator/kvtier_operator/api"
-    tiers, router, status = f"{api}/spec/tiers.py", f"{api}/spec/router.py", f"{api}/status.py"
+    tiers, router, status = f"{api}/spec/tiers.py", f"{api}/spec/router.py", f"{api}/resource.py"
     copy.insert(
         tiers,
         "class TiersSpec(ApiModel):",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kvtier_operator.reconcile.observability.logs import set_up_logs as of_operator
+from kvtier_operator.reconcile.observability import set_up_logs as of_operator
 from kvtier_scorer.picker.observability.logs import LogFormat
 from kvtier_scorer.picker.observability.logs import set_up_logs as of_picker
 

@@ -7,7 +7,7 @@ from tests.cases.kvcachetier import DISK
 from tests.cases.monitoring import alerts
 from tests.unit.docs.pages import DOCS
 
-from kvtier_common.project import PAGES_URL
+from kvtier_common.version import PAGES_URL
 from kvtier_operator.install.monitoring import prometheus_rule
 from kvtier_operator.install.settings import Installation
 

@@ -22,9 +22,7 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.planning.verdict import Outcome
-from kvtier_operator.reconcile.status.conditions.accepted import accepted
-from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits
-from kvtier_operator.reconcile.status.conditions.nodes_fit import nodes_fit_condition
+from kvtier_operator.reconcile.status.plan import accepted_condition, budget_fits, nodes_fit_condition
 
 QUICK_START = DOCS / "user-guide/start/quick-start.md"
 KUBERNETES = DOCS / "user-guide/run/kubernetes.md"
@@ -47,7 +45,7 @@ def test_the_first_resources_plan_without_a_warning(page: Path) -> None:
     for first in documents(page):
         plan = make_plan(parse_resource(first, name(page)), Observed())
         assert [each for each in plan.checks if each.outcome is not Outcome.PASS] == []
-        assert accepted(plan).reason == "Accepted"
+        assert accepted_condition(plan).reason == "Accepted"
 
 
 def test_the_tiers_shown_are_what_the_command_prints() -> None:
@@ -121,7 +119,11 @@ def test_the_conditions_shown_are_what_the_operator_says() -> None:
     nodes = [Node(each, {}, (), size, ready=True, schedulable=True) for each in ("gpu-a", "gpu-b")]
     said = {
         verdict.type: verdict.message
-        for verdict in (accepted(plan), budget_fits(plan), nodes_fit_condition(nodes_fit(plan, nodes)))
+        for verdict in (
+            accepted_condition(plan),
+            budget_fits(plan),
+            nodes_fit_condition(nodes_fit(plan, nodes)),
+        )
     }
     [shown] = fenced(KUBERNETES, "text")
     for line in shown.splitlines():

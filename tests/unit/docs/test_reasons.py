@@ -9,13 +9,14 @@ from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
 
 from kvtier_common import errors
 from kvtier_common.errors import KvtierError
-from kvtier_common.kubernetes import errors as answers
+from kvtier_common.kubernetes import answers
 
 FAILURES = DOCS / "operations/failure-modes.md"
 _CODE = ROOT / "operator" / "kvtier_operator"
 _SOURCES = (
     "reconcile/status/**/*.py",
     "reconcile/facts/*.py",
+    "reconcile/cache/pods.py",
     "reconcile/apply/apply.py",
     "planning/cluster/*.py",
     "planning/checks/policy.py",

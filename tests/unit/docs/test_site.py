@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.docs.pages import DOCS, ROOT
 
-from kvtier_common.project import REPOSITORY_URL
+from kvtier_common.version import REPOSITORY_URL
 
 INDEX = "# Pages\n\n## Start\n\n- [One](one.md)\n"
 

@@ -6,9 +6,38 @@ from pathlib import Path
 import pytest
 from tests.unit.release.checkout import CREATED_S
 
-from kvtier_release.archive import tar
-from kvtier_release.errors import ReleaseError
-from kvtier_release.oci import blob, image_digest, image_of_files, read_json
+from kvtier_release.commands import ReleaseError
+from kvtier_release.oci import blob, copy_tar, image_digest, image_of_files, read_json, tar, tar_gz
+
+SORTED_FILES = {"b/two": b"2", "a": b"1"}
+
+
+def test_the_same_files_make_the_same_bytes_in_any_order() -> None:
+    assert tar_gz(SORTED_FILES, 7) == tar_gz(dict(reversed(SORTED_FILES.items())), 7)
+    assert tar_gz(SORTED_FILES, 7) != tar_gz(SORTED_FILES, 8)
+
+
+def test_it_says_nothing_of_who_made_it() -> None:
+    with tarfile.open(fileobj=io.BytesIO(tar_gz(SORTED_FILES, 7))) as opened:
+        entries = opened.getmembers()
+    assert [each.name for each in entries] == ["a", "b/two"]
+    assert {(each.uid, each.gid, each.uname, each.mtime, each.mode) for each in entries} == {
+        (0, 0, "", 7, 0o644)
+    }
+
+
+def test_a_copy_is_the_same_whoever_wrote_the_archive_and_when(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name, content in SORTED_FILES.items():
+        (tmp_path / name).write_bytes(content)
+    for order in (SORTED_FILES, reversed(SORTED_FILES)):
+        with tarfile.open(tmp_path / "written.tar", "w") as written:
+            written.add(tmp_path / "b", "b", recursive=False)
+            for name in order:
+                written.add(tmp_path / name, name)
+        copy_tar(tmp_path / "written.tar", tmp_path / "copy.tar", 7)
+        assert (tmp_path / "copy.tar").read_bytes() == tar(SORTED_FILES, 7)
+
 
 FILES = {"manifests/a.yaml": b"a: 1\n"}
 

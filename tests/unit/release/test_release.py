@@ -8,7 +8,7 @@ from tests.unit.release.checkout import CREATED_S, DIGEST, release
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.images import ImageName, image_source
 from kvtier_release import release as module
-from kvtier_release.errors import ReleaseError
+from kvtier_release.commands import ReleaseError
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.release import FILE, Release
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kvtier_common.kernel.cgroup import groups
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits, status_fields
+from kvtier_common.kernel import groups, has_ipc_lock, memlock_limits, status_fields
 from kvtier_connector.config import GIB, MIB
 
 _PROC: Final = Path("/proc")

@@ -1,15 +1,53 @@
 """What a person reads when a field is wrong: pydantic's findings in plain words, one line each."""
 
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from kvtier_operator.api.formats.forms import FORMS
-from kvtier_operator.api.schema.fields import Location, field_at, names_at, path_of, paths_named
-from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS
+from kvtier_operator.api.formats import HTTP_URL_PATTERN, IMAGE_NAME_PATTERN, LABEL_PATTERN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
+from kvtier_operator.api.spec.model_source import REVISION_PATTERN, SOURCE_PATTERN
+from kvtier_operator.api.spec.pod import PATH_PATTERN, REQUEST_PATTERN, VARIABLE_PATTERN
+from kvtier_operator.api.spec.router import (
+    HOST_PATTERN,
+    SUPPORTED_VERSIONS,
+    URL_PATH_PATTERN,
+    VERSION_PATTERN,
+)
 from kvtier_operator.errors import Problem
 
+Location = tuple[int | str, ...]
+_ENDS: Final = "with a letter or a digit at both ends"
+FORMS: Final[Mapping[str, str]] = {
+    LABEL_PATTERN: f"is no name here; write a-z, 0-9 and -, {_ENDS}",
+    SUBDOMAIN_PATTERN: f"is no name here; write a-z, 0-9, - and ., {_ENDS} and beside each dot",
+    HOST_PATTERN: "is no host name; write it in lower case, with no scheme, port or path, such as "
+    "llm.example.com or *.example.com",
+    VERSION_PATTERN: "is no version; write numbers with dots, such as 0.10 or 1.4.0",
+    IMAGE_NAME_PATTERN: "is no image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, with no scheme and no "
+    "spaces and the name in lower case",
+    SOURCE_PATTERN: "is no source; write SCHEME://PLACE, with the scheme in lower case and no spaces, such as "
+    "s3://BUCKET/FOLDER",
+    REVISION_PATTERN: "is no revision; write a branch, tag or commit in letters, digits and . _ + @ = -, with / between "
+    "parts that begin with a letter, a digit or _",
+    HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 "
+    "address, the scheme in lower case, no password and no query",
+    URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
+    "slash at its end, no . or .. as a segment, no query and no %, or / for all paths",
+    PATH_PATTERN: "is no absolute path; begin it with /",
+    VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
+    "value into value",
+    SERVED_NAME_PATTERN: "is no name of a model; write letters, digits and . _ - : / @ +, a letter or digit first",
+    ADAPTER_PATTERN: "is no adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
+    KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
+    REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
+}
+"""By the regular expression that a text must match; pydantic and the API server quote that alone."""
 # How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
 _SIMILARITY: Final = 0.6
 _VALUE_SIMILARITY: Final = 0.7
@@ -29,7 +67,6 @@ _PICKER_VERSION: Final = ("spec", "router", "version")
 _READ_AS_BOOLEAN: Final = (
     "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
 )
-
 # By pydantic's kind of error. `given` is the value, `a_given` says of what type it is, `described` is the field's
 # description; the other names are pydantic's own.
 _MESSAGES: Final = {
@@ -59,6 +96,59 @@ _MESSAGES: Final = {
 }
 
 
+def path_of(location: Location) -> str:
+    """A location as Kubernetes writes it: list items and a map's keys in brackets.
+
+    For instance `spec.engine.env[0].name` or `spec.engine.nodeSelector[kubernetes.io/arch]`.
+    """
+    path = ""
+    for position, part in enumerate(location):
+        parent = field_at(location[:position])
+        in_map = parent is not None and get_origin(parent.annotation) is dict
+        path += f"[{part}]" if in_map or isinstance(part, int) else f".{part}"
+    return path.removeprefix(".")
+
+
+def model_in(annotation: object) -> type[BaseModel] | None:
+    """The model that a field's type holds, whether optional, in a list or alone; None where it holds none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for each in get_args(annotation) if (model := model_in(each))), None)
+
+
+def field_at(location: Location) -> FieldInfo | None:
+    """The field at a location; None for the resource itself and where the models do not say."""
+    model: type[BaseModel] | None = KVCacheTier
+    field: FieldInfo | None = None
+    for part in location:
+        if isinstance(part, int):
+            continue
+        if model is None:
+            return None
+        field = next((info for name, info in model.model_fields.items() if part in (info.alias, name)), None)
+        model = model_in(field.annotation) if field else None
+    return field
+
+
+def names_at(location: Location) -> list[str]:
+    """Names of the fields that the mapping at a location may have, in the order they are written."""
+    field = field_at(location)
+    model = model_in(field.annotation) if field else (None if location else KVCacheTier)
+    return [info.alias or name for name, info in model.model_fields.items()] if model else []
+
+
+def paths_named(name: str, model: type[BaseModel] = KVCacheTier, path: str = "") -> Iterator[str]:
+    """Paths of all fields of that name that a user may write; `[]` stands for a list's items."""
+    for attribute, info in model.model_fields.items():
+        alias = info.alias or attribute
+        below = f"{path}.{alias}".removeprefix(".")
+        if alias == name:
+            yield below
+        inner = model_in(info.annotation)
+        if inner and below != "status":
+            yield from paths_named(name, inner, below + ("[]" if "list[" in str(info.annotation) else ""))
+
+
 def complaint(error: ErrorDetails) -> Problem:
     """One finding of pydantic as a problem: the field's path, what is wrong and what to do."""
     kind, location, given = error["type"], error["loc"], error["input"]
@@ -76,10 +166,10 @@ def complaint(error: ErrorDetails) -> Problem:
     field = field_at(location)
     message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
         **context,
-        given="the text" if is_hidden else shown(given),
+        given="the text" if is_hidden else show_value(given),
         a_given="text" if is_hidden else _with_type(given),
         length=len(given) if isinstance(given, str) else 0,
-        described=f" ({_first_sentence(field.description)})" if field and field.description else "",
+        described=f" ({field.description.split('. ')[0].rstrip('.')})" if field and field.description else "",
         form=FORMS.get(context.get("pattern", ""), ""),
         quote_it=_quoting_advice(given, location),
         quote_fraction=_fraction_advice(given, location),
@@ -106,9 +196,9 @@ def unknown_field(location: Location) -> str:
 
 def _is_on_branch(location: Location, place: str) -> bool:
     """Whether a place is above or below: spec.engine.env is no place for the environment of spec.router."""
-    given = path_of(location[:-1]).split(".")
+    own = path_of(location[:-1]).split(".")
     parent = place.split(".")[:-1]
-    return all(one == other for one, other in zip(given, parent, strict=False))
+    return all(one == other for one, other in zip(own, parent, strict=False))
 
 
 def _not_one_of(given: object, choices: list[str]) -> str:
@@ -118,7 +208,7 @@ def _not_one_of(given: object, choices: list[str]) -> str:
     lowered = {choice.lower(): choice for choice in choices}
     near = get_close_matches(str(given).lower(), lowered, 1, _VALUE_SIMILARITY)
     suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
-    return f"{shown(given)} is not one of {', '.join(choices)}{suggestion}"
+    return f"{show_value(given)} is not one of {', '.join(choices)}{suggestion}"
 
 
 def _quoting_advice(given: object, location: Location) -> str:
@@ -145,9 +235,9 @@ def _with_type(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return f"the number {shown(value)}"
+            return f"the number {show_value(value)}"
         case str():
-            return f"the text {shown(value)}"
+            return f"the text {show_value(value)}"
         case list():
             return "a list"
         case dict():
@@ -156,11 +246,7 @@ def _with_type(value: object) -> str:
             return "nothing"
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value that somebody wrote, for a message; cut where it is long."""
     text = repr(value)
     return text if len(text) <= _MAX_QUOTED_CHARACTERS else f"{text[:_MAX_QUOTED_CHARACTERS]}..."
-
-
-def _first_sentence(description: str) -> str:
-    return description.split(". ", maxsplit=1)[0].rstrip(".")

@@ -14,7 +14,6 @@ from kvtier_operator.api.base import VALIDATIONS, ApiModel
 from kvtier_operator.api.resource import GROUP, KIND, VERSION, KVCacheTier
 
 Schema = dict[str, Any]
-
 PLURAL: Final = "kvcachetiers"
 SHORT_NAME: Final = "kvct"
 CRD_NAME: Final = f"{PLURAL}.{GROUP}"
@@ -140,7 +139,7 @@ def crd() -> Schema:
 
 def _structural(node: Schema, definitions: dict[str, Schema]) -> Schema:
     """One node of JSON Schema and all below it as a structural schema."""
-    node = _resolved(node, definitions)
+    node = _resolve(node, definitions)
     result = {key: value for key, value in node.items() if key not in _DROPPED}
     if properties := node.get("properties"):
         result["properties"] = {name: _structural(each, definitions) for name, each in properties.items()}
@@ -155,22 +154,22 @@ def _structural(node: Schema, definitions: dict[str, Schema]) -> Schema:
         result |= {"minimum": result["exclusiveMinimum"], "exclusiveMinimum": True}
     if result.get("type") == "integer":
         result["format"] = "int32" if result.get("maximum", 2**63) <= _INT32_MAX else "int64"
-    return _ordered(result)
+    return _in_order(result)
 
 
-def _ordered(node: Schema) -> Schema:
+def _in_order(node: Schema) -> Schema:
     middle = [key for key in node if key not in (*_FIRST, *_LAST)]
     return {key: node[key] for key in (*_FIRST, *middle, *_LAST) if key in node}
 
 
-def _resolved(node: Schema, definitions: dict[str, Schema]) -> Schema:
+def _resolve(node: Schema, definitions: dict[str, Schema]) -> Schema:
     """The node without `$ref` and without "or null"; what it says itself wins over what it refers to."""
     choices = [each for each in node.get("anyOf", []) if each.get("type") != "null"]
     if len(choices) == 1:
         node = {**choices[0], **{key: value for key, value in node.items() if key != "anyOf"}}
     if "$ref" not in node:
         return node
-    referred = _resolved(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
+    referred = _resolve(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
     own = {key: value for key, value in node.items() if key != "$ref"}
     rules = [*referred.get(VALIDATIONS, []), *own.pop(VALIDATIONS, [])]
     return {**referred, **own, **({VALIDATIONS: rules} if rules else {})}

@@ -1,13 +1,16 @@
-"""The API reference a person reads, made from the same schema as the CRD."""
+"""What a field is, from the CRD's schema: the API reference, and one field for `kvtier explain`."""
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Final
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from kvtier_operator.api.base import VALIDATIONS
 from kvtier_operator.api.resource import API_VERSION, KIND
-from kvtier_operator.api.schema.crd import Schema
-from kvtier_operator.api.schema.field_text import bounds_text, type_text
+from kvtier_operator.api.schema.complaints import unknown_field
+from kvtier_operator.api.schema.crd import PLURAL, SHORT_NAME, Schema, openapi_schema
+from kvtier_operator.errors import InvalidInputError, Problem
 
 _INTRODUCTION: Final = f"""\
 # {KIND}
@@ -24,6 +27,40 @@ unquoted word for false.
 resource (an immutable field). The rules at the end of this page are the same in both, word for word.
 """
 _SPEC_PARTS: Final = ("model", "autoscaling", "engine", "tiers", "router", "observability")
+_OF_THE_KIND: Final = (KIND.lower(), PLURAL, SHORT_NAME)
+_KUBERNETES_OWN: Final = f"Kubernetes' own: `kubectl explain {SHORT_NAME}.metadata`."
+_ITEM: Final = re.compile(r"\[\d*\]$")
+
+
+def type_text(node: Schema, choices: Callable[[Sequence[str]], str] = " | ".join) -> str:
+    """A field's type, such as `list of objects`."""
+    if "enum" in node:
+        return choices(node["enum"])
+    if "x-kubernetes-int-or-string" in node:
+        return "quantity"
+    if "items" in node:
+        return f"list of {_plural(type_text(node['items'], choices))}"
+    if "additionalProperties" in node:
+        return f"map of {_plural(type_text(node['additionalProperties'], choices))}"
+    return str(node["type"])
+
+
+def bounds_text(node: Schema) -> str:
+    """The least and the largest number that a field takes, as a sentence; empty where it has no bounds."""
+    low, high = node.get("minimum"), node.get("maximum")
+    if node.get("exclusiveMinimum"):
+        return f"More than {_number(low)}, at most {_number(high)}."
+    if low is not None and high is not None:
+        return f"{_number(low)} to {_number(high)}."
+    return f"At least {_number(low)}." if low is not None else ""
+
+
+def _plural(name: str) -> str:
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 - JSON's numbers
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def reference(schema: Schema) -> str:
@@ -38,33 +75,31 @@ def reference(schema: Schema) -> str:
     text += [f"\n## {path}\n\n{node['description']}\n\n{_table(path, node)}" for path, node in sections]
     text += ["\n## Rules\n\nWhat joins several fields. The path is the one that the refusal names.\n\n"]
     text += [_row("Path", "Rule", "CEL"), _row("---", "---", "---")]
-    text += [
-        _row(f"`{path or KIND}`", _escaped(message), f"`{_escaped(cel)}`") for path, message, cel in rules
-    ]
+    text += [_row(f"`{path or KIND}`", _escape(message), f"`{_escape(cel)}`") for path, message, cel in rules]
     return "".join(text)
 
 
 def _table(path: str, node: Schema) -> str:
     rows = [_row("Field", "Type", "Default", "Description"), _row("---", "---", "---", "---")]
-    for below, each, required in _fields(path, node):
+    for below, each, required in _fields_below(path, node):
         default = "**required**" if required else _default(each)
         rows.append(
             _row(
                 f"`{below}`",
                 type_text(each, _choices),
                 default,
-                _escaped(each["description"]) + _bounds(each),
+                f"{_escape(each['description'])} {bounds_text(each)}".rstrip(),
             )
         )
     return "".join(rows)
 
 
-def _fields(path: str, node: Schema) -> Iterator[tuple[str, Schema, bool]]:
+def _fields_below(path: str, node: Schema) -> Iterator[tuple[str, Schema, bool]]:
     """Every field below a node: its path, its schema, whether it is required."""
     for name, each in node.get("properties", {}).items():
         below = f"{path}.{name}"
         yield below, each, name in node.get("required", ())
-        yield from _fields(f"{below}[]" if "items" in each else below, each.get("items", each))
+        yield from _fields_below(f"{below}[]" if "items" in each else below, each.get("items", each))
 
 
 def _rules(node: Schema, path: str) -> Iterator[tuple[str, str, str]]:
@@ -89,13 +124,92 @@ def _default(node: Schema) -> str:
     return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value)}`"
 
 
-def _bounds(node: Schema) -> str:
-    return f" {bounds}" if (bounds := bounds_text(node)) else ""
-
-
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldExplained:
+    """What the schema says of a field.
+
+    Attributes:
+        path: From the resource's root; empty for the resource itself.
+        type: In words, or the values that it may have.
+        required: Whether it must be there wherever what it is in is.
+        default: Its value where it is left out, as JSON has it; None for none.
+        bounds: The numbers that it takes, as a sentence; empty without bounds.
+        description: What it is for.
+        rules: What joins the fields in it, or goes beyond its type.
+        fields: Those in it, without theirs.
+    """
+
+    path: str
+    type: str
+    required: bool
+    default: object
+    bounds: str
+    description: str
+    rules: tuple[str, ...]
+    fields: tuple["FieldExplained", ...]
+
+
+def explain_field(path: str) -> FieldExplained:
+    """What a field is.
+
+    Args:
+        path: As `kubectl explain` takes it or kvtier writes it, such as `spec.tiers.cpu`,
+            `kvct.spec.tiers.cpu` or `spec.engine.env[].name`; empty for the resource.
+
+    Raises:
+        InvalidInputError: There is no such field; names the nearest.
+    """
+    node, required, below, location = openapi_schema(), True, "", tuple[str, ...]()
+    for name in _names(path):
+        inner = node.get("items", node)
+        location = (*location, name)
+        if name not in inner.get("properties", {}):
+            raise InvalidInputError(
+                "", Problem(f"{below}.{name}".removeprefix("."), _unknown_text(node, location))
+            )
+        below = f"{below}{'[]' if 'items' in node else ''}.{name}".removeprefix(".")
+        required = name in inner.get("required", ())
+        node = inner["properties"][name]
+    return _field(below, node, required=required, fields=tuple(_fields(below, node)))
+
+
+def _names(path: str) -> list[str]:
+    names = [_ITEM.sub("", each) for each in path.split(".") if each]
+    return names[1:] if names and names[0].lower() in _OF_THE_KIND else names
+
+
+def _unknown_text(parent: Schema, location: tuple[str, ...]) -> str:
+    if parent.get("items", parent).get("properties"):
+        return unknown_field(location)
+    return f"unknown field: {location[-2]} of type {type_text(parent)} has no fields that kvtier knows"
+
+
+def _fields(path: str, node: Schema) -> Iterator[FieldExplained]:
+    start = f"{path}[]" if "items" in node else path
+    inner = node.get("items", node)
+    for name, each in inner.get("properties", {}).items():
+        below = f"{start}.{name}".removeprefix(".")
+        yield _field(below, each, required=name in inner.get("required", ()))
+
+
+def _field(
+    path: str, node: Schema, *, required: bool, fields: tuple[FieldExplained, ...] = ()
+) -> FieldExplained:
+    return FieldExplained(
+        path=path,
+        type=type_text(node),
+        required=required,
+        default=node.get("default"),
+        bounds=bounds_text(node),
+        description=node.get("description", _KUBERNETES_OWN),
+        rules=tuple(rule["message"] for rule in node.get(VALIDATIONS, ())),
+        fields=fields,
+    )

@@ -1,1 +1,1 @@
-"""The parts of `spec`, one a file."""
+"""The parts of `spec`."""

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats.dns_names import DnsSubdomain
-from kvtier_operator.api.formats.quantity import ByteQuantity
+from kvtier_operator.api.formats import DnsSubdomain
+from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.spec.model_source import SourcedModel
 
 KEY_PATTERN: Final = "^[-._a-zA-Z0-9]+$"

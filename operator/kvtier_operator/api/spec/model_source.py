@@ -6,10 +6,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kvtier_operator.api.base import VALIDATIONS, ApiModel, cel_validation, rule
-from kvtier_operator.api.formats.dns_names import SUBDOMAIN
-from kvtier_operator.api.formats.image_name import IMAGE_NAME_PATTERN
-from kvtier_operator.api.spec.env import EnvVar
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.formats import IMAGE_NAME_PATTERN, SUBDOMAIN
+from kvtier_operator.api.spec.pod import EnvVar, Volume
 
 CLAIM: Final = "pvc://"
 IMAGE: Final = "oci://"
@@ -17,7 +15,6 @@ NODE: Final = "file://"
 HUB: Final = "hf://"
 MOUNTED: Final = (CLAIM, IMAGE, NODE)
 """What Kubernetes mounts by itself; anything else is the fetcher's to bring."""
-
 SOURCE_PATTERN: Final = r"^[a-z][a-z0-9+.-]*://[^\s]+$"
 _FOLDER: Final = r"([^\s/.#$][^\s/#$]*|\.[^\s/.#$][^\s/#$]*|\.\.[^\s/#$]+)"
 """A name that is neither `.` nor `..`, by which a path could leave the volume, and holds no `$`: Kubernetes would

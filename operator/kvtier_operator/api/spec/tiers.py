@@ -1,16 +1,59 @@
-"""`spec.tiers`: where the prefix cache goes beyond the device."""
+"""`spec.backend` and `spec.tiers`: who moves blocks, and where the prefix cache goes beyond the device."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final, Self
 
 from pydantic import BeforeValidator, Field
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats.quantity import ByteBound, ByteQuantity
-from kvtier_operator.api.spec.backend import BOUNDING_WRITES, SPREADING_DISK, one_of
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.quantity import ByteBound, ByteQuantity
+from kvtier_operator.api.spec.pod import Volume
+
+
+class Backend(StrEnum):
+    """Who moves KV blocks between the device and the tiers.
+
+    Its module is `kvtier_operator.planning.backends.<the member's name in lower case>`.
+
+    Attributes:
+        what: Whose it is or where it runs, for the field's description.
+    """
+
+    what: str
+
+    KVTIER = "KVTier", "kvtier's own connector"
+    NATIVE = "Native", "vLLM's"
+    LMCACHE = "LMCache", "in the engine"
+    LMCACHE_MP = "LMCacheMP", "a server beside it"
+
+    def __new__(cls, value: str, what: str) -> Self:
+        """The member of a value, with what it is."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.what = what
+        return member
+
+
+DEFAULT_BACKEND: Final = Backend.KVTIER
+SPREADING_DISK: Final = (Backend.LMCACHE,)
+"""Those that take a disk tier of several volumes."""
+BOUNDING_WRITES: Final = (Backend.KVTIER,)
+"""Those that keep a bound on what is written to a disk tier."""
+TELLING_OF_TIERS: Final = (Backend.KVTIER,)
+"""Those whose engines say how much of a tier is locked, how full it is, and whether reading it pays."""
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Names in a sentence: `KVTier, Native or LMCache`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def cel_one_of(backends: Iterable[Backend]) -> str:
+    """CEL that holds in a spec whose backend is one of these."""
+    return " || ".join(f"self.backend == '{each}'" for each in backends)
 
 
 class Policy(StrEnum):
@@ -125,4 +168,4 @@ class TiersSpec(ApiModel):
     def by_tier(self) -> Mapping[Tier, CpuTierSpec | DiskTierSpec]:
         """Those that are wanted, fastest first."""
         wanted = {tier: getattr(self, tier.label) for tier in BEYOND_DEVICE}
-        return {tier: given for tier, given in wanted.items() if given is not None}
+        return {tier: spec for tier, spec in wanted.items() if spec is not None}

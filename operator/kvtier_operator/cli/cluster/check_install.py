@@ -11,10 +11,9 @@ from typing import Any, Final, Protocol
 import click
 
 from kvtier_common.errors import KvtierError, PermanentError
+from kvtier_common.kubernetes.answers import NotFoundError, parse_document
 from kvtier_common.kubernetes.client import Api, Request
 from kvtier_common.kubernetes.connect import connection
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_common.terminal.say import complain, say
 from kvtier_operator.api.resource import API_VERSION, KIND
 from kvtier_operator.api.schema.crd import PLURAL
@@ -43,7 +42,7 @@ async def knows_tiers(api: ApiServer, namespace: str, deployment: str) -> str:
     """The API server has the CRD."""
     del namespace, deployment
     try:
-        listed = parsed(await api.request(Request("GET", _TIERS)))
+        listed = parse_document(await api.request(Request("GET", _TIERS)))
     except NotFoundError as error:
         raise NotInstalledError(f"the API server knows no {API_VERSION}: was crds.enabled false?") from error
     if PLURAL not in {resource["name"] for resource in listed["resources"]}:
@@ -54,7 +53,7 @@ async def knows_tiers(api: ApiServer, namespace: str, deployment: str) -> str:
 async def operator_runs(api: ApiServer, namespace: str, deployment: str) -> str:
     """The operator's one pod is Ready."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}"
-    status = parsed(await api.request(Request("GET", path))).get("status", {})
+    status = parse_document(await api.request(Request("GET", path))).get("status", {})
     if not status.get("readyReplicas"):
         raise NotInstalledError(f"no pod of Deployment {namespace}/{deployment} is ready: {_why(status)}")
     return f"the operator's pod is ready ({namespace}/{deployment})"

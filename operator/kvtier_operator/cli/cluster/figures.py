@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
-from kvtier_common.metrics.cached_tokens import CACHED_BY_SOURCE, cached_tokens
 from kvtier_common.metrics.text import Families, read_labels
-from kvtier_common.metrics.tier_metrics import CAPACITY_TOKENS
+from kvtier_common.metrics.tier_metrics import CACHED_BY_SOURCE, CAPACITY_TOKENS, cached_tokens
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import flavor_traits

@@ -5,16 +5,22 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kvtier_common.errors import KvtierError, PermanentError
+from kvtier_common.kubernetes.answers import (
+    Document,
+    ForbiddenError,
+    NotFoundError,
+    as_object,
+    items_of,
+    parse_document,
+)
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, as_object, items_of, parsed
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
 from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
 from kvtier_operator.cli.cluster.resource import Seen, component_of, is_ready
 from kvtier_operator.planning.arguments.extra_args import CERTIFICATE, value_of
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, POD
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
@@ -53,7 +59,7 @@ class Reader:
             KvtierError: The API server does not answer, or does not let it be read.
         """
         try:
-            return parsed(await self._api.get(KVCACHETIER.path(namespace, name)))
+            return parse_document(await self._api.get(KVCACHETIER.path(namespace, name)))
         except NotFoundError as error:
             raise _not_there(error, namespace, name) from error
 
@@ -68,7 +74,7 @@ class Reader:
     async def config_map(self, namespace: str, name: str) -> Document:
         """A ConfigMap; raises as `document`."""
         try:
-            return parsed(await self._api.get(_CONFIG_MAP.path(namespace, name)))
+            return parse_document(await self._api.get(_CONFIG_MAP.path(namespace, name)))
         except NotFoundError as error:
             raise NoResourceError(f"namespace {namespace} has no ConfigMap {name}: make it") from error
 
@@ -121,7 +127,7 @@ class Reader:
         following = ""
         while True:
             more = {"continue": following} if following else {}
-            page = parsed(await self._api.get(path, {**query, "limit": _PAGE, **more}))
+            page = parse_document(await self._api.get(path, {**query, "limit": _PAGE, **more}))
             found += map(as_object, items_of(page))
             following = str(as_object(page.get("metadata")).get("continue") or "")
             if not following:

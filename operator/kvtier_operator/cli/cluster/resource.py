@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from kvtier_common.kubernetes.documents import Document
+from kvtier_common.kubernetes.answers import Document
 from kvtier_common.metrics.text import Families
 from kvtier_operator.cli.cluster.figures import (
     EngineFigures,
@@ -16,7 +16,7 @@ from kvtier_operator.cli.cluster.figures import (
     tier_rows,
 )
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
-from kvtier_operator.reconcile.facts.pod import not_ready_pod
+from kvtier_operator.reconcile.cache.pods import not_ready_pod
 
 
 @dataclass(frozen=True, slots=True)

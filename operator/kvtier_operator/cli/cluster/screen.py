@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kvtier_common.terminal.say import painted
+from kvtier_common.terminal.say import in_style
 from kvtier_common.tier import Tier
 from kvtier_operator.cli.cluster.figures import TierRow
 from kvtier_operator.cli.cluster.next_step import NextStep
@@ -69,7 +69,7 @@ def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: boo
     width = max((len(condition.type) for condition in conditions), default=0)
     for condition in conditions:
         mark, shade = _MARKS.get(condition.status, _MARKS["Unknown"])
-        start = f"{_INDENT}{painted(mark, shade) if colour else mark} {condition.type.ljust(width)}  "
+        start = f"{_INDENT}{in_style(mark, shade) if colour else mark} {condition.type.ljust(width)}  "
         columns_left = columns - len(_INDENT) - width - 4
         if condition.status == "False":
             first, *rest = fold(f"{condition.reason}: {condition.message}", columns_left)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kvtier_common.errors import KvtierError
-from kvtier_common.kernel.memlock import has_ipc_lock, memlock_limits
+from kvtier_common.kernel import has_ipc_lock, memlock_limits
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.cli.inputs.load import ConfigMaps, read_regular

@@ -1,14 +1,21 @@
-"""The chart's templates of the operator's own objects: those of install/, with places for values."""
+"""The chart's templates: the objects of install/ with places for values, and what those include."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_operator.api.schema.crd import crd
-from kvtier_operator.generate.chart.definitions import definitions
-from kvtier_operator.generate.chart.helm import block, comment, include
-from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, yaml_text
+from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, notice, rules_text, yaml_text
+from kvtier_operator.install import rbac as rights
 from kvtier_operator.install.admission import admission_policy, admission_policy_binding
-from kvtier_operator.install.deployment import deployment, network_policy, pod_disruption_budget, service
+from kvtier_operator.install.deployment import (
+    CONTAINER_SECURITY,
+    POD_SECURITY,
+    deployment,
+    network_policy,
+    pod_disruption_budget,
+    service,
+)
 from kvtier_operator.install.helm_test import (
     account_of_test,
     binding_of_test,
@@ -27,6 +34,7 @@ from kvtier_operator.install.rbac import (
     view_role,
 )
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Installation(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")
@@ -36,8 +44,6 @@ _EXPRESSIONS: Final = {
     _INSTALL.image: '{{ include "kvtier.image" $ }}',
 }
 _EACH: Final = "KVTIEREACH"
-
-_NOTICE: Final = comment("operator/kvtier_operator/install")
 # also with values kept from a release that had no such policy
 _GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
@@ -47,8 +53,6 @@ _POD_SECURITY: Final = With('include "kvtier.podSecurityContext" $ | fromYaml')
 _CONTAINER_SECURITY: Final = With('include "kvtier.containerSecurityContext" $ | fromYaml')
 _POD: Final = "spec template spec"
 _ENV: Final = f"{_POD} containers 0 env"
-
-
 # behind the last variable of the list, at the column of its items
 _FURTHER_ENV: Final = """
             {{- $seen := dict }}
@@ -64,6 +68,78 @@ _FURTHER_ENV: Final = """
             {{- with $.Values.operator.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}"""
+
+
+def comment(source: str) -> str:
+    """The template's first line."""
+    return "{{- /* " + notice(source) + " */ -}}\n"
+
+
+def block(opening: str, body: str) -> str:
+    """Helm's blocks: if, with, range, define."""
+    return "{{- " + opening + " }}\n" + body + "{{- end }}\n"
+
+
+def include(name: str) -> str:
+    """Lines of a definition, at the column where they begin."""
+    return '{{- include "kvtier.' + name + '" $ | nindent {indent} }}'
+
+
+def definitions(head: str) -> dict[str, str]:
+    """File name below templates/ and text."""
+    return {"_rules.tpl": _rules(head), "_policy.tpl": _policy(head), "_security.tpl": _security(head)}
+
+
+def _rules(head: str) -> str:
+    election = block("if $.Values.rbac.pickerLeaderElection", rules_text(rights.PICKER_LEADER_ELECTION))
+    cost = block("if $.Values.rbac.podDeletionCost", rules_text(rights.DELETION_COST))
+    namespaced = block(
+        'define "kvtier.namespacedRules"', rules_text((*rights.NAMESPACED, *rights.PICKERS)) + election + cost
+    )
+    cluster = block('define "kvtier.clusterRules"', rules_text(rights.CLUSTER))
+    return f"{head}{namespaced}{cluster}"
+
+
+def _policy(head: str) -> str:
+    """Helm drops a value that is null, and what is not there the operator allows."""
+    limits = " ".join(f'"{limit}"' for limit in policy_document(OwnerPolicy()))
+    message = (
+        "operator.policy.%s: it has no value, which would allow all: write allow or deny "
+        "(where helm upgrade --reuse-values kept older values: --reset-then-reuse-values)"
+    )
+    missing = 'or (not (hasKey $policy .)) (kindIs "invalid" (get $policy .))'
+    check = f"{{{{- if {missing} }}}}{{{{ fail (printf {json.dumps(message)} .) }}}}{{{{ end }}}}\n"
+    body = "{{- $policy := $.Values.operator.policy | default dict }}\n" + block(
+        f"range list {limits}", check
+    )
+    return head + block('define "kvtier.policy"', body + "{{- $policy | toJson }}\n")
+
+
+def _security(head: str) -> str:
+    """Security contexts, also with values kept from a release that had none."""
+    pod = (
+        _context("podSecurityContext", POD_SECURITY)
+        + '{{- $mode := $.Values.openshift | default "auto" }}\n'
+        + '{{- $there := $.Capabilities.APIVersions.Has "security.openshift.io/v1" }}\n'
+        + block(
+            'if or (eq $mode "force") (and (eq $mode "auto") $there)',
+            '{{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}\n',
+        )
+    )
+    container = _context("containerSecurityContext", CONTAINER_SECURITY)
+    return (
+        head
+        + block('define "kvtier.podSecurityContext"', f"{pod}{{{{- $context | toYaml }}}}\n")
+        + block('define "kvtier.containerSecurityContext"', f"{container}{{{{- $context | toYaml }}}}\n")
+    )
+
+
+def _context(name: str, otherwise: dict[str, Any]) -> str:
+    value = f"$.Values.operator.{name} | default (fromJson {json.dumps(json.dumps(otherwise))})"
+    return f"{{{{- $context := {value} }}}}\n"
+
+
+_NOTICE: Final = comment("operator/kvtier_operator/install")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,155 @@
 """The chart's values: the one source of values.yaml, values.schema.json and the README's table."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic.alias_generators import to_camel
 
-from kvtier_operator.api.formats.dns_names import LABEL
-from kvtier_operator.api.spec.env import VARIABLE_PATTERN
-from kvtier_operator.generate.chart.image_values import Global, Image, Images
-from kvtier_operator.generate.chart.model import ChartModel
-from kvtier_operator.generate.chart.policy_values import OwnerLimits
+from kvtier_operator.api.formats import LABEL
+from kvtier_operator.api.spec.pod import VARIABLE_PATTERN
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
+from kvtier_operator.install.settings import IMAGE_REPOSITORY
+from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.base.owner_policy import ALLOW, DENY, ENTRIES
+from kvtier_operator.planning.images import (
+    DOCTOR_VERSION,
+    REFERENCE_PATTERN,
+    REGISTRY_PATTERN,
+    REPOSITORY_PATTERN,
+    SECRET_PATTERN,
+    TAG_PATTERN,
+    ImageName,
+)
 from kvtier_operator.planning.objects.monitoring.grafana import SIDECAR_LABEL
 
+_SecretName = Annotated[str, Field(pattern=f"^{SECRET_PATTERN}$", max_length=253)]
+_Switch = Literal["allow", "deny"]
 _ObjectName = Annotated[str, Field(pattern=f"^({LABEL})?$", max_length=63)]
 _Namespace = Annotated[str, Field(pattern=f"^{LABEL}$", max_length=63)]
 SOURCE: Final = "operator/kvtier_operator/generate/chart/values.py"
+
+
+class ChartModel(BaseModel):
+    """A part of the values: camelCase outside, refuses what it does not know."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+class PullSecret(ChartModel):
+    """A Secret with a registry's credentials."""
+
+    name: _SecretName = Field(description="Its name.")
+
+
+class Global(ChartModel):
+    """Values that charts share; others than these are not read."""
+
+    model_config = ConfigDict(extra="allow")
+
+    image_registry: str = Field(
+        "",
+        description="Takes the place of the registry of every image, the operator's and those of engines "
+        "and pickers: HOST[:PORT][/PATH]. ghcr.io/llm-d/x:1 becomes HOST/llm-d/x:1. Changing it restarts "
+        "engines.",
+        pattern=f"^({REGISTRY_PATTERN})?$",
+    )
+    image_pull_secrets: list[_SecretName | PullSecret] = Field(
+        default_factory=list,
+        description="Secrets to pull all images with: names, or [{name: ...}] as in a pod. Each must be in "
+        "the operator's namespace and in that of every KVCacheTier. Changing them restarts engines.",
+    )
+
+
+class Image(ChartModel):
+    """The operator's image."""
+
+    repository: str = Field(
+        IMAGE_REPOSITORY,
+        description="Image without its tag; the engines' pods begin with it too. With a host of its own it "
+        "is not given global.imageRegistry.",
+        pattern=f"^{REPOSITORY_PATTERN}$",
+    )
+    tag: str = Field("", description="Tag; the chart's appVersion when empty.", pattern=f"^({TAG_PATTERN})?$")
+    digest: str = Field(
+        "",
+        description="Digest such as sha256:...; wins over the tag. Of the operator's pod: for the engines' "
+        "pods see images.doctor.",
+        pattern="^(sha256:[0-9a-f]{64})?$",
+    )
+    pull_policy: str = Field(
+        "IfNotPresent", description="Image pull policy.", pattern="^(Always|IfNotPresent|Never)$"
+    )
+    pull_secrets: list[dict[str, str]] = Field(
+        default_factory=list,
+        description="Secrets to pull it with, as in a pod: [{name: ...}]. For all: global.imagePullSecrets.",
+    )
+
+
+def _reference(what: str) -> Any:  # noqa: ANN401 - pydantic's own signature
+    return Field("", description=what, pattern=f"^({REFERENCE_PATTERN})?$")
+
+
+def _engines(image: ImageName) -> Any:  # noqa: ANN401 - as above
+    """Of the backends, and where it is not for all, the devices that take an image."""
+    taken = [
+        (each, device) for each in Backend for device, name in traits_of(each).images.items() if name is image
+    ]
+    backends, devices = (dict.fromkeys(each) for each in zip(*taken, strict=True))
+    what = f"backend{'s' if len(backends) > 1 else ''} {' and '.join(backends)}"
+    return _reference(f"Engines of {what}{f' on {next(iter(devices))}' if len(devices) == 1 else ''}.")
+
+
+class Images(ChartModel):
+    """Whole references of images that KVCacheTiers do not name, such as registry.example/engine@sha256:..."""
+
+    doctor: str = _reference(
+        f"The first container of engines' pods: kvtier's image of release {DOCTOR_VERSION}. Changing it "
+        "restarts engines."
+    )
+    engine: str = _engines(ImageName.ENGINE)
+    engine_cpu: str = _engines(ImageName.ENGINE_CPU)
+    vllm: str = _engines(ImageName.VLLM)
+    vllm_cpu: str = _engines(ImageName.VLLM_CPU)
+    lmcache: str = _engines(ImageName.LMCACHE)
+    picker_llm_d: str = _reference("Pickers of flavor llm-d that name no version.")
+    picker_gaie: str = _reference("Pickers of flavor gaie that name no version.")
+    picker_builtin: str = _reference("Pickers of flavor builtin that name no version.")
+    envoy: str = _reference("Envoy of KVCacheTiers with gateway provider standalone.")
+
+
+def _or_list(limit: str) -> Any:  # noqa: ANN401 - pydantic's own type
+    """JSON Schema asks for the pattern of texts alone, so that Helm names the one wrong entry."""
+    items = {"type": "string", "pattern": ENTRIES[limit].pattern}
+    return WithJsonSchema({"type": ["string", "array"], "pattern": f"^({ALLOW}|{DENY})$", "items": items})
+
+
+def _limit(what: str) -> Any:  # noqa: ANN401 - pydantic's own signature
+    return Field("allow", description=what)
+
+
+class OwnerLimits(ChartModel):
+    """What the operator lets KVCacheTiers ask for: allow, deny or a list of what is allowed."""
+
+    host_path: Annotated[str | list[str], _or_list("host_path")] = _limit(
+        "Folders of the node, without what is below them: [/mnt/nvme0]."
+    )
+    root_engines: _Switch = _limit(
+        "Engines that are root, which hostPath, memlock Require and a podTemplate make them: allow or deny."
+    )
+    ipc_lock: _Switch = _limit("The capability IPC_LOCK, which memlock Require takes: allow or deny.")
+    images: Annotated[str | list[str], _or_list("images")] = _limit(
+        "Images that resources name, by repository or a start of it that ends in /: [registry.example/team/]."
+    )
+    host_names: Annotated[str | list[str], _or_list("host_names")] = _limit(
+        "Host names of routes: [llm.example.com, '*.team.example.com']; deny: no routes."
+    )
+    foreign_gateways: Annotated[str | list[str], _or_list("foreign_gateways")] = _limit(
+        "Gateways of other namespaces: [NAMESPACE] or [NAMESPACE/NAME]."
+    )
+    pod_templates: _Switch = _limit(
+        "What a podTemplate adds to pods, service accounts and sidecars among it: allow or deny."
+    )
 
 
 class Crds(ChartModel):

@@ -11,14 +11,21 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kvtier_operator.generate.engine_data import architectures, defaults, encoders, serve_options
+from kvtier_operator.generate.engine_data.architectures import (
+    ARCHITECTURES,
+    ENCODERS,
+    model_architectures,
+    model_encoders,
+)
+from kvtier_operator.generate.engine_data.defaults import DEFAULTS, model_defaults
+from kvtier_operator.generate.engine_data.serve_options import SERVE_OPTIONS, serve_options
 from kvtier_operator.generate.files import ROOT
 
 _FILES: Final[Mapping[str, Callable[[], str | None]]] = {
-    defaults.PATH: defaults.model_defaults,
-    encoders.PATH: encoders.model_encoders,
-    architectures.PATH: architectures.model_architectures,
-    serve_options.PATH: serve_options.serve_options,
+    DEFAULTS: model_defaults,
+    ENCODERS: model_encoders,
+    ARCHITECTURES: model_architectures,
+    SERVE_OPTIONS: serve_options,
 }
 _PIN: Final = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)", re.MULTILINE)
 

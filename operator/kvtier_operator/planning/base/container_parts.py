@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.units import quantity
 
 

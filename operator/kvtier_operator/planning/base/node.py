@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 
 CPU: Final = "cpu"
 _MILLI: Final = 1000

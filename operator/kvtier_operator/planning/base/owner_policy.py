@@ -9,9 +9,9 @@ from pydantic.alias_generators import to_camel
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
-from kvtier_operator.api.formats.dns_names import LABEL, SUBDOMAIN
-from kvtier_operator.api.schema.complaints import shown
-from kvtier_operator.api.spec.gateway import HOST_PATTERN
+from kvtier_operator.api.formats import LABEL, SUBDOMAIN
+from kvtier_operator.api.schema.complaints import show_value
+from kvtier_operator.api.spec.router import HOST_PATTERN
 from kvtier_operator.errors import InvalidInputError, Problem
 
 _FOLDER: Final = r"([^./][^/]*|\.[^./][^/]*|\.\.[^/]+)"
@@ -99,9 +99,8 @@ def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy
     """
     names = {to_camel(each.name): each.name for each in fields(OwnerPolicy)}
     if not isinstance(document, Mapping):
-        message = (
-            f"not a mapping with any of {', '.join(names)}; write {{}} for no limit; it is {shown(document)}"
-        )
+        known = ", ".join(names)
+        message = f"not a mapping with any of {known}; write {{}} for no limit; it is {show_value(document)}"
         raise InvalidInputError(source, Problem(within, message))
     start = f"{within}." if within else ""
     problems = [
@@ -127,7 +126,7 @@ def policy_of_text(text: str, source: str) -> OwnerPolicy:
         # of a limit that is there twice, the second might take back the first
         document = parse_json(text, unique_keys=True)
     except MalformedError as error:
-        message = f"cannot be read as JSON: {error}; it is {shown(text)}"
+        message = f"cannot be read as JSON: {error}; it is {show_value(text)}"
         raise InvalidInputError(source, Problem("", message)) from error
     return owner_policy(document, source)
 
@@ -139,14 +138,14 @@ def _problems(name: str | None, value: object, names: Mapping[str, str]) -> Iter
     elif value in (ALLOW, DENY):
         return
     elif name not in ENTRIES:
-        yield "", f"write allow or deny; it is {shown(value)}"
+        yield "", f"write allow or deny; it is {show_value(value)}"
     elif not isinstance(value, list):
-        yield "", f"write allow, deny or a list of what is allowed; it is {shown(value)}"
+        yield "", f"write allow, deny or a list of what is allowed; it is {show_value(value)}"
     else:
         entries = ENTRIES[name]
         wrong = [position for position, each in enumerate(value) if not entries.fits(each)]
         for position in wrong:
-            yield f"[{position}]", f"write {entries.form}; it is {shown(value[position])}"
+            yield f"[{position}]", f"write {entries.form}; it is {show_value(value[position])}"
         if name == "host_path" and not wrong and (fault := _nested(value)):
             yield "", fault
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.backends.parts import disk_volumes
 from kvtier_operator.planning.backends.traits import Folder

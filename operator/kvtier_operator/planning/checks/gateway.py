@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.gateway import GatewayProvider
+from kvtier_operator.api.spec.router import GatewayProvider
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.objects.common import EXT_PROC_PORT
 from kvtier_operator.planning.objects.gateway.providers import provider_of

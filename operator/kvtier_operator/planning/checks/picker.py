@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Weights
 from kvtier_operator.planning.checks.check import CheckInput, check

@@ -1,8 +1,8 @@
 """Whether the model's weights and adapters are known, counted and where pods can have them."""
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.backends.traits import Folder

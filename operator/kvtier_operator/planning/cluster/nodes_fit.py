@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.base.devices import is_device, named_devices
 from kvtier_operator.planning.base.node import CPU, Node
 from kvtier_operator.planning.cluster.pod_needs import (

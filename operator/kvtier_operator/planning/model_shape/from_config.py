@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
 from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
@@ -49,7 +49,9 @@ def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]
         return {**config, _PART: found}
     if config.get(_PART):
         return config
-    message = f"{shown(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
+    message = (
+        f"{show_value(name)} is not in the catalogue: write its config.json's fields as {_PART} beside it"
+    )
     raise InvalidInputError(source, Problem(_FIELD, f"{message}, or set spec.model.geometry"))
 
 
@@ -139,7 +141,7 @@ def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     dtypes = ((name, each.get(name)) for each in found for name in ("torch_dtype", "dtype"))
     name, dtype = next(((name, dtype) for name, dtype in dtypes if isinstance(dtype, str)), ("", ""))
     if dtype and _DTYPE.fullmatch(dtype) is None:
-        raise fields.wrong(name, f"got {shown(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
+        raise fields.wrong(name, f"got {show_value(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
     return dtype
 
 

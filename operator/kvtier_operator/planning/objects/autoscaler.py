@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
-from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan

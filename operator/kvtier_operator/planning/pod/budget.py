@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.formats.quantity import parse_bytes, parse_quantity
+from kvtier_operator.api.quantity import parse_bytes, parse_quantity
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.scheduling import ResourceRequirements
+from kvtier_operator.api.spec.pod import ResourceRequirements
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import engine_devices, without_cuda
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from kvtier_common.one_line import one_line
-from kvtier_operator.api.formats.quantity import Quantity
+from kvtier_operator.api.quantity import Quantity
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.base.merge import DIRECTIVE, REPLACE
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from posixpath import normpath
 from typing import Any, Final, Self
 
-from kvtier_operator.api.spec.scheduling import MOST_TOLERATIONS
+from kvtier_operator.api.spec.pod import MOST_TOLERATIONS
 from kvtier_operator.planning.objects.engine.volumes import HOME
 from kvtier_operator.planning.pod_template.shape import (
     ANYTHING,

@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
-from kvtier_common.shell_words import shell_word
-from kvtier_common.terminal.say import painted
+from kvtier_common.one_line import shell_word
+from kvtier_common.terminal.say import in_style
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
@@ -111,7 +111,7 @@ def bar(value: int, whole: int, cells: int = _BAR_CELLS) -> str:
 
 def _painter(*, colour: bool) -> Callable[[str, str], str]:
     def paint(text: str, style: str) -> str:
-        return painted(text, _STYLES[style]) if colour and text.strip() else text
+        return in_style(text, _STYLES[style]) if colour and text.strip() else text
 
     return paint
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
+from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling import Scaler, scaling_metric

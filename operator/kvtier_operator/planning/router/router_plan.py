@@ -7,10 +7,9 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier, Spec
-from kvtier_operator.api.spec.gateway import Standalone
-from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.api.spec.router import Flavor, Standalone
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Names

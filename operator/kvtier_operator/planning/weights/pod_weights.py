@@ -8,7 +8,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.model_source import CLAIM, IMAGE, NODE
-from kvtier_operator.api.spec.volume import Volume
+from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.backends.parts import MOUNT_ROOT
 from kvtier_operator.planning.base.container_parts import Mount, volume_source
 from kvtier_operator.planning.model_shape.geometry import Geometry

@@ -1,28 +1,133 @@
-"""Applies a diff: looks names up before it creates, applies wave by wave, prunes last."""
+"""Applies a diff: looks names up before it creates, applies wave by wave, prunes last.
+
+Applying to someone else's object would change and adopt it. The API has no apply that only creates, and no
+apply can remove fields from an object that a POST created (managedFields tell `Update` and `Apply` apart).
+"""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from kvtier_common.errors import KvtierError
-from kvtier_common.kubernetes.errors import InvalidObjectError, NamespaceTerminatingError, NotFoundError
-from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
-from kvtier_operator.reconcile.api_server.kinds import AUTOSCALERS, RUNNING
-from kvtier_operator.reconcile.apply.diff import Diff
-from kvtier_operator.reconcile.apply.extra_keys import removal_of_extra_keys
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
+from kvtier_common.errors import KvtierError, MomentaryError, TooLargeError
+from kvtier_common.kubernetes.answers import (
+    InvalidObjectError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    ServerError,
+    parse_document,
+)
+from kvtier_common.kubernetes.client import METADATA_LIST, Api
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
+from kvtier_operator.reconcile.api_server import AUTOSCALERS, BY_NAME, RUNNING, Ref
+from kvtier_operator.reconcile.apply.diff import Diff, removal_of_extra_keys
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.live_object import LiveObject
+from kvtier_operator.reconcile.cache.live_object import LiveObject, is_orphaned, owner_of
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.facts.desired import DesiredObject
-from kvtier_operator.reconcile.observability.metrics import API_ERRORS
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
+from kvtier_operator.reconcile.observability import API_ERRORS
+from kvtier_operator.reconcile.settings import OwnershipTimings
 
+_OTHERS: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
+_FEW: Final = 100
+"""Up to so many objects of a kind in a namespace are listed at once; of more each name is asked for."""
+_LIST_BYTES: Final = 512 << 10
+"""Of that list: annotations may have 256 KiB each, and many such lists are asked for at a time."""
+_ONE_BYTES: Final = 4 << 20
+Owners = Mapping[str, str]
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
 _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+
+
+@dataclass(slots=True)
+class OwnershipLookup:
+    """Looks up the owners of objects; one list answers for all names of a kind in a namespace."""
+
+    api: Api
+    timings: OwnershipTimings = field(default_factory=OwnershipTimings)
+    _lists: dict[tuple[str, str], tuple[float, asyncio.Task[Owners | None]]] = field(default_factory=dict)
+
+    async def owner(self, ref: Ref) -> str | None:
+        """Uid of the controller of the object with this name.
+
+        Nothing of a resource is created before all its names are known to be free, so one failed request
+        would hold up all of them: each request is tried several times.
+
+        Returns:
+            Empty for an object without a controller; None where there is no such object, or one that kvtier
+            applied and that lost its owner.
+
+        Raises:
+            KvtierError: The server gave no answer.
+        """
+        failures = 0
+        while True:
+            try:
+                return await self._owner_once(ref)
+            except MomentaryError as error:
+                failures += 1
+                asked_to_wait = isinstance(error, ServerError) and error.retry_after_s
+                # Then it comes back by the queue: nobody else's turn is held up meanwhile.
+                if failures == self.timings.tries or asked_to_wait:
+                    raise
+                await asyncio.sleep(self.timings.retry.delay_s(failures))
+
+    async def _owner_once(self, ref: Ref) -> str | None:
+        owners = await self._list_owners(ref)
+        return await self._single_owner(ref) if owners is None else owners.get(ref.name)
+
+    async def _list_owners(self, ref: Ref) -> Owners | None:
+        """Owners by name, from a list that is at most a second old; None where the list is too long."""
+        now, key = asyncio.get_running_loop().time(), (ref.kind, ref.namespace)
+        known = self._lists.get(key)
+        if known is None or now - known[0] > self.timings.fresh_s or _has_failed(known[1]):
+            self._forget(now)
+            known = self._lists[key] = (now, asyncio.create_task(self._list_of_kind(*key)))
+        return await asyncio.shield(known[1])
+
+    async def _list_of_kind(self, kind: str, namespace: str) -> Owners | None:
+        query = {"labelSelector": _OTHERS, "limit": str(_FEW)}
+        path = BY_NAME[kind].path(namespace)
+        try:
+            page = parse_document(await self.api.get(path, query, METADATA_LIST, most_bytes=_LIST_BYTES))
+        except TooLargeError:
+            return None
+        if page["metadata"].get("continue"):
+            return None
+        others = (each["metadata"] for each in page["items"] or ())
+        return {each["name"]: owner_of(each)[0] for each in others if not is_orphaned(each)}
+
+    async def _single_owner(self, ref: Ref) -> str | None:
+        # any version that the server has at hand: what is not kvtier's was there before
+        query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
+        path = BY_NAME[ref.kind].path(ref.namespace)
+        page = parse_document(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
+        others = (each["metadata"] for each in page["items"] or ())
+        return next((owner_of(each)[0] for each in others if not is_orphaned(each)), None)
+
+    def _forget(self, now: float) -> None:
+        for key in [key for key, (at, _) in self._lists.items() if now - at > self.timings.fresh_s]:
+            del self._lists[key]
+
+
+def _has_failed(task: asyncio.Task[Owners | None]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyFailure:
+    """Why one object could not be applied.
+
+    Attributes:
+        component: Whose object it is: EnginesReady reports the engines' failures, RouterReady all others.
+        message: One line, naming the object and what to do.
+    """
+
+    component: Component
+    reason: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -32,7 +137,6 @@ class ApplyResult:
     Attributes:
         written: Number of objects written or deleted.
         failures: Objects that could not be applied, and why.
-        errors: Errors of the API server.
         namespace_terminating: Whether the namespace is being deleted, so that nothing can be created there.
     """
 
@@ -55,13 +159,7 @@ class ApplyResult:
 
 
 class Applier:
-    """Applies the desired objects of any resource.
-
-    Args:
-        writer: Writes to the API server.
-        live_objects: Takes the answers.
-        ownership: Answers who owns the object of a name.
-    """
+    """Applies the desired objects of any resource."""
 
     def __init__(self, writer: Writer, live_objects: LiveObjectCache, ownership: OwnershipLookup) -> None:
         self._ownership = ownership
@@ -128,7 +226,7 @@ class Applier:
             result.add_error(desired, error)
             return
         result.written += 1
-        self._live_objects.written(desired.kind, document, desired.digest)
+        self._live_objects.take_answer(desired.kind, document, desired.digest)
 
     async def _write(self, desired: DesiredObject) -> dict[str, Any]:
         """Applies one object, with what an apply alone cannot do before and after it."""

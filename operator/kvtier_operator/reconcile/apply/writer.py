@@ -1,20 +1,23 @@
-"""The one place that writes to the API server, and counts it."""
+"""The one place that writes to the API server, and counts it; and the Events that are written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError, parse_document
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, EVENT, KVCACHETIER, POD, Ref
-from kvtier_operator.reconcile.facts.desired import FIELD_MANAGER, DesiredObject
-from kvtier_operator.reconcile.observability.metrics import API_WRITES
+from kvtier_operator.reconcile.api_server import BY_NAME, EVENT, KVCACHETIER, POD, Ref
+from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER, DesiredObject
+from kvtier_operator.reconcile.observability import API_WRITES
 
 AUTOSCALING_MANAGER: Final = "kvtier-autoscaling"
 """Keeps a Deployment's number of pods until an autoscaler changes it."""
 _NOT_TYPED: Final = "failed to create typed patch object"
 """What a server says, as its own failure, of a field that the kind does not have, or of one of another type
 (k8s.io/apimachinery, pkg/util/managedfields/internal/structuredmerge.go)."""
+_COMING_UP: Final = frozenset({"Progressing", "NotCreated", "NotPlanned", "NodesNotSeen"})
+"""Reasons that get an Event only where the condition was True before."""
+_MAX_MESSAGE: Final = 1024
+"""The most that an Event takes (k8s.io/kubernetes, pkg/apis/core/validation/events.go)."""
 
 
 class Writer:
@@ -50,11 +53,6 @@ class Writer:
 
         A field that no manager has any more is gone, and the number would be Kubernetes' default, one pod.
         The autoscaler, which writes without applying, takes it from that manager with its first change.
-
-        Args:
-            desired: The Deployment.
-            uid: Of the live one.
-            replicas: The number.
         """
         API_WRITES.labels("apply", desired.ref.kind).inc()
         body = desired.body or {}
@@ -113,10 +111,50 @@ class Writer:
         await self._api.request(Request("POST", EVENT.path(namespace), body=event))
 
     async def _send(self, request: Request) -> dict[str, Any]:
-        return parsed(await self._api.request(request))
+        return parse_document(await self._api.request(request))
 
 
 def _apply(desired: DesiredObject, query: dict[str, str]) -> Request:
     path = desired.kind.path(desired.ref.namespace, desired.ref.name)
     query = {"fieldManager": FIELD_MANAGER, "force": "true", **query}
     return Request("PATCH", path, query, desired.body, APPLY)
+
+
+def transitions(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The conditions that deserve an Event: some of those whose status or reason changed."""
+    known = {each["type"]: each for each in before}
+    return [each for each in after if _is_news(known.get(each["type"]), each)]
+
+
+def _is_news(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    if before and (before["status"], before["reason"]) == (now["status"], now["reason"]):
+        return False
+    if now["type"] == "Ready":
+        return bool(now["status"] == "True")  # its being False says again what another condition says
+    if now["status"] == "True":
+        return bool(before and before["status"] == "False" and before["reason"] not in _COMING_UP)
+    return now["reason"] not in _COMING_UP or bool(before and before["status"] == "True")
+
+
+def event(condition: Mapping[str, Any], metadata: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """A v1 Event about one condition of a resource."""
+    good = condition["status"] == "True"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": KVCACHETIER.api_version,
+            "kind": KVCACHETIER.kind,
+            **{key: metadata[key] for key in ("namespace", "name", "uid", "resourceVersion")},
+        },
+        "type": "Normal" if good else "Warning",
+        "reason": condition["type"] if good else f"{condition['type']}{condition['reason']}",
+        "message": f"{condition['type']}={condition['status']}: {condition['message']}"[:_MAX_MESSAGE],
+        "source": {"component": "kvtier-operator"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

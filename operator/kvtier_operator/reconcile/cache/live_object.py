@@ -1,5 +1,10 @@
-"""One live object that carries kvtier's label, in as few bytes as that takes."""
+"""One live object that carries kvtier's label, in as few bytes as that takes.
 
+Its manifest is kept until it is found in sync, with a limit for each and one for all: whoever may create an
+object can give it kvtier's label and any owner, and then it is never compared.
+"""
+
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from sys import intern
@@ -7,13 +12,22 @@ from typing import Any, Final
 
 import orjson
 
-from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
-from kvtier_operator.reconcile.cache.manifests import CompressedManifest
-from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts, autoscaler_facts
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts, deployment_facts
-from kvtier_operator.reconcile.facts.desired import APPLIED_HASH, FIELD_MANAGER
-from kvtier_operator.reconcile.facts.gateway_parents import ParentFacts, pool_parents, route_parents
+from kvtier_operator.reconcile.api_server import Kind, Ref
+from kvtier_operator.reconcile.facts.cached_plan import APPLIED_HASH, FIELD_MANAGER
+from kvtier_operator.reconcile.facts.objects import (
+    AutoscalerFacts,
+    DeploymentFacts,
+    ParentFacts,
+    autoscaler_facts,
+    deployment_facts,
+    pool_parents,
+    route_parents,
+)
 
+_MOST_OBJECT_BYTES: Final = 256 << 10
+"""As JSON; what a spec of 64 KiB makes is shorter."""
+_MOST_BYTES: Final = 32 << 20
+"""Compressed; the objects of one resource have 10 KB."""
 _NOT_MANIFEST: Final = frozenset({"status", "metadata", "apiVersion", "kind"})
 _MOST_CHARACTERS: Final = 253
 """Kept of an owner's name and uid, and of a hash: the API server takes any text for them."""
@@ -23,16 +37,46 @@ _PARENTS: Final = {"HTTPRoute": route_parents, "InferencePool": pool_parents}
 
 
 @dataclass(slots=True)
+class ManifestStore:
+    """Keeps manifests compressed, up to a limit."""
+
+    most_bytes: int = _MOST_BYTES
+    kept_bytes: int = 0
+
+    def keep(self, text: bytes) -> "CompressedManifest | None":
+        """Keeps a manifest; None where the limit leaves no room: the object then counts as out of sync."""
+        if len(text) > _MOST_OBJECT_BYTES:
+            return None
+        packed = zlib.compress(text, 1)
+        if self.kept_bytes + len(packed) > self.most_bytes:
+            return None
+        self.kept_bytes += len(packed)
+        return CompressedManifest(packed, self)
+
+
+@dataclass(slots=True)
+class CompressedManifest:
+    """The manifest of one object."""
+
+    _packed: bytes
+    _store: ManifestStore
+
+    def read(self) -> Any:  # noqa: ANN401 - as JSON is
+        """The manifest as plain values."""
+        return orjson.loads(zlib.decompress(self._packed))
+
+    def release(self) -> None:
+        """Gives its memory back; it cannot be read after that."""
+        self._store.kept_bytes -= len(self._packed)
+        self._packed = b""
+
+
+@dataclass(slots=True)
 class LiveObject:
     """One live object as last seen.
 
     Attributes:
-        ref: Kind, namespace and name.
-        uid: Its uid.
         owner_uid: Uid of its controller, a KVCacheTier or not; of an orphan that of its last controller.
-        owner_name: Name of that controller.
-        version: Its resource version.
-        deleting: Whether it has a deletion timestamp.
         manifest_hash: Hash of its manifest; the hash is another one in every process.
         applied_digest: Digest in its annotation: of the desired object that was last applied.
         manifest: Its manifest until it was found in sync; None too where the limit left no room for it.
@@ -89,10 +133,10 @@ def is_orphaned(metadata: Mapping[str, Any]) -> bool:
     """Whether kvtier applied an object that has no controller: someone removed its owner."""
     if owner_of(metadata)[0]:
         return False
-    return any(True for _ in _applied(metadata))
+    return any(True for _ in _applied_entries(metadata))
 
 
-def _applied(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _applied_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Entries of managedFields of what kvtier applied: one a version of the API.
 
     Whoever may change an object may leave the manager of an entry empty, which the server leaves out then.
@@ -102,7 +146,7 @@ def _applied(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _holds_replicas(metadata: Mapping[str, Any]) -> bool:
-    fields = (each.get("fieldsV1") or {} for each in _applied(metadata))
+    fields = (each.get("fieldsV1") or {} for each in _applied_entries(metadata))
     return any("f:replicas" in (each.get("f:spec") or {}) for each in fields)
 
 

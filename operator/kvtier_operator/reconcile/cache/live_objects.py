@@ -1,19 +1,23 @@
-"""The objects that carry kvtier's label, as the watches show them."""
+"""The objects that carry kvtier's label, and all HTTPRoutes, as the watches show them."""
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_common.kubernetes.documents import Place
-from kvtier_operator.reconcile.api_server.kinds import Kind, Ref
+from kvtier_common.kubernetes.answers import Place
+from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
+from kvtier_operator.planning.router.route_order import Claim, Hidden, RouteOrder, claim_of
+from kvtier_operator.reconcile.api_server import Kind, Ref
 from kvtier_operator.reconcile.cache.live_object import (
     LiveObject,
+    ManifestStore,
     live_object_of,
     live_ref,
     manifest_of,
     version_of,
 )
-from kvtier_operator.reconcile.cache.manifests import ManifestStore
+from kvtier_operator.reconcile.facts.objects import route_parents
 
 
 class LiveObjectCache:
@@ -68,7 +72,7 @@ class LiveObjectCache:
         if not same or (known is not None and known.reported != new.reported):
             self._notify(new, known, manifest=not same)
 
-    def written(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
+    def take_answer(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
         """Takes the answer to a write: in this version the object is in sync.
 
         A watch may be faster than the answer and show someone's later change, which need not be in sync, or
@@ -102,7 +106,7 @@ class LiveObjectCache:
             ):
                 self._drop(live_object)
 
-    def unserved(self, kind: Kind) -> None:
+    def drop_kind(self, kind: Kind) -> None:
         """The cluster no longer serves a kind."""
         for live_object in [*self._of_kind(kind)]:
             self._drop(live_object)
@@ -164,3 +168,71 @@ class KindSink:
 
 def _owner(live_object: LiveObject) -> tuple[str, str]:
     return live_object.ref.namespace, live_object.owner_uid
+
+
+class RouteCache:
+    """What routes claim, by Gateway and host name; nothing is kept of a route that hides no other.
+
+    `changed` is called with namespace and name of one of kvtier's routes, which its resource has too, when it
+    may be hidden from now on, no longer, or by another route.
+    """
+
+    def __init__(self, changed: Callable[[str, str], None]) -> None:
+        self._changed = changed
+        self._order = RouteOrder()
+
+    def hidden_by(self, namespace: str, name: str) -> Hidden | None:
+        """What hides a route of kvtier's; None if nothing does."""
+        return self._order.hidden(f"{namespace}/{name}")
+
+    def upsert(self, document: Mapping[str, Any], *, ours: bool) -> None:
+        """Takes a route from a list or a watch."""
+        refused = frozenset(each.listeners for each in route_parents(document) if not each.attached)
+        route = _name(document)
+        self._put({route: claim_of(document, refused, ours=ours)}, {route} if ours else frozenset())
+
+    def delete(self, document: Mapping[str, Any]) -> None:
+        """A route is no longer there."""
+        self._put({_name(document): None})
+
+    def replace(self, namespace: str | None, places: set[Place]) -> None:
+        """A list (of a namespace, or of all) is complete: other routes are gone."""
+        there = {f"{place[0]}/{place[1]}" for place in places}
+        here = (route for route in self._order if namespace in (None, route.partition("/")[0]))
+        self._put({route: None for route in here if route not in there})
+
+    def _put(self, changes: Mapping[str, Claim | None], asking: AbstractSet[str] = frozenset()) -> None:
+        for route in self._order.put(changes, asking):
+            self._changed(*route.split("/", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSink:
+    """The sink of the HTTPRoutes' reflector; those with kvtier's label are live objects too."""
+
+    live_objects: KindSink
+    routes: RouteCache
+
+    def upsert(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        labels = document["metadata"].get("labels", {})
+        ours = labels.get(MANAGED_BY_LABEL) == MANAGED_BY
+        if ours:
+            self.live_objects.upsert(document)
+        else:
+            self.live_objects.delete(document)  # as a watch by label would tell of one that lost it
+        self.routes.upsert(document, ours=ours)
+
+    def delete(self, document: dict[str, Any]) -> None:
+        """As reflector.Sink."""
+        self.live_objects.delete(document)
+        self.routes.delete(document)
+
+    def replace(self, places: set[Place], version: int) -> None:
+        """As reflector.Sink."""
+        self.live_objects.replace(places, version)
+        self.routes.replace(self.live_objects.namespace, places)
+
+
+def _name(document: Mapping[str, Any]) -> str:
+    return f"{document['metadata'].get('namespace', '')}/{document['metadata']['name']}"

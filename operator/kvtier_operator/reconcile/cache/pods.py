@@ -1,14 +1,158 @@
 """Pods of engines, pickers and gateways: why they are not ready, and the addresses of ready engines."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_common.kubernetes.documents import Place
+from kvtier_common.kubernetes.answers import Place
+from kvtier_common.one_line import one_line
+from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
-from kvtier_operator.reconcile.facts.pod import NotReadyPod, ServingPod, not_ready_pod, serving_pod
+from kvtier_operator.planning.objects.engine.containers import DOCTOR_NAME
+from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER
 
+_IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
+_MAX_CHARACTERS: Final = 600
+_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){SUBDOMAIN}")
+"""Of a ReplicaSet (k8s.io/apimachinery, IsDNS1123Subdomain)."""
+_MOST_UID_CHARACTERS: Final = 64
+_MOST_COST_CHARACTERS: Final = 11
+"""Of a number of 32 bits with its sign."""
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Annotation of pods: of a ReplicaSet's ready pods the one with the lowest goes first."""
+_LAST: Final = 9
+"""Rank of a pod without a reason."""
 _Group = tuple[str, str, str]
+_CANDIDATES: Final = 4
+"""A rollout has pods of two ReplicaSets."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReadyPod:
+    """A pod that is not ready, or is terminating.
+
+    Attributes:
+        node: Its node; empty before it has one.
+        reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty while it merely starts.
+        message: What its status says about that.
+        rank: Which of several pods to report first: the one with the lowest rank.
+        terminating: Whether it has a deletion timestamp: it drains, and holds its resources until then.
+    """
+
+    name: str
+    node: str
+    reason: str
+    message: str
+    rank: int
+    terminating: bool = False
+
+
+def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
+    """Why a pod is not ready; None for a pod that is."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    node = pod.get("spec", {}).get("nodeName", "")
+    if "deletionTimestamp" in metadata:
+        return NotReadyPod(metadata["name"], node, "", "", _LAST, terminating=True)
+    if conditions.get("Ready", {}).get("status") == "True":
+        return None
+    for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
+        return NotReadyPod(metadata["name"], node, reason, one_line(message, _MAX_CHARACTERS), rank)
+    return NotReadyPod(metadata["name"], node, "", "", _LAST)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPod:
+    """A ready pod whose controller is a ReplicaSet, by its own metadata.
+
+    Attributes:
+        address: Its IP, as its kubelet says.
+        replica_set: Name of the ReplicaSet in its owner references.
+        replica_set_uid: Uid of the ReplicaSet in its owner references.
+        deletion_cost: What its annotation says of how late it is to go; empty where it has none.
+        cost_by_others: Whether somebody else wrote that annotation.
+    """
+
+    name: str
+    address: str
+    replica_set: str
+    replica_set_uid: str
+    uid: str = ""
+    deletion_cost: str = ""
+    cost_by_others: bool = False
+
+    def address_at(self, port: int) -> str:
+        """Its address with a port, as URLs have it."""
+        return f"[{self.address}]:{port}" if ":" in self.address else f"{self.address}:{port}"
+
+
+def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
+    """The pod as a serving one; None where it is not ready or no ReplicaSet controls it.
+
+    The API server takes any text for an owner's name and uid; a text that cannot be one is never looked up.
+    """
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+    owner = next((each for each in metadata.get("ownerReferences", ()) if each.get("controller")), None)
+    address = status.get("podIP")
+    if not ready or not address or "deletionTimestamp" in metadata or owner is None:
+        return None
+    if (owner["apiVersion"], owner["kind"]) != ("apps/v1", "ReplicaSet"):
+        return None
+    if not _NAME.fullmatch(owner["name"]) or len(owner["uid"]) > _MOST_UID_CHARACTERS:
+        return None
+    cost = (metadata.get("annotations") or {}).get(DELETION_COST, "")
+    return ServingPod(
+        metadata["name"],
+        address,
+        owner["name"],
+        owner["uid"],
+        metadata.get("uid", ""),
+        cost[:_MOST_COST_CHARACTERS],
+        cost_by_others=bool(cost) and not _is_kvtiers_cost(metadata),
+    )
+
+
+def _is_kvtiers_cost(metadata: Mapping[str, Any]) -> bool:
+    """Whether the annotation is as kvtier wrote it: who writes another value after it has it from then on."""
+    entries = (each for each in metadata.get("managedFields", ()) if each.get("manager") == FIELD_MANAGER)
+    fields = ((each.get("fieldsV1") or {}).get("f:metadata") or {} for each in entries)
+    return any(f"f:{DELETION_COST}" in (each.get("f:annotations") or {}) for each in fields)
+
+
+def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """Rank, reason and message of everything that is wrong."""
+    if status.get("phase") == "Failed":
+        yield 2, status.get("reason") or "PodFailed", status.get("message", "")
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        yield 3, scheduled.get("reason", "Unschedulable"), scheduled.get("message", "")
+    for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        yield from _container_findings(container)
+
+
+def _container_findings(container: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    name, state = container["name"], container.get("state", {})
+    ended = state.get("terminated") or container.get("lastState", {}).get("terminated") or {}
+    failed = bool(ended) and ended.get("exitCode", 0) != 0
+    if failed and name == DOCTOR_NAME:
+        yield 0, "DoctorFailed", ended.get("message") or f"exit code {ended['exitCode']}"
+        return
+    waiting = state.get("waiting", {})
+    if waiting.get("reason", "") not in _IDLE and waiting.get("reason") != "CrashLoopBackOff":
+        yield 1, waiting["reason"], f"container {name}: {waiting.get('message', '')}"
+    if failed and not container.get("ready"):
+        yield 2, *_death(name, ended, container.get("restartCount", 0))
+
+
+def _death(name: str, ended: Mapping[str, Any], restarts: int) -> tuple[str, str]:
+    reason = "OOMKilled" if ended.get("reason") == "OOMKilled" else "ContainerCrashed"
+    message = f": {ended['message']}" if ended.get("message") else ""
+    return (
+        reason,
+        f"container {name} ended with exit code {ended.get('exitCode')}, {restarts} restarts{message}",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +164,6 @@ class _Pod:
 
 
 _NOTHING: Final = _Pod()
-_CANDIDATES: Final = 4
-"""A rollout has pods of two ReplicaSets."""
 
 
 class PodCache:
@@ -36,8 +178,8 @@ class PodCache:
 
     def not_ready(self, namespace: str, instance: str, component: Component) -> tuple[NotReadyPod, ...]:
         """One resource's engines, pickers or gateways that are not ready, the most telling first."""
-        found = self._groups.get((namespace, instance, component.value), {})
-        not_ready = (pod.not_ready for pod in found.values() if pod.not_ready)
+        pods = self._groups.get((namespace, instance, component.value), {})
+        not_ready = (pod.not_ready for pod in pods.values() if pod.not_ready)
         return tuple(sorted(not_ready, key=lambda each: (each.rank, each.name)))
 
     def serving(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
@@ -45,17 +187,17 @@ class PodCache:
 
         Whoever may create a pod may give it these labels and any owner, so the owner has to be looked up.
         """
-        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        pods = self._groups.get((namespace, instance, Component.ENGINE.value), {})
         by_owner: dict[str, ServingPod] = {}
-        for name in sorted(found):
-            if (pod := found[name].serving) is not None:
+        for name in sorted(pods):
+            if (pod := pods[name].serving) is not None:
                 by_owner.setdefault(pod.replica_set_uid, pod)
         return tuple(by_owner.values())[:_CANDIDATES]
 
     def engines(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
         """All pods that claim to be ready engines of a resource, by name; whose they are is looked up."""
-        found = self._groups.get((namespace, instance, Component.ENGINE.value), {})
-        return tuple(pod for name in sorted(found) if (pod := found[name].serving) is not None)
+        pods = self._groups.get((namespace, instance, Component.ENGINE.value), {})
+        return tuple(pod for name in sorted(pods) if (pod := pods[name].serving) is not None)
 
     def upsert(self, document: Mapping[str, Any]) -> None:
         """Takes a pod from a list or a watch."""

@@ -1,19 +1,60 @@
-"""The KVCacheTiers as last seen, each in as few bytes as that takes."""
+"""The KVCacheTiers as last seen, each in as few bytes as that takes, and a limit to what all of them take.
 
+Whoever may create one may create thousands, and the operator that they would kill serves everybody.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from kvtier_operator.reconcile.cache.memory_limit import OBJECTS_BYTES, MemoryLimit
+from kvtier_operator.api.parse import MOST_SPEC_BYTES, too_long
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.engine_observation import EngineObservation
-from kvtier_operator.reconcile.facts.model_config import FoundModelConfig
+from kvtier_operator.reconcile.facts.observation import EngineObservation, FoundModelConfig
 
+MOST_OF_NAMESPACE_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 128 << 20
+"""Of all: with the 70 MiB of an operator that serves none, below its limit of 256 MiB."""
+OBJECTS_BYTES: Final = 48 << 10
+"""Of a resource beside spec and status: its plan and what is kept of its objects (`make bench-operator`)."""
 UNKNOWN: Final = "Unknown"
 _MOST_STATUS_BYTES: Final = 256 << 10
 """As JSON; the operator's own is never as long. Somebody else's is not kept, and so replaced."""
+
+
+@dataclass(slots=True)
+class MemoryLimit:
+    """Counts the bytes that are kept for each namespace."""
+
+    _namespace_bytes: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _total_bytes: int = 0
+
+    def refusal(self, namespace: str, spec_bytes: int, status_bytes: int) -> str:
+        """Why one more resource does not fit, and what to do; empty where it fits."""
+        if spec_bytes > MOST_SPEC_BYTES:
+            return too_long(spec_bytes).message
+        more = OBJECTS_BYTES + spec_bytes + status_bytes
+        if self._namespace_bytes.get(namespace, 0) + more > MOST_OF_NAMESPACE_BYTES:
+            return _full(f"the KVCacheTiers of namespace {namespace}", MOST_OF_NAMESPACE_BYTES)
+        if self._total_bytes + more > MOST_BYTES:
+            return _full("all KVCacheTiers of the cluster", MOST_BYTES)
+        return ""
+
+    def add(self, namespace: str, count_bytes: int) -> None:
+        """Counts bytes that are kept for a namespace from now on, or no longer where negative."""
+        self._total_bytes += count_bytes
+        self._namespace_bytes[namespace] += count_bytes
+        if not self._namespace_bytes[namespace]:
+            del self._namespace_bytes[namespace]  # namespaces come and go
+
+
+def _full(whose: str, most_bytes: int) -> str:
+    return (
+        f"{whose} have no room left in the {most_bytes >> 20} MiB that the operator has for them: delete "
+        "some or make their specs shorter; this one is looked at again within minutes"
+    )
 
 
 class Key(NamedTuple):
@@ -60,12 +101,7 @@ class CachedResource:
     """One KVCacheTier as last seen.
 
     Attributes:
-        uid: Uid of the object.
-        generation: Generation of the spec.
-        version: Its resource version.
-        deleting: Whether it has a deletion timestamp.
         spec: apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON.
-        status: Its status, as JSON.
         ready: Status of its condition Ready.
         state: What is remembered of it; one object for as long as the uid is the same.
         refusal: Why its spec is not kept in memory; empty where it is.
@@ -119,7 +155,7 @@ class ResourceCache:
         if self._by_key.get(key) != before:
             self._changed(key)
 
-    def written(self, document: Mapping[str, Any]) -> None:
+    def take_answer(self, document: Mapping[str, Any]) -> None:
         """Takes the answer to a write; it does not bring a resource back that was deleted meanwhile."""
         known = self._by_key.get(key_of(document))
         if known is not None and known.uid == document["metadata"]["uid"]:
@@ -141,7 +177,7 @@ class ResourceCache:
         same = known is not None and known.uid == metadata["uid"]
         state = known.state if known is not None and same else ReconcileState()
         self._drop(key)
-        new = self._by_key[key] = self._cached(document, state, known if same else None)
+        new = self._by_key[key] = self._to_cached(document, state, known if same else None)
         self._limit.add(key.namespace, new.kept_bytes)
         if known is not None and known.refusal != new.refusal:
             state.cached_plan = None
@@ -150,7 +186,7 @@ class ResourceCache:
         if (known := self._by_key.pop(key, None)) is not None:
             self._limit.add(key.namespace, -known.kept_bytes)
 
-    def _cached(
+    def _to_cached(
         self, document: Mapping[str, Any], state: ReconcileState, before: CachedResource | None
     ) -> CachedResource:
         """What is kept of a resource; a spec that once fitted into the limit stays until it changes."""

@@ -10,18 +10,16 @@ from itertools import chain
 from typing import Final
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
-from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
-from kvtier_operator.reconcile.cache.nodes import NodeCache
+from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache, RouteSink
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
-from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
-from kvtier_operator.reconcile.cache.storage_classes import StorageClassCache
-from kvtier_operator.reconcile.observability.metrics import WATCH_RESTARTS
-from kvtier_operator.reconcile.settings.timings import RETRY, WatchTimings
+from kvtier_operator.reconcile.cache.surroundings import NodeCache, StorageClassCache
+from kvtier_operator.reconcile.observability import WATCH_RESTARTS
+from kvtier_operator.reconcile.settings import RETRY, WatchTimings
 
 _LOG: Final = logging.getLogger(__name__)
 _OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
@@ -45,11 +43,9 @@ class Watches:
     A scope is a namespace, or None for the whole cluster.
 
     Attributes:
-        api: The API server.
         live_objects: Takes the objects that carry kvtier's label.
         routes: Takes HTTPRoutes, whoever made them.
         pods: Takes the pods of engines, pickers and gateways.
-        nodes: Takes the nodes.
         storage_classes: Takes the storage classes.
         namespaces: Namespaces to watch; none for the whole cluster.
         until_readable: Waits until KVCacheTiers of a scope can be read.
@@ -111,7 +107,7 @@ class Watches:
         reasons = (*self._lost_watches[None].values(), *self._lost_watches.get(namespace, {}).values())
         return next(iter(reasons), "")
 
-    def unsynced(self) -> Iterator[str]:
+    def unsynced_scopes(self) -> Iterator[str]:
         """Scopes that can be read and have not been listed yet, one line each."""
         for place in self._scopes():
             if place in self._readable and place not in self._synced:
@@ -145,7 +141,7 @@ class Watches:
         """Names of watches that have done nothing for so long, not even try again, by the loop's clock."""
         return (each.name for each in chain(*self._reflectors.values()) if now - each.alive_at > longest_s)
 
-    def refused(self) -> Iterator[str]:
+    def refusals(self) -> Iterator[str]:
         """Required watches that the operator has no rights to, and what the server said."""
         return (f"watching {each.name}: {each.trouble}" for each in self._required if each.refusal.is_set())
 
@@ -243,7 +239,7 @@ class Watches:
             self._reflectors[place].remove(reflector)
             self._required.remove(reflector)
             self._set(kind, place, NOT_INSTALLED)
-            self.live_objects.unserved(kind)
+            self.live_objects.drop_kind(kind)
             if kind.kind == _ROUTE:
                 self.routes.replace(None, set())
 

@@ -1,1 +1,1 @@
-"""Pure readers: what the status of a Deployment, a pod or a route says."""
+"""Pure readers: what objects say in their status, what engines report, and what is kept of a plan."""

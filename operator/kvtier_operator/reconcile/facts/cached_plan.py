@@ -1,15 +1,156 @@
-"""The part of a plan that is kept between reconciliations: digests of its objects, its part of the status."""
+"""A plan as it is kept between reconciliations: desired objects without bodies, its part of the status."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
-from kvtier_operator.planning.report.scaling import Scaling
-from kvtier_operator.reconcile.facts.condition import UntimedCondition
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+import orjson
 
+from kvtier_common.one_line import one_line
+from kvtier_operator.api.resource import ConditionStatus
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
+from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
+from kvtier_operator.planning.report.scaling import Scaling
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
+
+MAX_MESSAGE_CHARACTERS: Final = 4096
+"""Far below the 32,768 that the API takes: a person reads it, and every change of it is a write."""
+_MAX_JOINED_CHARACTERS: Final = 8000
+"""Of a message that quotes other conditions; one too long for the API would have the whole status refused."""
+FIELD_MANAGER: Final = "kvtier"
+APPLIED_HASH: Final = "kvtier.dev/applied-hash"
+"""Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
+_TEMPLATES: Final = {Component.ENGINE.value: ENGINE, Component.PICKER.value: ROUTER}
+"""Path of the template of each component's pods."""
 _NOTHING: Final = EngineTokens()
+
+
+@dataclass(frozen=True, slots=True)
+class UntimedCondition:
+    """A condition without `lastTransitionTime`, which depends on the status before.
+
+    Attributes:
+        type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.
+        message: What a person needs to know, with numbers.
+    """
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the condition holds."""
+        return self.status is ConditionStatus.TRUE
+
+
+def true_condition(type_: str, reason: str, message: str) -> UntimedCondition:
+    """A condition that holds."""
+    return UntimedCondition(type_, ConditionStatus.TRUE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+
+
+def false_condition(type_: str, reason: str, message: str) -> UntimedCondition:
+    """A condition that does not hold."""
+    return UntimedCondition(type_, ConditionStatus.FALSE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+
+
+def unknown_condition(type_: str, reason: str, message: str) -> UntimedCondition:
+    """A condition of which nothing can be said yet."""
+    return UntimedCondition(type_, ConditionStatus.UNKNOWN, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+
+
+def with_transition_time(
+    condition: UntimedCondition, before: Sequence[Mapping[str, Any]], generation: int, now: str
+) -> dict[str, Any]:
+    """The condition as the status has it; its transition time moves only with its status or reason."""
+    known = next((each for each in before if each["type"] == condition.type), None)
+    same = known and (known["status"], known["reason"]) == (condition.status.value, condition.reason)
+    return {
+        "type": condition.type,
+        "status": condition.status.value,
+        "observedGeneration": generation,
+        "lastTransitionTime": known["lastTransitionTime"] if known and same else now,
+        "reason": condition.reason,
+        "message": one_line(condition.message, _MAX_JOINED_CHARACTERS),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredObject:
+    """One object that a plan asks for.
+
+    Attributes:
+        digest: SHA-256 of the object as the planner built it, 16 hexadecimal digits.
+        body: The object; None where only ref and digest are kept.
+        template: Path of the field whose pod template is a part of it, which only the API server can check;
+            empty where there is none.
+    """
+
+    ref: Ref
+    digest: str
+    body: Mapping[str, Any] | None = None
+    template: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the object."""
+        return BY_NAME[self.ref.kind]
+
+    @property
+    def leaves_replicas(self) -> bool:
+        """Whether it is a Deployment whose number of pods is somebody else's."""
+        return self.ref.kind == "Deployment" and "replicas" not in (self.body or {}).get("spec", {})
+
+    def with_uid(self, uid: str) -> "DesiredObject":
+        """The same for the live object with this uid: one that has since taken its name is left alone."""
+        body = self.body or {}
+        return replace(self, body={**body, "metadata": {**body["metadata"], "uid": uid}})
+
+    def without_uid(self) -> "DesiredObject":
+        """The same for a new object in place of a deleted one."""
+        body = self.body or {}
+        metadata = {key: value for key, value in body["metadata"].items() if key != "uid"}
+        return replace(self, body={**body, "metadata": metadata})
+
+    def without_body(self) -> "DesiredObject":
+        """The same without its body: small enough to keep for thousands of resources."""
+        return replace(self, body=None)
+
+
+def desired_objects(
+    objects: Iterable[Mapping[str, Any]], *, name: str, uid: str, templates: Collection[str] = ()
+) -> tuple[DesiredObject, ...]:
+    """Makes a resource the owner of its objects."""
+    owner = {
+        "apiVersion": KVCACHETIER.api_version,
+        "kind": KVCACHETIER.kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        # the resource can be deleted although one of its objects is slow to
+        "blockOwnerDeletion": False,
+    }
+    return tuple(_desired_object(each, owner, templates) for each in objects)
+
+
+def _desired_object(
+    document: Mapping[str, Any], owner: Mapping[str, Any], templates: Collection[str]
+) -> DesiredObject:
+    text = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    digest = hashlib.sha256(text).hexdigest()[:16]
+    annotations = {**document["metadata"].get("annotations", {}), APPLIED_HASH: digest}
+    metadata = {**document["metadata"], "annotations": annotations, "ownerReferences": [dict(owner)]}
+    component = metadata["labels"].get(COMPONENT_LABEL, "")
+    template = _TEMPLATES.get(component, "") if document["kind"] == "Deployment" else ""
+    return DesiredObject(
+        ref_of(document),
+        digest,
+        {**document, "metadata": metadata},
+        template if template in templates else "",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +158,8 @@ class CachedPlan:
     """The plan of one generation of a resource, without the bodies of its objects.
 
     Attributes:
-        generation: Generation of the resource.
         rejected: Whether the spec is rejected, so that nothing is applied.
         desired: The desired objects without their bodies; none where the spec is rejected.
-        accepted: Condition Accepted.
-        budget_fits: Condition BudgetFits.
-        nodes_fit: Condition NodesFit.
         nodes_version: Version of the node cache that `nodes_fit` was computed from.
         storage_version: Version of the storage classes that `budget_fits` was computed from.
         engine_hash: Hash of the part of the spec that engines are started with.
@@ -30,10 +167,6 @@ class CachedPlan:
         engine_findings: What else it reported of them.
         most_tokens: The largest sizes that an engine's report is believed.
         most_pinned_bytes: The most locked memory that an engine's report is believed.
-        engine_port: Port on which engines serve HTTP.
-        tiers: `status.tiers`.
-        router: `status.router`.
-        selector: `status.selector`.
         startup_s: Seconds an engine has to start.
         scaling: What scales the engines, and by what; None where the resource does.
         serves_scaled_objects: Whether the cluster had KEDA when it was planned.

@@ -8,41 +8,29 @@ from typing import Any, Final
 
 from kvtier_common.kubernetes.client import Api
 from kvtier_operator.planning.base.names import Component
-from kvtier_operator.reconcile.api_server.kinds import Ref
-from kvtier_operator.reconcile.apply.apply import Applier
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
+from kvtier_operator.reconcile.api_server import Ref
+from kvtier_operator.reconcile.apply.apply import Applier, OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
-from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.cache.nodes import NodeCache
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCache, key_of
-from kvtier_operator.reconcile.cache.routes import RouteCache
-from kvtier_operator.reconcile.cache.storage_classes import StorageClassCache
+from kvtier_operator.reconcile.cache.surroundings import NodeCache, StorageClassCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
 from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
-from kvtier_operator.reconcile.loop.reconciler import Reconciler
-from kvtier_operator.reconcile.observability.metrics import RESOURCES
-from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
+from kvtier_operator.reconcile.loop.reconciler import Clock, Reconciler
+from kvtier_operator.reconcile.observability import RESOURCES
+from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
-from kvtier_operator.reconcile.retire.retirement import Retirement, Scaled
-from kvtier_operator.reconcile.settings.options import Options
-from kvtier_operator.reconcile.settings.timings import Timings
+from kvtier_operator.reconcile.retire import Retirement, Scaled
+from kvtier_operator.reconcile.settings import Options, Timings
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 class Controller:
-    """The operator without Kopf: its caches, its watches, its reconciler and its queue.
-
-    Args:
-        api: The API server.
-        options: What to serve.
-        until_readable: Waits until a namespace can be read, or all where None.
-        timings: How soon resources are reconciled.
-    """
+    """The operator without Kopf: its caches, its watches, its reconciler and its queue."""
 
     def __init__(
         self,
@@ -52,10 +40,10 @@ class Controller:
         timings: Timings,
     ) -> None:
         self._timings = timings.reconcile
-        self.resources = ResourceCache(self._resource_changed)
+        self.resources = ResourceCache(lambda key: self._reconcile_in(key, 0))
         self._live_objects = LiveObjectCache(self._object_changed)
-        routes = RouteCache(self._route_changed)
-        pods = PodCache(self._pod_changed)
+        routes = RouteCache(self._report_changed)
+        pods = PodCache(self._report_changed)
         nodes = NodeCache(self._surroundings_changed)
         storage_classes = StorageClassCache(self._surroundings_changed)
         self._watches = Watches(
@@ -116,13 +104,13 @@ class Controller:
 
     def unready(self) -> list[str]:
         """Why it does not serve what it should; nothing while it does, even if the API server is down."""
-        return [*self._watches.refused()] or [*self._watches.unsynced()]
+        return [*self._watches.refusals()] or [*self._watches.unsynced_scopes()]
 
     def count_resources(self) -> None:
         """Sets the metric of resources by condition Ready; called when someone asks for it."""
-        found = Counter(resource.ready for key in self.resources if (resource := self.resources.get(key)))
+        counts = Counter(resource.ready for key in self.resources if (resource := self.resources.get(key)))
         for ready in ("True", "False", UNKNOWN):
-            RESOURCES.labels(ready).set(found[ready])
+            RESOURCES.labels(ready).set(counts[ready])
 
     def _scaled_by_fill(self) -> Iterator[Scaled]:
         """Resources with an autoscaler, whose engines say how full they are."""
@@ -136,23 +124,19 @@ class Controller:
             if engine is not None and engine.owner_uid == resource.uid:
                 yield Scaled(key, engine.uid, plan.engine_port)
 
-    def _resource_changed(self, key: Key) -> None:
-        self._dispatcher.add(key)
-
     def _object_changed(self, namespace: str, name: str, manifest: bool) -> None:
         self._reconcile_in(
             Key(namespace, name), self._timings.manifest_s if manifest else self._timings.report_s
         )
 
-    def _route_changed(self, namespace: str, name: str) -> None:
-        self._reconcile_in(Key(namespace, name), self._timings.report_s)
-
-    def _pod_changed(self, namespace: str, name: str) -> None:
+    def _report_changed(self, namespace: str, name: str) -> None:
         self._reconcile_in(Key(namespace, name), self._timings.report_s)
 
     def _surroundings_changed(self) -> None:
-        for key in self.resources:
-            self._reconcile_in(key, self._timings.surroundings_s)
+        self._reconcile_all(None, self._timings.surroundings_s)
+
+    def _kinds_changed(self) -> None:
+        self._reconcile_all(None, 0)
 
     def _namespace_synced(self, namespace: str | None) -> None:
         _LOG.info(
@@ -160,13 +144,13 @@ class Controller:
             f" in namespace {namespace}" if namespace is not None else "",
             len(self._live_objects),
         )
+        self._reconcile_all(namespace, 0)
+
+    def _reconcile_all(self, namespace: str | None, delay_s: float) -> None:
+        """All of a namespace, or of the cluster where None."""
         for key in self.resources:
             if namespace in (None, key.namespace):
-                self._reconcile_in(key, 0)
-
-    def _kinds_changed(self) -> None:
-        for key in self.resources:
-            self._reconcile_in(key, 0)
+                self._dispatcher.add(key, delay_s)
 
     def _reconcile_in(self, key: Key, delay_s: float) -> None:
         if self.resources.get(key) is not None:

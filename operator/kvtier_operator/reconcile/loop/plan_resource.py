@@ -1,32 +1,115 @@
 """Plans a resource from what is observed: its desired objects, and what the status says of them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.spec.tiers import Policy
-from kvtier_operator.api.status import RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Component, Names
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
-from kvtier_operator.planning.cluster.storage import Namespace, storage_verdicts
+from kvtier_operator.planning.cluster.storage import Namespace, StorageClass, storage_verdicts
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.observed import EngineFindings
+from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
 from kvtier_operator.planning.report.scaling import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.desired import DesiredObject, desired_objects
-from kvtier_operator.reconcile.loop.cluster_observation import ClusterObservation
-from kvtier_operator.reconcile.status.conditions.accepted import accepted, not_valid
-from kvtier_operator.reconcile.status.conditions.budget_fits import budget_fits, no_budget
-from kvtier_operator.reconcile.status.conditions.nodes_fit import no_pod, nodes_fit_condition, nodes_not_seen
+from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
+from kvtier_operator.reconcile.facts.observation import hash_engine
+from kvtier_operator.reconcile.status.plan import (
+    accepted_condition,
+    budget_fits,
+    no_budget,
+    no_pod,
+    nodes_fit_condition,
+    nodes_not_seen,
+    not_valid,
+)
 from kvtier_scorer.config.model import PREFIX_SCORERS
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObservation:
+    """What is observed of the cluster for one plan.
+
+    Attributes:
+        nodes_version: Version of the node cache that `observed` was read from.
+        nodes_unknown: Why the nodes are not known; empty where they are.
+        engine_findings: What a running engine reported of its tiers beside their sizes.
+        storage_classes: The cluster's; None where they are not known.
+        storage_version: Version of the cache that they were read from.
+    """
+
+    observed: Observed
+    nodes_version: int
+    engine_hash: str
+    nodes_unknown: str = ""
+    engine_findings: EngineFindings = NOTHING_FOUND
+    storage_classes: tuple[StorageClass, ...] | None = None
+    storage_version: int = 0
+
+    def is_planned_by(self, plan: CachedPlan) -> bool:
+        """Whether a plan of the same generation was made from the same observation."""
+        return (
+            plan.nodes_version,
+            plan.storage_version,
+            plan.engine_tokens,
+            plan.engine_findings,
+            plan.serves_scaled_objects,
+        ) == (
+            self.nodes_version,
+            self.storage_version,
+            self.observed.engine,
+            self.engine_findings,
+            self.observed.serves_scaled_objects,
+        )
+
+
+def engine_hash_of(resource: CachedResource) -> str:
+    """Hash of the part of the spec that engines are started with, computed once a generation."""
+    plan = resource.state.cached_plan
+    if plan and plan.generation == resource.generation:
+        return plan.engine_hash
+    return hash_engine(resource.spec)
+
+
+def observe_cluster(
+    resource: CachedResource, watches: Watches, images: ImageSource, policy: OwnerPolicy
+) -> ClusterObservation:
+    """Reads from the caches what a plan of the resource depends on."""
+    nodes, classes, state = watches.nodes, watches.storage_classes, resource.state
+    engine_hash = engine_hash_of(resource)
+    is_current = state.observation is not None and state.observation.engine_hash == engine_hash
+    engine = state.observation if is_current else None
+    model = state.model
+    return ClusterObservation(
+        observed=Observed(
+            model_config=model.parsed if model else None,
+            model_config_source=model.source if model else "",
+            model_config_missing=model.missing if model else "",
+            nodes=nodes.all,
+            engine=engine.tokens if engine else None,
+            images=images,
+            policy=policy,
+            serves_scaled_objects=watches.why_not("ScaledObject") != NOT_INSTALLED,
+        ),
+        nodes_version=nodes.version,
+        engine_hash=engine_hash,
+        nodes_unknown=watches.nodes_unknown,
+        engine_findings=engine.findings if engine else NOTHING_FOUND,
+        storage_classes=classes.all,
+        storage_version=classes.version,
+    )
 
 
 def plan_resource(
@@ -60,7 +143,7 @@ def plan_resource(
         generation=resource.generation,
         rejected=plan.rejected,
         desired=tuple(each.without_body() for each in desired),
-        accepted=accepted(plan),
+        accepted=accepted_condition(plan),
         budget_fits=budget_fits(plan, storage_verdicts(plan, Namespace(cluster.storage_classes))),
         nodes_fit=nodes,
         nodes_version=cluster.nodes_version,
@@ -117,16 +200,16 @@ def _selector(plan: Plan) -> str:
 
 
 def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
-    found = {tier.label: _tier(planned) for tier, planned in plan.tiers.by_tier.items()}
-    if plan.tiers.observed_block_tokens is not None and "gpu" in found:
-        found["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
+    tiers = {tier.label: _tier(planned) for tier, planned in plan.tiers.by_tier.items()}
+    if plan.tiers.observed_block_tokens is not None and "gpu" in tiers:
+        tiers["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
     most_pinned = _most_pinned_bytes(plan)
     asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
     if findings.pinned_bytes is not None and findings.pinned_bytes <= most_pinned and asks_for_locking:
-        found["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
-    if findings.disk_pays is not None and "disk" in found:
-        found["disk"] |= {"pays": findings.disk_pays}
-    return found
+        tiers["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
+    if findings.disk_pays is not None and "disk" in tiers:
+        tiers["disk"] |= {"pays": findings.disk_pays}
+    return tiers
 
 
 def _tier(tier: TierPlan) -> dict[str, Any]:

@@ -3,70 +3,55 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import NotFoundError, parse_document
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
-from kvtier_common.kubernetes.documents import parsed
-from kvtier_common.kubernetes.errors import NotFoundError
 from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER, Kind, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
-from kvtier_operator.reconcile.apply.events import event, transitions
-from kvtier_operator.reconcile.apply.writer import Writer
+from kvtier_operator.reconcile.apply.writer import Writer, event, transitions
 from kvtier_operator.reconcile.cache.live_object import LiveObject
-from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
+from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
-from kvtier_operator.reconcile.cache.routes import RouteCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.desired import DesiredObject
-from kvtier_operator.reconcile.facts.engine_observation import observation_from_status
-from kvtier_operator.reconcile.loop.clock import Clock
-from kvtier_operator.reconcile.loop.cluster_observation import (
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject
+from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
+from kvtier_operator.reconcile.facts.observation import observation_from_status
+from kvtier_operator.reconcile.loop.dispatch import LostWatchError, ReconcileResult
+from kvtier_operator.reconcile.loop.plan_resource import (
     ClusterObservation,
     engine_hash_of,
     observe_cluster,
+    plan_resource,
 )
-from kvtier_operator.reconcile.loop.dispatch import ReconcileResult
-from kvtier_operator.reconcile.loop.errors import LostWatchError
-from kvtier_operator.reconcile.loop.plan_resource import plan_resource
-from kvtier_operator.reconcile.observe.engine_observer import EngineObserver
+from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
-from kvtier_operator.reconcile.status.route_state import Route
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds, unserved_kinds
+from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
 
 _LOG: Final = logging.getLogger(__name__)
 
 
+class Clock:
+    """The machine's clock."""
+
+    def now(self) -> str:
+        """The time in UTC as Kubernetes writes it (RFC 3339, whole seconds)."""
+        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 @dataclass(slots=True)
 class Reconciler:
-    """Reconciles one KVCacheTier at a time.
-
-    Attributes:
-        api: The API server.
-        resources: The KVCacheTiers as last seen.
-        live_objects: Live objects that carry kvtier's label.
-        applier: Writes desired objects.
-        routes: The HTTPRoutes of the cluster, whoever made them.
-        pods: Pods of engines, pickers and gateways.
-        watches: Which kinds the cluster serves, its nodes, and its storage classes.
-        models: Looks for configurations of models.
-        engines: Asks running engines what their tiers hold.
-        clock: The time of day.
-        images: Where this cluster gets the images from that no resource names.
-        policy: What the cluster's owner lets resources ask for.
-    """
+    """Reconciles one KVCacheTier at a time."""
 
     api: Api
     resources: ResourceCache
@@ -154,10 +139,10 @@ class Reconciler:
     async def _is_there(self, key: Key, resource: CachedResource) -> bool:
         """Whether a resource whose objects disappear still exists: the watch may have missed its deletion."""
         try:
-            found = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
+            answer = await self.api.get(KVCACHETIER.path(*key), accept=METADATA_ONLY)
         except NotFoundError:
             return False
-        metadata = parsed(found)["metadata"]
+        metadata = parse_document(answer)["metadata"]
         return bool(metadata["uid"] == resource.uid and "deletionTimestamp" not in metadata)
 
     async def _write_status(
@@ -190,7 +175,7 @@ class Reconciler:
         except NotFoundError:
             self.resources.delete(key, resource.uid)
             return False
-        self.resources.written(document)
+        self.resources.take_answer(document)
         await self._write_events(key, previous, document)
         return True
 
@@ -217,12 +202,12 @@ class Reconciler:
 
     def _gateway(self, key: Key, resource: CachedResource, plan: CachedPlan) -> GatewayPods | None:
         """The desired one; beside a rejected spec the one that is there."""
-        found = self._deployment(key, resource, Component.GATEWAY)
+        deployment = self._deployment(key, resource, Component.GATEWAY)
         name = f"{key.name}-{Component.GATEWAY.value}"
         desired = any(each.ref == Ref("Deployment", key.namespace, name) for each in plan.desired)
-        if not desired and not (plan.rejected and found):
+        if not desired and not (plan.rejected and deployment):
             return None
-        return GatewayPods(found, self.pods.not_ready(*key, Component.GATEWAY))
+        return GatewayPods(deployment, self.pods.not_ready(*key, Component.GATEWAY))
 
     def _kinds(self, key: Key, resource: CachedResource, plan: CachedPlan) -> Iterable[Kind]:
         """Of the desired objects; what runs beside a rejected spec has a pool, or a gateway of its own."""

@@ -7,7 +7,8 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 from urllib.parse import quote
 from urllib.request import getproxies, proxy_bypass
@@ -17,7 +18,6 @@ from aiohttp.abc import ResolveResult
 from yarl import URL
 
 from kvtier_common.errors import KvtierError, UnreachableError
-from kvtier_common.http.addresses import is_public
 from kvtier_common.http.answer import read_body
 from kvtier_common.one_line import one_line
 from kvtier_operator.api.spec.model_source import REVISION_PATTERN
@@ -31,6 +31,9 @@ from kvtier_operator.planning.model_shape.config.model_files import (
     parse_file,
 )
 
+_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+"""IPv6 addresses that end in one of IPv4: of a translator (RFC 6052), and of old (RFC 4291, 2.5.5.1)."""
+Address = IPv4Address | IPv6Address
 _ENDPOINT: Final = "https://huggingface.co"
 _HUB_DOMAINS: Final = ("huggingface.co", "hf.co")
 """With all below: where the Hub keeps files, by its own list (https://huggingface.co/.well-known/meta.json)."""
@@ -46,7 +49,6 @@ _FOUND, _NOT_FOUND = 200, 404
 _NOT_FOR_EVERYONE: Final = {401, 403}
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _HTTPS: Final = 443
-
 Place = tuple[str, str, int | None]
 """Scheme, host and port."""
 
@@ -138,8 +140,8 @@ class HubClient:
             async with asyncio.timeout(_TIMEOUT_S):
                 text = await self._text(session, asked)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            said = one_line(str(error), _MOST_SAID) or type(error).__name__
-            raise UnreachableError(f"no answer to {asked}: {said}") from error
+            reason = one_line(str(error), _MOST_SAID) or type(error).__name__
+            raise UnreachableError(f"no answer to {asked}: {reason}") from error
         return None if text is None else parse_file(text, asked, "spec.model.name")
 
     async def _text(self, session: aiohttp.ClientSession, asked: str) -> str | None:
@@ -153,7 +155,7 @@ class HubClient:
                 if response.status not in _REDIRECTS:
                     return await self._body(response, asked)
                 location = response.headers.get("Location", "")
-                url = self._followed(asked, url.join(URL(location)))
+                url = self._redirect_target(asked, url.join(URL(location)))
         raise UnreachableError(f"{asked}: more than {_MOST_REDIRECTS} redirects")
 
     async def _body(self, response: aiohttp.ClientResponse, asked: str) -> str | None:
@@ -169,7 +171,7 @@ class HubClient:
         body = await read_body(response.content, asked, _MOST_BYTES, asyncio.Semaphore(1))
         return body.decode(errors="replace")
 
-    def _followed(self, asked: str, url: URL) -> URL:
+    def _redirect_target(self, asked: str, url: URL) -> URL:
         """Where a redirect leads, without a name and password of the server's choice."""
         scheme, host, port = place = _place(url)
         is_hub = self._place[0] == scheme == "https" and port == _HTTPS and _is_hub_host(host)
@@ -246,3 +248,26 @@ def _place_of_text(text: str) -> Place | None:
 def _proxy(url: URL) -> str | None:
     """As the environment says; aiohttp's own look-up takes passwords of a netrc file along, for any host."""
     return None if proxy_bypass(url.host or "") else getproxies().get(url.scheme)
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the Internet: of no machine, no link and no private network.
+
+    Raises:
+        ValueError: It is no address.
+    """
+    return all(each.is_global and not each.is_multicast for each in meanings(ip_address(text)))
+
+
+def meanings(address: Address) -> Iterator[Address]:
+    """Where packets to an address may end: there, or at the IPv4 address that stands in it."""
+    if isinstance(address, IPv4Address):
+        yield address
+        return
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and address.packed[:14] != bytes(14):  # `::` and `::1` are addresses of their own
+        inner = next((IPv4Address(address.packed[12:]) for each in _TRANSLATED if address in each), None)
+    if address.ipv4_mapped is None:
+        yield address
+    if inner is not None:
+        yield inner

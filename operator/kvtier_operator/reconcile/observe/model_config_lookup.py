@@ -7,13 +7,13 @@ from urllib.parse import quote
 import orjson
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
+from kvtier_common.kubernetes.answers import as_object, items_of, parse_document
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import as_object, items_of, parsed
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.config.model_files import compact, config_of_map
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.model_config import FoundModelConfig
+from kvtier_operator.reconcile.facts.observation import FoundModelConfig
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 
 _MOST_BYTES: Final = 4 << 20
@@ -25,7 +25,6 @@ class ModelConfigLookup:
     """Looks configurations up, in a ConfigMap or on Hugging Face.
 
     Attributes:
-        api: The API server, which has ConfigMaps.
         hub: Asked for a model that the catalogue lacks; None: nobody is.
     """
 
@@ -34,10 +33,6 @@ class ModelConfigLookup:
 
     async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
         """The configuration of a resource's model: looked up once a generation, or until a plan accepts it.
-
-        Args:
-            key: The resource.
-            resource: The resource as last seen, with what was found before.
 
         Raises:
             KvtierError: The API server cannot be asked; trying again may help.
@@ -62,7 +57,7 @@ class ModelConfigLookup:
         path = f"/api/v1/namespaces/{quote(key.namespace, safe='')}/configmaps"
         query = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
         try:
-            items = items_of(parsed(await self.api.get(path, query, most_bytes=_MOST_BYTES)))
+            items = items_of(parse_document(await self.api.get(path, query, most_bytes=_MOST_BYTES)))
         except TooLargeError:
             return _missing(nothing, f"{called} is too long to be read")
         if not items:

@@ -1,1 +1,1 @@
-"""The status of a resource: `conditions/` has one condition a file, `build.py` puts them together."""
+"""The status of a resource: conditions of the plan, the engines and the router; `build.py` has all of it."""

@@ -1,28 +1,51 @@
-"""The whole status of one resource."""
+"""The whole status of one resource, and condition Ready."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.planning.base.names import Component
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
-from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.condition import UntimedCondition, with_transition_time
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
-from kvtier_operator.reconcile.status.conditions.autoscaler_ready import autoscaler_ready
-from kvtier_operator.reconcile.status.conditions.budget_fits import with_engines
-from kvtier_operator.reconcile.status.conditions.engines_ready import engines_ready
-from kvtier_operator.reconcile.status.conditions.ready import ready
-from kvtier_operator.reconcile.status.conditions.router_ready import router_ready
-from kvtier_operator.reconcile.status.gateway_pods import GatewayPods
-from kvtier_operator.reconcile.status.not_created import with_cause
-from kvtier_operator.reconcile.status.route_state import Route
-from kvtier_operator.reconcile.status.tiers_in_use import tiers_in_use
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
+from kvtier_operator.reconcile.facts.cached_plan import (
+    CachedPlan,
+    UntimedCondition,
+    false_condition,
+    true_condition,
+    with_transition_time,
+)
+from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
+from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use
+from kvtier_operator.reconcile.status.plan import with_engines
+from kvtier_operator.reconcile.status.rollout import with_cause
+from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready
 
+READY: Final = "Ready"
+_NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
+"""Sizes that contradict each other are part of Accepted. A namespace or nodes without room keep new pods from
+starting: then EnginesReady or RouterReady is False too, and quotes the cause."""
+_BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("BudgetFits",)}
 Status = dict[str, Any]
+
+
+def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
+    """True where the spec is accepted and engines and router are ready; else the first reason why not."""
+    by_type = {each.type: each for each in untimed_conditions}
+    failing = [by_type[name] for name in _NEEDED if not by_type[name].is_true]
+    if not failing:
+        return true_condition(
+            READY, "Ready", f"{by_type['EnginesReady'].message}; {by_type['RouterReady'].message}"
+        )
+    first = failing[0]
+    beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
+    hints = "".join(f"; {each.type}: {_first_part(each.message)}" for each in beside)
+    return false_condition(READY, first.reason, f"{first.type}: {first.message}{hints}")
+
+
+def _first_part(message: str) -> str:
+    """The first part of another condition's message, which has the rest."""
+    begun, _, rest = message.partition("; ")
+    return f"{begun}; ..." if rest else begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +53,6 @@ class StatusInput:
     """Everything that a status is computed from.
 
     Attributes:
-        generation: Generation that was reconciled.
-        plan: Its plan.
-        engine: The engines' Deployment.
-        picker: The picker's Deployment.
-        engine_pods_not_ready: Engine pods that are not ready or are terminating.
-        picker_pods_not_ready: Picker pods that are not ready or are terminating.
-        failures: Objects that could not be applied.
-        kinds: Kinds of desired objects that the cluster does not serve.
         now: The time, RFC 3339 in UTC.
         way_in: The route, or kvtier's own gateway; None where there is neither.
         rejected_report: Why an engine's report of its tiers was not believed; empty where it was.

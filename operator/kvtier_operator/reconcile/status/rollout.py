@@ -1,12 +1,16 @@
 """How far the rollout of a Deployment is, and what blocks it: the same for engines, pickers and gateways."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.planning.units import many
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
-from kvtier_operator.reconcile.facts.pod import NotReadyPod
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
+from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition
+from kvtier_operator.reconcile.facts.objects import DeploymentFacts
 
+NOT_CREATED: Final = "NotCreated"
 _PULL: Final = "correct the image's name, or have its Secret in this namespace and spec.imagePullSecrets"
 _ADVICE: Final[Mapping[str, str]] = {
     "DoctorFailed": "the pod checked itself before vLLM started: correct the node or the spec as it says",
@@ -26,13 +30,31 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-def replica_counts(facts: DeploymentFacts, what: str) -> str:
-    """How many pods are ready, of how many.
+def not_created(type_: str, what: str) -> UntimedCondition:
+    """A condition that is False, for want of a Deployment; `with_cause` adds why."""
+    return false_condition(type_, NOT_CREATED, f"{what} Deployment is not there")
 
-    Args:
-        facts: The Deployment.
-        what: What its pods are, such as `engine pods`.
-    """
+
+def with_cause(
+    condition: UntimedCondition, held_up_by: Sequence[ApplyFailure], *, rejected: bool
+) -> UntimedCondition:
+    """Adds why a Deployment is not created: nothing is, before objects of both components can be."""
+    if condition.reason != NOT_CREATED:
+        return condition
+    if rejected:
+        return replace(condition, message=f"{condition.message}, and is not made while Accepted is False")
+    if held_up_by:
+        causes = "; ".join(each.message for each in held_up_by)
+        return false_condition(
+            condition.type,
+            held_up_by[0].reason,
+            f"{condition.message}, and is not made before all can be: {causes}",
+        )
+    return replace(condition, message=f"{condition.message} yet")
+
+
+def replica_counts(facts: DeploymentFacts, what: str) -> str:
+    """How many pods are ready, of how many."""
     rest = (
         ""
         if facts.replicas == facts.updated_replicas == facts.desired_replicas
@@ -47,16 +69,11 @@ def replica_counts(facts: DeploymentFacts, what: str) -> str:
 
 
 def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> tuple[str, str]:
-    """Reason and message of the first thing that blocks the rollout; Progressing while pods start.
-
-    Args:
-        facts: The Deployment, whose rollout is not complete.
-        not_ready: Its pods that are not ready or are terminating, the most telling first.
-    """
+    """Reason and message of the first thing that blocks the rollout; Progressing while pods start."""
     if facts.failed_reason:
         quota = "exceeded quota" in facts.failed_message
         reason = "QuotaExceeded" if quota else facts.failed_reason
-        return reason, _advised(reason, f"a pod cannot be made: {facts.failed_message}")
+        return reason, _with_advice(reason, f"a pod cannot be made: {facts.failed_message}")
     with_reason = [each for each in not_ready if each.reason]
     terminating = sum(each.terminating for each in not_ready)
     if with_reason and with_reason[0].reason == "Unschedulable" and terminating:
@@ -65,7 +82,7 @@ def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) ->
             f"pod {with_reason[0].name} waits for the room of {many(terminating, 'pod')} still draining",
         )
     if with_reason:
-        return with_reason[0].reason, _advised(with_reason[0].reason, _tell(with_reason))
+        return with_reason[0].reason, _with_advice(with_reason[0].reason, _tell(with_reason))
     if facts.stalled:
         return "ProgressDeadlineExceeded", "the rollout ran out of time: read the pods' logs"
     return (
@@ -82,6 +99,6 @@ def _tell(not_ready: Sequence[NotReadyPod]) -> str:
     return f"pod {first.name}{where}{others}: {first.reason}: {first.message or 'nothing more was said'}"
 
 
-def _advised(reason: str, message: str) -> str:
+def _with_advice(reason: str, message: str) -> str:
     advice = _ADVICE.get(reason, "")
     return f"{message}; {advice}" if advice else message

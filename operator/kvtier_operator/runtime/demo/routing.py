@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Self
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 from kvtier_common.metrics.text import read_families, read_labels
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.errors import RuntimeFailedError

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.backoff import Backoff
+from kvtier_common.kubernetes.answers import Document, Place, place_of
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy
 from kvtier_scorer.picker.pods.source import Endpoint, EndpointSink, PodInstance, ReadyEndpoints, address_of
 

@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE
+from kvtier_common.benchmarks import HIGH_CACHE
 from kvtier_scorer.bench.client import text
 
 WORDS_PER_TOKEN: Final = 0.8

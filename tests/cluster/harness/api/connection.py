@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 from kubernetes.client import Configuration
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KVCACHETIER
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER
 
 AT_A_TIME: Final = 16
 """Requests in flight; more did not create more objects a second on two cores."""

@@ -18,7 +18,7 @@ from tests.shared.waiting import eventually
 
 from kvtier_operator.install.rbac import CLUSTER, NAMESPACED
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
-from kvtier_operator.reconcile.api_server.kinds import KINDS, Kind
+from kvtier_operator.reconcile.api_server import KINDS, Kind
 
 # Google publishes no CRDs to install; what the operator asks about an object does not depend on its fields.
 UNPUBLISHED = [

@@ -14,11 +14,11 @@ from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import DEADLINE_S, create_namespace
 
 from kvtier_common.errors import TooLargeError
+from kvtier_common.kubernetes.answers import Place
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
-from kvtier_common.kubernetes.documents import Place
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
+from kvtier_operator.reconcile.api_server import BY_NAME, Ref
+from kvtier_operator.reconcile.apply.apply import OwnershipLookup
 from kvtier_operator.reconcile.cache.watches import POLICY
 
 _KIND = "ConfigMap"

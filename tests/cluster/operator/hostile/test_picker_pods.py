@@ -13,8 +13,8 @@ from kubernetes.aio.config import load_kube_config
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import DEADLINE_S
 
+from kvtier_common.kubernetes.answers import Document, Place, place_of
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.documents import Document, Place, place_of
 from kvtier_common.kubernetes.reflector import Reflector
 from kvtier_scorer.picker.pods.cluster import reflector_policy
 

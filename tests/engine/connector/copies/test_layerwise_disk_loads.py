@@ -147,7 +147,7 @@ def test_damage_that_the_worker_finds_is_computed(
     where: tuple[int, int],
 ) -> None:
     nth, place = where
-    partial_reads = disk_engine.disk._disk._loop.partial_reads  # type: ignore[attr-defined]
+    partial_reads = disk_engine.disk._disk._loop.partial_reads
     monkeypatch.setattr(partial_reads, "patience_s", SOON_S)  # nobody else looks before it
     loads = worker_connector()._worker.layerwise_disk_loads
     assert loads is not None
@@ -184,7 +184,7 @@ def test_a_disk_that_hangs_under_a_step_is_let_go_of(
     def hang() -> None:
         faults.await_kept(CHUNKS)
         faults.become_late()
-        served = disk_engine.disk._disk._loop._served  # type: ignore[attr-defined]
+        served = disk_engine.disk._disk._loop._served
         while served.store is not None:
             threading.Event().wait(0.001)
 

@@ -178,7 +178,7 @@ class Unsure:
 
     @classmethod
     def under(cls, tier: "KVTierDisk") -> "Unsure":
-        staged = tier._disk._disk._loop.engine  # type: ignore[attr-defined]
+        staged: Any = tier._disk._disk._loop.engine
         staged._engine = unsure = cls(staged._engine)
         return unsure
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import pytest
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
-from kvtier_operator.generate.engine_data.serve_options import PATH, options_of, this_minor
+from kvtier_operator.generate.engine_data.serve_options import SERVE_OPTIONS, options_of, this_minor
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, serve_options
 from kvtier_operator.planning.arguments.serve_words import faults_of
@@ -46,7 +46,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def test_the_file_is_up_to_date() -> None:
-    written = json.loads(Path(ROOT, PATH).read_text(encoding="utf-8"))
+    written = json.loads(Path(ROOT, SERVE_OPTIONS).read_text(encoding="utf-8"))
     assert {**written["both"], **written[this_minor()]} == options_of(parser())
 
 

@@ -17,7 +17,7 @@ from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.arguments.extra_args import WHOLE
 from kvtier_operator.planning.checks.arguments import (
     _FILE,
-    _RESERVED,
+    _RESERVED_OPTIONS,
     _WITH_EVENTS,
     _WITH_VOLUME,
     REFUSED,
@@ -104,7 +104,7 @@ def test_the_bench_s_engines_get_what_a_job_says(path: Path, tmp_path: Path) -> 
 
 def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
     options = serve_parser()._option_string_actions
-    asked = {*_RESERVED, *_WITH_VOLUME, *_WITH_EVENTS, "--dtype", "--prefix-caching-hash-algo", _FILE}
+    asked = {*_RESERVED_OPTIONS, *_WITH_VOLUME, *_WITH_EVENTS, "--dtype", "--prefix-caching-hash-algo", _FILE}
     asked |= {*SECRETS, "--disable-hybrid-kv-cache-manager", "--no-disable-hybrid-kv-cache-manager"}
     asked |= {
         "--prefix-cache-retention-interval",
@@ -120,14 +120,14 @@ def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
     assert options.keys() > {*SECRETS, _FILE}
     missing = {
         name
-        for reserved in (*_RESERVED, *REFUSED, *WARNED)
+        for reserved in (*_RESERVED_OPTIONS, *REFUSED, *WARNED)
         for name in (options[reserved].option_strings if reserved in options else ())
-        if name not in {*_RESERVED, *REFUSED, *WARNED}
+        if name not in {*_RESERVED_OPTIONS, *REFUSED, *WARNED}
     }
     opposites = ("--no-", "--enable-sliding-window")
     assert {name for name in missing if not name.startswith(opposites)} == set()
     assert options.keys() >= {*REFUSED, *WARNED}
-    assert REFUSED.keys().isdisjoint(_RESERVED), "refused once"
+    assert REFUSED.keys().isdisjoint(_RESERVED_OPTIONS), "refused once"
 
 
 def _engine_of_everything(words: list[str]) -> KVCacheTier:
@@ -181,7 +181,7 @@ WITHOUT_EFFECT = {
 }
 
 
-@pytest.mark.parametrize("option", sorted({*_RESERVED} - WITHOUT_EFFECT))
+@pytest.mark.parametrize("option", sorted({*_RESERVED_OPTIONS} - WITHOUT_EFFECT))
 def test_an_option_that_reaches_vllm_is_seen_by_the_check(option: str) -> None:
     for words in _ways_that_reach_vllm(option):
         assert verdict(reserved_arguments, resource(engine={"extraArgs": words})).outcome is REJECT, words

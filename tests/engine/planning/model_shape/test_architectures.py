@@ -6,7 +6,11 @@ from typing import Final
 
 import pytest
 
-from kvtier_operator.generate.engine_data.architectures import ADDED_IN_33, ADDED_TO_LIBRARY_IN_33, PATH
+from kvtier_operator.generate.engine_data.architectures import (
+    ADDED_IN_33,
+    ADDED_TO_LIBRARY_IN_33,
+    ARCHITECTURES,
+)
 from kvtier_operator.generate.engine_data.upstream import (
     library_architectures,
     own_architectures,
@@ -20,7 +24,7 @@ _DROPPED_IN_33: Final = {"MedusaModel"}
 
 
 def test_the_file_is_up_to_date() -> None:
-    written = json.loads(Path(ROOT, PATH).read_text(encoding="utf-8"))
+    written = json.loads(Path(ROOT, ARCHITECTURES).read_text(encoding="utf-8"))
     import vllm  # noqa: PLC0415 - takes seconds
 
     newer = not vllm.__version__.startswith("0.32")

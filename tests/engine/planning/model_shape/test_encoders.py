@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_operator.generate.engine_data.encoders import PATH, encoder_types, encoders
+from kvtier_operator.generate.engine_data.architectures import ENCODERS, encoder_types, encoders
 from kvtier_operator.generate.files import ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
 def test_the_file_is_up_to_date() -> None:
-    whole = json.loads(Path(ROOT, PATH).read_text(encoding="utf-8"))
+    whole = json.loads(Path(ROOT, ENCODERS).read_text(encoding="utf-8"))
     written = set(whole["architectures"])
     import vllm  # noqa: PLC0415 - takes seconds
 

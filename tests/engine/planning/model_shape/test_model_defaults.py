@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kvtier_operator.generate.engine_data.defaults import PATH, model_defaults
+from kvtier_operator.generate.engine_data.defaults import DEFAULTS, model_defaults
 from kvtier_operator.generate.files import ROOT
 
 # Types that the newer minor has another class for, or none.
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
 def test_the_file_is_up_to_date() -> None:
-    written = (ROOT / PATH).read_text(encoding="utf-8")
+    written = (ROOT / DEFAULTS).read_text(encoding="utf-8")
     text = model_defaults()
     assert text is not None
     import vllm  # noqa: PLC0415 - takes seconds
@@ -36,25 +36,25 @@ def test_the_file_is_up_to_date() -> None:
     ],
 )
 def test_what_published_files_leave_out(model_type: str, fields: dict[str, object]) -> None:
-    written = json.loads((ROOT / PATH).read_text(encoding="utf-8"))["fields"][model_type]
+    written = json.loads((ROOT / DEFAULTS).read_text(encoding="utf-8"))["fields"][model_type]
     assert {name: written.get(name) for name in fields} == fields
 
 
 def test_what_a_class_works_out_is_no_default() -> None:
-    written = json.loads((ROOT / PATH).read_text(encoding="utf-8"))["fields"]
+    written = json.loads((ROOT / DEFAULTS).read_text(encoding="utf-8"))["fields"]
     assert "head_dim" not in written["llama"]  # hidden_size / num_attention_heads
     assert "num_key_value_heads" not in written["llama"]  # num_attention_heads
 
 
 def test_patterns_of_layers() -> None:
-    periods = json.loads((ROOT / PATH).read_text(encoding="utf-8"))["layer_periods"]
+    periods = json.loads((ROOT / DEFAULTS).read_text(encoding="utf-8"))["layer_periods"]
     assert periods["gemma3_text"] == {"period": ["sliding_attention"] * 5 + ["full_attention"]}
     assert periods["gpt_oss"] == {"period": ["sliding_attention", "full_attention"]}
     assert "llama" not in periods
 
 
 def test_what_follows_from_a_parameter_that_is_no_field() -> None:
-    written = json.loads((ROOT / PATH).read_text(encoding="utf-8"))
+    written = json.loads((ROOT / DEFAULTS).read_text(encoding="utf-8"))
     assert "num_key_value_heads" not in written["fields"]["dbrx"]  # attn_config.kv_n_heads
     assert "head_dim" not in written["fields"]["deepseek_v2"]  # qk_rope_head_dim
     assert written["other_names"]["chatglm"]["max_position_embeddings"] == "seq_length"

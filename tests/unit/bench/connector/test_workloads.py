@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.bench.connector.workloads import compare_requests, guide_percent, rows
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 from kvtier_connector.bench.load import RoundServed, Served
 from kvtier_connector.bench.workloads import compare, round_figures, side_figures
 

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from tests.bench.picker import hit_rate
 from tests.bench.picker.hit_rate import Measured, Series, main, measure, required
 
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, weights_in_order
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings

@@ -3,13 +3,13 @@
 import pytest
 
 from kvtier_common.errors import PermanentError, RetryableError
-from kvtier_common.kubernetes.client import api_error
-from kvtier_common.kubernetes.errors import (
+from kvtier_common.kubernetes.answers import (
     ExpiredError,
     NamespaceTerminatingError,
     NotFoundError,
     ServerError,
 )
+from kvtier_common.kubernetes.client import api_error
 
 _TERMINATING = {"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 

@@ -42,9 +42,9 @@ def test_text_of_others_commands_nothing(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_only_kvtier_paints() -> None:
-    text = say.painted(FORGED, "32") + f"\x02{'0' * 16}31\x03"
-    assert say.styled(text, colour=True) == f"\x1b[32m{SHOWN}\x1b[0m?{'0' * 16}31?"
-    assert say.styled(text, colour=False) == f"{SHOWN}?{'0' * 16}31?"
+    text = say.in_style(FORGED, "32") + f"\x02{'0' * 16}31\x03"
+    assert say.style_text(text, colour=True) == f"\x1b[32m{SHOWN}\x1b[0m?{'0' * 16}31?"
+    assert say.style_text(text, colour=False) == f"{SHOWN}?{'0' * 16}31?"
 
 
 def test_json_is_the_same_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def test_json_is_the_same_for_a_program(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_error_is_as_long_as_somebody_reads(capsys: pytest.CaptureFixture[str]) -> None:
-    say.complain("\n".join([say.painted("x" * 1_000_000, "31")] * 1000))
+    say.complain("\n".join([say.in_style("x" * 1_000_000, "31")] * 1000))
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == "and 900 lines more"
     assert len(lines) == 101

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.connector.bench.fake_life import fake_life
 
-from kvtier_common.benchmarks.percentile import p90
-from kvtier_common.benchmarks.shared_prefixes import Workload
+from kvtier_common.benchmarks import Workload, p90
 from kvtier_connector.bench import workloads
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.load import (

@@ -83,7 +83,7 @@ def store_for_ever(path: Path, log: int, seed: int) -> None:
     store = Store.open(request)
     disk = DiskThread(DiskLoop(store, lambda: Store.open(request), open_engine(16)[0], 60.0, timings=TIMINGS))
     tier = DiskTier(
-        LoggedDisk(disk, log),
+        LoggedDisk(disk, log),  # type: ignore[arg-type] # has what is asked of it
         store,
         block_bytes=BLOCK,
         memory_of=parts,

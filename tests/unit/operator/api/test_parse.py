@@ -5,10 +5,9 @@ from tests.cases.refused.refused_case import Refused
 from tests.cases.rules.rule_case import RuleCase
 from tests.cases.rules.rules import RULES
 
-from kvtier_operator.api.formats.forms import FORMS
-from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.parse import MOST_SPEC_BYTES, parse_resource, spec_size
+from kvtier_operator.api.schema.complaints import FORMS
 from kvtier_operator.api.schema.crd import Schema, openapi_schema
-from kvtier_operator.api.schema.spec_size import MOST_SPEC_BYTES, spec_size
 from kvtier_operator.errors import InvalidInputError
 
 

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.operator.api.schema.test_field_explained import everything
 
-from kvtier_operator.api.schema.field_explained import explained
+from kvtier_operator.api.schema.reference import explain_field
 from kvtier_operator.cli.explain import explain, field_screen
 
 AT_80 = """\
@@ -59,7 +59,7 @@ def test_for_a_program() -> None:
         "required": False,
         "default": 1,
         "bounds": "0 to 10,000.",
-        "description": explained("spec.replicas").description,
+        "description": explain_field("spec.replicas").description,
         "rules": [],
         "fields": [],
     }

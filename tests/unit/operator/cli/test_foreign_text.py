@@ -240,4 +240,4 @@ def test_kvtiers_own_colours_stay(tmp_path: Path, run: Run, monkeypatch: pytest.
     check(plain)
     assert r"--chat-template $'a\x1b[31mb\x07c\u009b2Jd\u202ee" in plain.out
     monkeypatch.undo()
-    assert say.styled(said.out, colour=True).count("\x1b") == 0
+    assert say.style_text(said.out, colour=True).count("\x1b") == 0

@@ -3,7 +3,7 @@ from tests.cases.promql import all_read, missing, registered
 
 from kvtier_operator.install.monitoring import dashboard
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.reconcile.observability.metrics import REGISTRY
+from kvtier_operator.reconcile.observability import REGISTRY
 
 EXPORTED = registered(REGISTRY)
 ASKED = all_read(expression for expression, _ in targets(shown_of_operator()))

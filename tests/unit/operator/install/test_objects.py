@@ -10,7 +10,7 @@ from kvtier_operator.install.monitoring import prometheus_rule, service_monitor
 from kvtier_operator.install.rbac import NAMESPACED, edit_role, role, role_binding, view_role
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.base.names import MANAGED_BY
-from kvtier_operator.reconcile.observability.metrics import REGISTRY
+from kvtier_operator.reconcile.observability import REGISTRY
 
 INSTALL = Installation(name="op", namespace="system", image="registry.example/op@sha256:1")
 OBJECTS = {each["kind"]: each for each in install_objects(INSTALL) if "op-" not in each["metadata"]["name"]}

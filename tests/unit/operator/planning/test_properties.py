@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from tests.cases.planning import check_input, resource, sized
 
-from kvtier_operator.api.formats.quantity import parse_bytes
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.checks import CHECKS
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan

@@ -8,9 +8,9 @@ import pytest
 from tests.cases.planning import resource
 from tests.unit.docs.pages import DOCS, documents
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.api.resource import Metadata
-from kvtier_operator.api.spec.autoscaling import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.autoscaler import scaled_object, scaling_behavior
 from kvtier_operator.planning.observed import Observed

@@ -13,9 +13,9 @@ from tests.unit.operator.reconcile.model_cluster.api import Call, Stream
 from tests.unit.operator.reconcile.model_cluster.cluster import RESOURCE, Cluster
 from tests.unit.operator.reconcile.model_cluster.deeds import DEEDS, content_leaves, do
 
-from kvtier_common.kubernetes.errors import ConflictError, ServerError
+from kvtier_common.kubernetes.answers import ConflictError, ServerError
 from kvtier_operator.planning.base.names import MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, KINDS, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, Ref
 
 _ANY: Final = st.integers(0, 999)
 _QUIET_S: Final = 130.0

@@ -7,10 +7,9 @@ from typing import Any
 import orjson
 from tests.unit.operator.reconcile.model_cluster.api import ModelApi
 
-from kvtier_common.kubernetes.documents import Place
-from kvtier_common.kubernetes.errors import ForbiddenError
+from kvtier_common.kubernetes.answers import ForbiddenError, Place
 from kvtier_common.kubernetes.reflector import Reflector
-from kvtier_operator.reconcile.cache.storage_classes import StorageClassCache
+from kvtier_operator.reconcile.cache.surroundings import StorageClassCache
 from kvtier_operator.reconcile.cache.watches import POLICY
 
 _LIST = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "one"}}]}

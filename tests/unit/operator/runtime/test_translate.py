@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_common.shell_words import shell_line
+from kvtier_common.one_line import shell_line
 from kvtier_operator.planning.base.container_parts import ConfigFile, EnginePlan, Mount, Sidecar
 from kvtier_operator.runtime.session import discard, materialise
 from kvtier_operator.runtime.translate import Placement, to_local, without_tier

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_scorer.bench.client import (
     Answer,
     FoundTokens,

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, situation, trace
 
-from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, Workload
+from kvtier_common.benchmarks import HIGH_CACHE, Workload
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerInput, TierTokens

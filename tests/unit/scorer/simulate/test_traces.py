@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_common.benchmarks.shared_prefixes import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_scorer.simulate.trace import Trace, TraceError, generate
 from kvtier_scorer.simulate.trace_files import load_trace, parse_trace
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
@@ -58,7 +58,7 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
     scheme = quantization.get("kv_cache_scheme")
     if method == _COMPRESSED_TENSORS and scheme is not None and not latent:
         if not isinstance(scheme, Mapping):
-            raise config.wrong(f"{_FIELD}.kv_cache_scheme", f"got {shown(scheme)}, must be an object")
+            raise config.wrong(f"{_FIELD}.kv_cache_scheme", f"got {show_value(scheme)}, must be an object")
         _check_scheme(config, scheme)
         return CheckpointCache(KVCacheDtype.FP8, has_scales=True)
     return CheckpointCache(has_scales=method in _SCALES and not latent)
@@ -77,7 +77,7 @@ def _method(config: ConfigFields, quantization: Mapping[str, Any]) -> str:
             known = ", ".join(sorted(_MODELOPT_WEIGHTS))
             raise config.wrong(
                 f"{_FIELD}.quantization.quant_algo",
-                f"got {shown(weights)}; vLLM loads ModelOpt's checkpoints of {known}",
+                f"got {show_value(weights)}; vLLM loads ModelOpt's checkpoints of {known}",
             )
         return _MODELOPT
     method = quantization.get("quant_method")
@@ -120,7 +120,7 @@ def _check_scheme(config: ConfigFields, scheme: Mapping[str, Any]) -> None:
         if not ok:
             raise config.wrong(
                 f"{_FIELD}.kv_cache_scheme.{name}",
-                f"got {shown(scheme.get(name))}; vLLM loads such a checkpoint only with {wanted}",
+                f"got {show_value(scheme.get(name))}; vLLM loads such a checkpoint only with {wanted}",
             )
 
 

@@ -4,7 +4,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.dialects import (
     from_mistral_params,
@@ -62,7 +62,7 @@ class ConfigFields:
         for name, kind, wanted in (("model_type", str, "text"), ("text_config", Mapping, "an object")):
             value = self._root.get(name)
             if value is not None and not isinstance(value, kind):
-                raise self.wrong(name, f"got {shown(value)}, must be {wanted}")
+                raise self.wrong(name, f"got {show_value(value)}, must be {wanted}")
 
     def get(self, *names: str) -> object:
         """First of these fields that is not null.
@@ -122,9 +122,9 @@ class ConfigFields:
             return None
         # NaN is in no range
         if not isinstance(value, builtins.int | float) or isinstance(value, bool) or not 0 <= value <= most:
-            raise self.wrong(name, f"got {shown(value)}, must be a whole number from 0 to {most:,}")
+            raise self.wrong(name, f"got {show_value(value)}, must be a whole number from 0 to {most:,}")
         if value != builtins.int(value):
-            raise self.wrong(name, f"got {shown(value)}, must be a whole number")
+            raise self.wrong(name, f"got {show_value(value)}, must be a whole number")
         return builtins.int(value)
 
     def period(self, *names: str) -> int | None:
@@ -160,7 +160,7 @@ class ConfigFields:
         """
         name, value = self._found(names)
         if value is not None and not isinstance(value, str):
-            raise self.wrong(name, f"got {shown(value)}, must be text")
+            raise self.wrong(name, f"got {show_value(value)}, must be text")
         return self.word(*names)
 
     def word(self, *names: str) -> str:
@@ -185,7 +185,7 @@ class ConfigFields:
             return ()
         words = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         if not isinstance(value, list | tuple) or not words:
-            raise self.wrong(name, f"got {shown(value)}, must be a list of words")
+            raise self.wrong(name, f"got {show_value(value)}, must be a list of words")
         return self._short(name, tuple(value))
 
     def numbers(self, name: str) -> tuple[builtins.int, ...]:
@@ -199,7 +199,7 @@ class ConfigFields:
             return ()
         whole = isinstance(value, list | tuple) and all(type(item) is builtins.int for item in value)
         if not isinstance(value, list | tuple) or not whole:
-            raise self.wrong(name, f"got {shown(value)}, must be a list of whole numbers")
+            raise self.wrong(name, f"got {show_value(value)}, must be a list of whole numbers")
         return self._short(name, tuple(value))
 
     def _short(self, name: str, entries: Entries) -> Entries:
@@ -226,7 +226,7 @@ class ConfigFields:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            raise self.wrong(name, f"got {shown(value)}, must be an object")
+            raise self.wrong(name, f"got {show_value(value)}, must be an object")
         return value
 
     def part(self, name: str) -> "ConfigFields":
@@ -246,7 +246,7 @@ class ConfigFields:
             raise self.wrong(name, "must be a list of objects")
         for place, each in enumerate(self._short(name, value)):
             if not isinstance(each, Mapping):
-                raise self.wrong(f"{name}[{place}]", f"got {shown(each)}, must be an object")
+                raise self.wrong(f"{name}[{place}]", f"got {show_value(each)}, must be an object")
         within = self._within + name
         return tuple(
             ConfigFields(each, self._source, f"{within}[{place}].") for place, each in enumerate(value)

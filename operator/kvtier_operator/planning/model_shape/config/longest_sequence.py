@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kvtier_operator.api.schema.complaints import shown
+from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 # vLLM, transformers_utils/model_arch_config_convertor.py, derive_max_model_len_and_key.
@@ -72,7 +72,8 @@ def _factor(config: ConfigFields, name: str, rope: Mapping[str, Any]) -> float |
     is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
     if not is_number or not 0 < factor <= _MOST_FACTOR:  # NaN is in no range
         raise config.wrong(
-            f"{name}.factor", f"got {shown(factor)}, must be a number above 0 and at most {_MOST_FACTOR:,}"
+            f"{name}.factor",
+            f"got {show_value(factor)}, must be a number above 0 and at most {_MOST_FACTOR:,}",
         )
     return float(factor)
 

@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kvtier_operator.api.spec.gateway import Gateway, ParentRef
+from kvtier_operator.api.spec.router import Gateway, ParentRef
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.gateway.providers import POOL_GROUP, POOL_KIND, provider_of
+from kvtier_operator.planning.objects.gateway.providers import (
+    POOL_GROUP,
+    POOL_KIND,
+    provider_of,
+)
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.engine_routes import EVERY_PATH, passed_paths
 

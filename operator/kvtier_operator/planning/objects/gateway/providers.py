@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_operator.api.spec.gateway import GatewayProvider
-from kvtier_operator.api.spec.router import RouterSpec
+from kvtier_operator.api.spec.router import GatewayProvider, RouterSpec
 from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.flavors import flavor_traits

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from kvtier_operator.api.spec.gateway import Standalone
+from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash, gateway_name
 from kvtier_operator.planning.envoy.bootstrap import READY_PATH, bootstrap, certificate_resource

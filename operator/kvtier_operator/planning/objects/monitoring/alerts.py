@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
-from kvtier_common.project import PAGES_URL
+from kvtier_common.version import PAGES_URL
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_common.project import PAGES_URL
+from kvtier_common.version import PAGES_URL
 
 WINDOW: Final = "$__rate_interval"
 """Grafana's window of at least four scrapes. Source: Grafana's documentation, Prometheus data source."""

@@ -8,7 +8,7 @@ counters.
 from dataclasses import dataclass
 from typing import Self
 
-from kvtier_operator.api.spec.backend import TELLING_OF_TIERS
+from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.flavors import flavor_traits

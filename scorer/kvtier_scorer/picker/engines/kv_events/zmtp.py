@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.turns import LongTurn
+from kvtier_common.http.answer import LargeReadSlot
 from kvtier_scorer.picker.engines.kv_events.limits import MOST_MESSAGE_BYTES
 
 _MORE: Final = 1
@@ -101,7 +101,7 @@ class Connection:
             OSError: The connection is lost.
             EOFError: It is closed.
         """
-        turn = LongTurn(self._large_messages, _SMALL_BYTES)
+        turn = LargeReadSlot(self._large_messages, _SMALL_BYTES)
         frames: list[bytes] = []
         left_bytes = MOST_MESSAGE_BYTES
         try:

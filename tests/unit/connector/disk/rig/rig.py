@@ -104,7 +104,7 @@ class Rig:
         """What the next attempts to open the store again meet."""
         self.attempts = 0
         self.tier = DiskTier(
-            self.disk,
+            self.disk,  # type: ignore[arg-type] # has what is asked of it
             self.store,
             block_bytes=BLOCK,
             memory_of=self._parts,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_operator.api.formats.quantity import ByteQuantity, Quantity, parse_bytes, parse_quantity
+from kvtier_operator.api.quantity import ByteQuantity, Quantity, parse_bytes, parse_quantity
 
 _FACTORS = {
     "": 1,

@@ -2,12 +2,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from kvtier_operator.api.schema.field_explained import FieldExplained, explained
+from kvtier_operator.api.schema.reference import FieldExplained, explain_field
 from kvtier_operator.errors import InvalidInputError
 
 
 def everything(path: str = "") -> Iterator[FieldExplained]:
-    field = explained(path)
+    field = explain_field(path)
     yield field
     for each in field.fields:
         yield from everything(each.path)
@@ -28,7 +28,7 @@ def test_every_field_is_found_by_its_path_and_described() -> None:
     ],
 )
 def test_a_path_as_kubectl_explain_takes_it(path: str) -> None:
-    field = explained(path)
+    field = explain_field(path)
     assert (field.path, field.type, field.required) == ("spec.tiers.cpu", "object", True)
     capacity, *_ = field.fields
     assert (capacity.path, capacity.type, capacity.required) == ("spec.tiers.cpu.capacity", "quantity", True)
@@ -38,16 +38,16 @@ def test_a_path_as_kubectl_explain_takes_it(path: str) -> None:
     "path", ["spec.engine.env.name", "spec.engine.env[].name", "spec.engine.env[0].name"]
 )
 def test_a_field_of_a_list_s_items(path: str) -> None:
-    assert explained(path).path == "spec.engine.env[].name"
+    assert explain_field(path).path == "spec.engine.env[].name"
 
 
 def test_default_bounds_and_rules() -> None:
-    replicas = explained("spec.replicas")
+    replicas = explain_field("spec.replicas")
     assert (replicas.type, replicas.default, replicas.bounds) == ("integer", 1, "0 to 10,000.")
-    pages = explained("spec.tiers.cpu.hugepages")
+    pages = explain_field("spec.tiers.cpu.hugepages")
     assert pages.default == {"policy": "Off"}
     assert pages.rules == ("pageSize needs a policy: set hugepages.policy to Require or Prefer",)
-    assert explained("spec.tiers.cpu.hugepages.policy").type == "Require | Prefer | Off"
+    assert explain_field("spec.tiers.cpu.hugepages.policy").type == "Require | Prefer | Off"
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_default_bounds_and_rules() -> None:
 )
 def test_an_unknown_field_in_one_line(path: str, said: str) -> None:
     with pytest.raises(InvalidInputError) as error:
-        explained(path)
+        explain_field(path)
     assert str(error.value) == said

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 import pytest
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
 from kvtier_operator.cli.cluster.check_install import check_install
 
 TIERS = "GET /apis/kvtier.dev/v1alpha1"

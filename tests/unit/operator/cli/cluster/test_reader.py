@@ -7,7 +7,7 @@ import pytest
 from tests.cases.seen import pod, resource
 
 from kvtier_common.errors import KvtierError, UnreachableError
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_operator.cli.cluster.reader import NoResourceError, Reader
 
 TIERS = "/apis/kvtier.dev/v1alpha1/namespaces/llm/kvcachetiers"

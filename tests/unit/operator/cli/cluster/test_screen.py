@@ -15,7 +15,7 @@ from tests.cases.seen import (
     well,
 )
 
-from kvtier_common.terminal.say import styled
+from kvtier_common.terminal.say import style_text
 from kvtier_operator.cli.cluster.next_step import next_step
 from kvtier_operator.cli.cluster.resource import Seen
 from kvtier_operator.cli.cluster.screen import status_screen
@@ -171,7 +171,7 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
 
 
 def test_colours_are_the_same_text() -> None:
-    coloured = styled(screen(IN_TROUBLE, 80, colour=True), colour=True)
+    coloured = style_text(screen(IN_TROUBLE, 80, colour=True), colour=True)
     assert "\x1b[31m✗" in coloured
     assert re.sub(r"\x1b\[[0-9]+m", "", coloured) == screen(IN_TROUBLE, 80)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.cases.kvcachetier import document
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.backend import BOUNDING_WRITES, SPREADING_DISK, TELLING_OF_TIERS, Backend
+from kvtier_operator.api.spec.tiers import BOUNDING_WRITES, SPREADING_DISK, TELLING_OF_TIERS, Backend
 from kvtier_operator.planning.backends import backends_that, plan_backend
 from kvtier_operator.planning.backends.parts import MOUNT_ROOT
 from kvtier_operator.planning.base.tier_plan import BackendPlan

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from tests.unit.operator.planning.objects.built import Object, objects, one, pod
 
-from kvtier_operator.api.spec.gateway import GatewayProvider
+from kvtier_operator.api.spec.router import GatewayProvider
 
 
 def test_a_picker_goes_when_the_next_one_is_ready() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.api.formats.quantity import parse_bytes
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.budget import Budget

@@ -10,7 +10,7 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
 from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
-from kvtier_operator.reconcile.status.conditions.accepted import accepted
+from kvtier_operator.reconcile.status.plan import accepted_condition
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_wherever_warnings_are_read(plan: Plan) -> None:
     said = [check["reason"] for check in report(plan)["checks"] if check["outcome"] == "Warn"]
     assert said[0] == "TierDoesNotPay"
     assert remarks("cr.yaml", plan)[0].endswith("(TierDoesNotPay)")
-    assert "to look at: spec.tiers.disk: loading from disk" in accepted(plan).message
+    assert "to look at: spec.tiers.disk: loading from disk" in accepted_condition(plan).message
     text = explain(plan)
     assert text.index("TierDoesNotPay") < text.index("TierAddsNothing") < text.index("geometry ─")
 

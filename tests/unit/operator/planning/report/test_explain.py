@@ -8,7 +8,7 @@ import pytest
 from tests.cases.kvcachetier import DISK
 from tests.cases.planning import resource
 
-from kvtier_common.terminal.say import styled
+from kvtier_common.terminal.say import style_text
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -91,7 +91,7 @@ def test_refusals_come_first() -> None:
 
 def test_colours_only_where_asked_for() -> None:
     plan = make_plan(resource(router={"replicas": 2}), Observed())
-    coloured = styled(explain(plan, colour=True), colour=True)
+    coloured = style_text(explain(plan, colour=True), colour=True)
     assert "\x1b[33m" in coloured
     assert re.sub(r"\x1b\[[0-9]+m", "", coloured) == explain(plan)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.api.formats.quantity import parse_quantity
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan

@@ -6,14 +6,12 @@ from typing import Any
 import orjson
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
+from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.kubernetes.errors import ForbiddenError
 from kvtier_operator.planning.base.names import Component
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
+from kvtier_operator.reconcile.api_server import BY_NAME, Ref
+from kvtier_operator.reconcile.apply.apply import Applier, ApplyFailure, ApplyResult, OwnershipLookup
 from kvtier_operator.reconcile.apply.diff import Diff
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
 

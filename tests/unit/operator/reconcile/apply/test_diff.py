@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.unit.operator.reconcile.objects import UID, live, live_objects_of, planned
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME
+from kvtier_operator.reconcile.api_server import BY_NAME
 from kvtier_operator.reconcile.apply.diff import Diff, diff, is_in_sync
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.facts.desired import APPLIED_HASH, DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import APPLIED_HASH, DesiredObject
 
 Edit = Callable[[dict[str, Any]], object]
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.unit.operator.reconcile.status.statuses import FULL, READY
 
-from kvtier_operator.reconcile.apply.events import transitions
+from kvtier_operator.reconcile.apply.writer import transitions
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
+from kvtier_operator.reconcile.status.router import UnservedKinds
 
 
 def _told(before: StatusInput | None, after: StatusInput) -> list[tuple[str, str]]:

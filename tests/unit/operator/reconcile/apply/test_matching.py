@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvtier_operator.reconcile.apply.matching import matches
+from kvtier_operator.reconcile.apply.diff import matches
 
 _SAME = [
     ({"a": 1, "b": 2}, {"a": 1}),

@@ -9,11 +9,11 @@ import pytest
 
 from kvtier_common.backoff import Backoff
 from kvtier_common.errors import KvtierError, TooLargeError
+from kvtier_common.kubernetes.answers import ConflictError, ForbiddenError, NotFoundError, ServerError
 from kvtier_common.kubernetes.client import MOST_BYTES, Api
-from kvtier_common.kubernetes.errors import ConflictError, ForbiddenError, NotFoundError, ServerError
-from kvtier_operator.reconcile.api_server.kinds import Ref
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
-from kvtier_operator.reconcile.settings.timings import OwnershipTimings
+from kvtier_operator.reconcile.api_server import Ref
+from kvtier_operator.reconcile.apply.apply import OwnershipLookup
+from kvtier_operator.reconcile.settings import OwnershipTimings
 
 _OWNER = {
     "apiVersion": "kvtier.dev/v1alpha1",

@@ -7,15 +7,14 @@ import pytest
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
 from kvtier_common.errors import KvtierError
+from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError
 from kvtier_common.kubernetes.client import Request
-from kvtier_common.kubernetes.errors import InvalidObjectError, ServerError
 from kvtier_operator.planning.base.names import Component
-from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
+from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult, OwnershipLookup
 from kvtier_operator.reconcile.apply.diff import Diff
-from kvtier_operator.reconcile.apply.ownership import OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 
 TEMPLATE = {"spec": {"schedulerName": "volcano"}}
 

@@ -7,12 +7,11 @@ import pytest
 from tests.cases.routes import condition, parent_status
 from tests.unit.operator.reconcile.objects import UID, live, planned
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME
+from kvtier_operator.reconcile.api_server import BY_NAME
 from kvtier_operator.reconcile.apply.diff import Diff, diff
-from kvtier_operator.reconcile.cache.live_object import LiveObject
+from kvtier_operator.reconcile.cache.live_object import LiveObject, ManifestStore
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache
-from kvtier_operator.reconcile.cache.manifests import ManifestStore
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 
 _DEPLOYMENT = BY_NAME["Deployment"]
 
@@ -60,7 +59,7 @@ def test_someones_change_after_our_write_is_not_taken_for_ours(seen_before_the_a
     theirs["spec"]["replicas"] = 9
     if seen_before_the_answer:
         told.live_objects.upsert(_DEPLOYMENT, theirs)
-    told.live_objects.written(_DEPLOYMENT, ours, engine.digest)
+    told.live_objects.take_answer(_DEPLOYMENT, ours, engine.digest)
     told.live_objects.upsert(_DEPLOYMENT, theirs)
     live_object = told.live_objects.get(engine.ref)
     assert live_object
@@ -73,7 +72,7 @@ def test_someones_change_after_our_write_is_not_taken_for_ours(seen_before_the_a
 def test_our_write_is_as_wanted_also_if_a_watch_shows_it_first() -> None:
     told, engine = _Told(), _engine()
     told.live_objects.upsert(_DEPLOYMENT, live(engine, version=11))
-    told.live_objects.written(_DEPLOYMENT, live(engine, version=11), engine.digest)
+    told.live_objects.take_answer(_DEPLOYMENT, live(engine, version=11), engine.digest)
     live_object = told.live_objects.get(engine.ref)
     assert live_object
     assert live_object.synced_digest == engine.digest
@@ -86,22 +85,22 @@ def test_an_object_that_went_before_its_writes_answer_came_does_not_come_back(li
         told.live_objects.replace(_DEPLOYMENT, None, set(), version=12)
     else:
         told.live_objects.delete(_DEPLOYMENT, live(engine, version=12))
-    told.live_objects.written(_DEPLOYMENT, live(engine, version=11), engine.digest)
+    told.live_objects.take_answer(_DEPLOYMENT, live(engine, version=11), engine.digest)
     assert told.live_objects.get(engine.ref) is None
-    told.live_objects.written(_DEPLOYMENT, live(engine, version=13, uid="made anew"), engine.digest)
+    told.live_objects.take_answer(_DEPLOYMENT, live(engine, version=13, uid="made anew"), engine.digest)
     assert told.live_objects.get(engine.ref)
 
 
 def test_what_was_written_since_is_not_gone() -> None:
     told, engine = _Told(), _engine()
-    told.live_objects.written(_DEPLOYMENT, live(engine, version=12), engine.digest)
+    told.live_objects.take_answer(_DEPLOYMENT, live(engine, version=12), engine.digest)
     told.live_objects.delete(_DEPLOYMENT, live(engine, version=11))  # its label was away for a moment
     assert told.live_objects.get(engine.ref)
 
 
 def test_news_of_one_that_was_there_before_is_old() -> None:
     told, engine = _Told(), _engine()
-    told.live_objects.written(_DEPLOYMENT, live(engine, version=12, uid="new"), engine.digest)
+    told.live_objects.take_answer(_DEPLOYMENT, live(engine, version=12, uid="new"), engine.digest)
     told.live_objects.upsert(_DEPLOYMENT, live(engine, version=11, uid="old"))
     live_object = told.live_objects.get(engine.ref)
     assert live_object
@@ -169,7 +168,7 @@ def test_a_list_drops_what_is_not_in_it_of_its_kind_and_namespace() -> None:
     assert len(told.live_objects) == count
     told.live_objects.replace(_DEPLOYMENT, None, {("default", "qwen3-32b-engine")}, version=10)
     assert len(told.live_objects) == count - 1
-    told.live_objects.unserved(_DEPLOYMENT)
+    told.live_objects.drop_kind(_DEPLOYMENT)
     assert len(told.live_objects) == count - 2
 
 
@@ -203,7 +202,7 @@ def test_an_object_without_room_is_written_once() -> None:
     told.live_objects.upsert(_DEPLOYMENT, live(engine))
     live_object = _found(told, engine)
     assert diff([engine], [live_object], told.live_objects.get, lambda _: True, UID).out_of_sync
-    told.live_objects.written(_DEPLOYMENT, live(engine), engine.digest)  # it was as wanted
+    told.live_objects.take_answer(_DEPLOYMENT, live(engine), engine.digest)  # it was as wanted
     assert diff([engine], [live_object], told.live_objects.get, lambda _: True, UID) == Diff()
     large = live(engine, version=11)
     large["spec"]["stuffing"] = "x" * (1 << 20)

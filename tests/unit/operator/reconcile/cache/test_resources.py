@@ -18,7 +18,7 @@ def test_a_resource_that_went_before_its_statuss_answer_came_does_not_come_back(
     resources, key = ResourceCache(_ignored), key_of(stored())
     resources.upsert(stored(version=1))
     resources.delete(key, UID)
-    resources.written(stored(version=2))
+    resources.take_answer(stored(version=2))
     assert resources.get(key) is None
 
 
@@ -27,7 +27,7 @@ def test_an_answer_about_one_that_was_there_before_is_old() -> None:
     new, old = stored(version=5), stored(version=4)
     old["metadata"]["uid"] = "old"
     resources.upsert(new)
-    resources.written(old)
+    resources.take_answer(old)
     resources.upsert(old)
     resource = resources.get(key)
     assert resource

@@ -4,9 +4,8 @@ from typing import Any
 
 from tests.cases.routes import condition, parent_status, route
 
-from kvtier_operator.reconcile.api_server.kinds import BY_NAME, Ref
-from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache
-from kvtier_operator.reconcile.cache.routes import RouteCache, RouteSink
+from kvtier_operator.reconcile.api_server import BY_NAME, Ref
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache, RouteSink
 
 
 class _Told:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.reconcile.facts.autoscaler import AutoscalerFacts, autoscaler_facts
+from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, autoscaler_facts
 
 HPA, KEDA = "HorizontalPodAutoscaler", "ScaledObject"
 NO_ADAPTER = "the HPA was unable to compute the replica count:\n no custom metrics API registered"

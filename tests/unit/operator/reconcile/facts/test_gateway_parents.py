@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.cases.routes import condition, parent_status, route
 
-from kvtier_operator.reconcile.facts.gateway_parents import (
+from kvtier_operator.reconcile.facts.objects import (
     ParentAnswer,
     ParentFacts,
     pool_parents,

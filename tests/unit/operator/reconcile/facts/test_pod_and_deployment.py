@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.reconcile.facts.deployment import deployment_facts
-from kvtier_operator.reconcile.facts.pod import not_ready_pod, serving_pod
+from kvtier_operator.reconcile.cache.pods import not_ready_pod, serving_pod
+from kvtier_operator.reconcile.facts.objects import deployment_facts
 
 
 def _deployment(status: dict[str, Any], generation: int = 2) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.reconcile.cache.resources import ResourceCache, key_of
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED
-from kvtier_operator.reconcile.loop.cluster_observation import observe_cluster
+from kvtier_operator.reconcile.loop.plan_resource import observe_cluster
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import pytest
 from tests.unit.operator.reconcile.objects import UID, stored
 
 from kvtier_common.errors import KvtierError, UnreachableError
-from kvtier_common.kubernetes.errors import ForbiddenError, NotFoundError
+from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of
-from kvtier_operator.reconcile.facts.desired import DesiredObject
-from kvtier_operator.reconcile.loop.clock import Clock
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
+from kvtier_operator.reconcile.loop.reconciler import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

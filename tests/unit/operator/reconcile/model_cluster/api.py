@@ -10,7 +10,7 @@ from tests.unit.operator.reconcile.model_cluster.server import Server, event_lin
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.kubernetes.client import MOST_BYTES, Request
-from kvtier_operator.reconcile.api_server.kinds import KINDS, NODE, POD
+from kvtier_operator.reconcile.api_server import KINDS, NODE, POD
 
 _JSON: Final = "application/json"
 _PROMPT: Final = {each.path(): each for each in (POD, NODE, *(each for each in KINDS if each.optional))}

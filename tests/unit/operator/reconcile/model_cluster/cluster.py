@@ -12,13 +12,12 @@ from tests.unit.operator.reconcile.model_cluster.event_loop import ModelLoop
 from tests.unit.operator.reconcile.model_cluster.server import OURS, Document, Server, matches
 from tests.unit.operator.reconcile.objects import VIEW
 
-from kvtier_operator.reconcile.api_server.kinds import KVCACHETIER, Ref
+from kvtier_operator.reconcile.api_server import KVCACHETIER, Ref
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache
-from kvtier_operator.reconcile.facts.desired import DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
 from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
-from kvtier_operator.reconcile.settings.options import Options
-from kvtier_operator.reconcile.settings.timings import Timings
+from kvtier_operator.reconcile.settings import Options, Timings
 
 KEY: Final = Key("default", "qwen3-32b")
 RESOURCE: Final = Ref(KVCACHETIER.kind, *KEY)

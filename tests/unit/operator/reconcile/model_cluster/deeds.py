@@ -8,7 +8,7 @@ from tests.unit.operator.reconcile.model_cluster.cluster import Cluster
 from tests.unit.operator.reconcile.model_cluster.server import Document
 
 from kvtier_operator.planning.base.names import MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import Ref
+from kvtier_operator.reconcile.api_server import Ref
 
 _STRIPPED: Final = ("labels", "annotations", "ownerReferences", MANAGED_BY_LABEL)
 DEEDS: Final = (

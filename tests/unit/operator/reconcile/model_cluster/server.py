@@ -12,7 +12,7 @@ import orjson
 
 from kvtier_common.kubernetes.client import APPLY, Request, api_error
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server.kinds import KINDS, KVCACHETIER, NODE, POD, Kind, Ref
+from kvtier_operator.reconcile.api_server import KINDS, KVCACHETIER, NODE, POD, Kind, Ref
 
 Document = dict[str, Any]
 OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"

@@ -7,13 +7,13 @@ from tests.cases.kvcachetier import document
 from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
-from kvtier_operator.reconcile.facts.engine_observation import (
+from kvtier_operator.reconcile.facts.observation import (
     EngineObservation,
     hash_engine,
     merge_observations,
     observation_from_status,
 )
-from kvtier_operator.reconcile.observe.engine_metrics import READ, read_tiers
+from kvtier_operator.reconcile.observe.engines import READ, read_tiers
 
 DEVICE = (
     'vllm:cache_config_info{{block_size="16",engine="{0}",'

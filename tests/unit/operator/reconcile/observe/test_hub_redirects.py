@@ -15,10 +15,9 @@ from tests.cluster.harness.control_plane.certificates import Authority
 from tests.cluster.harness.stand_ins.http_server import serving
 
 from kvtier_common.errors import KvtierError, UnreachableError
-from kvtier_common.http.addresses import is_public
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.reconcile.observe import huggingface
-from kvtier_operator.reconcile.observe.huggingface import HubClient, NotPublicError
+from kvtier_operator.reconcile.observe.huggingface import HubClient, NotPublicError, is_public
 
 CONFIG = json.dumps({"num_hidden_layers": 4, "quantization_config": {}})
 TOKEN = "Bearer hf_secret"  # noqa: S105 - nobody's

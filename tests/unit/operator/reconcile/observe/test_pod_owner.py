@@ -6,9 +6,9 @@ import json
 import pytest
 
 from kvtier_common.errors import UnreachableError
-from kvtier_common.kubernetes.errors import NotFoundError
-from kvtier_operator.reconcile.facts.pod import ServingPod
-from kvtier_operator.reconcile.observe.pod_owner import belongs_to
+from kvtier_common.kubernetes.answers import NotFoundError
+from kvtier_operator.reconcile.cache.pods import ServingPod
+from kvtier_operator.reconcile.observe.engines import belongs_to
 
 POD = ServingPod("engine-a", "10.0.0.1", "engine", "of the set")
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.unit.operator.reconcile.objects import planned
 
-from kvtier_operator.reconcile.facts.deployment import DeploymentFacts
+from kvtier_operator.reconcile.facts.objects import DeploymentFacts
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
+from kvtier_operator.reconcile.status.router import UnservedKinds
 
 READY = DeploymentFacts(
     desired_replicas=2, replicas=2, updated_replicas=2, ready_replicas=2, observed_latest=True

@@ -1,4 +1,4 @@
-"""The whole status: what the conditions say together, and what a new status keeps of the one before."""
+"""A condition's message, whatever others wrote into it."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,9 +8,21 @@ from tests.unit.operator.reconcile.objects import planned
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.base.names import Component
-from kvtier_operator.reconcile.apply.failure import ApplyFailure
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.apply.writer import event
+from kvtier_operator.reconcile.facts.cached_plan import false_condition, with_transition_time
 from kvtier_operator.reconcile.status.build import build_status
-from kvtier_operator.reconcile.status.unserved_kinds import UnservedKinds
+from kvtier_operator.reconcile.status.router import UnservedKinds
+
+
+def test_a_message_is_one_line_that_the_api_takes() -> None:
+    foreign = "a\x1b[31m\nb\x9b\u202e" + "x" * 100_000
+    condition = with_transition_time(false_condition("Accepted", "Invalid", foreign), [], 1, "now")
+    metadata = {"name": "a", "namespace": "b", "uid": "c", "resourceVersion": "1"}
+    for message, most in ((condition["message"], 5000), (event(condition, metadata, "now")["message"], 1024)):
+        assert "a?[31m b??xxx" in message
+        assert message.isprintable()
+        assert len(message) <= most
 
 
 def test_all_is_well() -> None:

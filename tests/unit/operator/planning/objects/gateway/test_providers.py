@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
-from kvtier_operator.api.spec.gateway import GatewayProvider
+from kvtier_operator.api.spec.router import GatewayProvider
 from kvtier_operator.planning.objects.gateway.providers import PROVIDERS
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases.monitoring import ALL, targets
 
-from kvtier_operator.api.formats.dns_names import LABEL_PATTERN
+from kvtier_operator.api.formats import LABEL_PATTERN
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import MAX_NAME_LENGTH, NAME_PATTERN
 from kvtier_operator.planning.objects import build_objects

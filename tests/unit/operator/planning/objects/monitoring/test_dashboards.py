@@ -12,7 +12,7 @@ from tests.cases.monitoring import monitoring, shown, shown_of_operator, targets
 from tests.cases.promql import metrics_of, read
 from tests.unit.docs.pages import DOCS
 
-from kvtier_common.project import PAGES_URL
+from kvtier_common.version import PAGES_URL
 
 MODELS: Final[dict[str, dict[str, Any]]] = {
     "operator": shown_of_operator(),

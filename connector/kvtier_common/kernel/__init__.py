@@ -1,1 +1,0 @@
-"""What Linux lets this process have."""

@@ -1,1 +1,0 @@
-"""Formats of single fields as Kubernetes reads them: quantities, names, addresses."""

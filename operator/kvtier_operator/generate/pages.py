@@ -1,0 +1,144 @@
+"""Generated pages: docs/operations/rbac.md, SUPPORT.md and docs/reference/vllm-versions.md."""
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from kvtier_connector.supported import TESTED_RELEASES
+from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, GatewayProvider
+from kvtier_operator.generate.chart.files import OLDEST_KUBERNETES
+from kvtier_operator.generate.yaml_text import notice
+from kvtier_operator.install.admission import PRIVILEGES
+from kvtier_operator.install.rbac import (
+    CLUSTER,
+    DELETION_COST,
+    NAMESPACED,
+    PICKER_LEADER_ELECTION,
+    PICKERS,
+    Rule,
+)
+from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_scorer.config.flavors import llm_d
+
+_RIGHTS: Final = Path(__file__).with_name("rights.md")
+_SUPPORT: Final = Path(__file__).with_name("support.md")
+_TOOLS: Final = "tests/tools"
+_EXTENSION: Final = "sigs.k8s.io/gateway-api-inference-extension"
+_VERSIONS: Final = Path(__file__).with_name("versions.md")
+
+
+def rights_page() -> str:
+    """The whole page."""
+    return f"<!-- {notice('operator/kvtier_operator/install/rbac.py')} -->\n" + _RIGHTS.read_text(
+        encoding="utf-8"
+    ).format(
+        namespaced=_table(NAMESPACED),
+        pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
+        cost=_table(DELETION_COST),
+        cluster=_table(CLUSTER),
+        privileges=_privileges(),
+    )
+
+
+def _table(rules: Iterable[Rule]) -> str:
+    rows = [
+        (f"`{rule.group or 'core'}`", ", ".join(rule.resources), ", ".join(rule.verbs), rule.reason)
+        for rule in rules
+    ]
+    return _lines([("Group", "Resources", "Verbs", "Why"), ("---",) * 4, *rows])
+
+
+def _privileges() -> str:
+    rows = [
+        (
+            f"`{each.id}`",
+            f"`{each.field}`",
+            each.what.rstrip(","),
+            f"`{each.creatable}`" if each.creatable else "nothing",
+            f"`kvcachetiers/{each.name}`",
+        )
+        for each in PRIVILEGES
+    ]
+    heads = ("Row", "Field", "What it gets", "Enough to `create`", "Or to `use`")
+    return _lines([heads, ("---",) * len(heads), *rows])
+
+
+def _lines(lines: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def support_page(root: Path) -> str:
+    """The whole page."""
+    rows = (
+        ("Kubernetes", f"{OLDEST_KUBERNETES} and later", _module(root, "kubernetes", "k8s.io/kubernetes")),
+        ("Helm", "3.8 and later, for charts in registries", _module(root, "helm", "helm.sh/helm/v4")),
+        ("Python", _python(root), "3.11"),
+        ("vLLM, backend KVTier", ", ".join(TESTED_RELEASES), ", ".join(TESTED_RELEASES.values())),
+        ("vLLM, backend Native", _tag(ImageName.VLLM), _tag(ImageName.VLLM)),
+        ("LMCache, backends LMCache and LMCacheMP", _tag(ImageName.LMCACHE), _tag(ImageName.LMCACHE)),
+        ("llm-d-router, flavor llm-d", ", ".join(_minors("0.")), f"0.9.0, {llm_d.TESTED_VERSION}"),
+        (
+            "Gateway API inference extension, flavor gaie",
+            ", ".join(_minors("1.")),
+            ", ".join(_module(root, folder, _EXTENSION) for folder in ("picker-1.4", "picker")),
+        ),
+        ("Gateway API", "v1", _module(root, "crds", "sigs.k8s.io/gateway-api")),
+        (
+            "Gateways",
+            f"any; objects of their own for {', '.join(_providers())}; or none, with provider standalone",
+            "Envoy; the others' CRDs",
+        ),
+        ("Envoy, provider standalone", _tag(ImageName.ENVOY), PUBLISHED[ImageName.ENVOY].rpartition("-v")[2]),
+        (
+            "Prometheus operator",
+            "monitoring.coreos.com/v1",
+            _module(root, "crds", "github.com/prometheus-operator/prometheus-operator"),
+        ),
+        (
+            "KEDA, spec.autoscaling with prometheusUrl",
+            "2, keda.sh/v1alpha1",
+            f"the CRD of {_module(root, 'crds', 'github.com/kedacore/keda/v2')}",
+        ),
+    )
+    lines = [("", "Works with", "Tested"), ("---",) * 3, *rows]
+    matrix = "".join(f"| {' | '.join(each)} |\n" for each in lines)
+    return f"<!-- {notice('operator/kvtier_operator/generate/support.md')} -->\n" + _SUPPORT.read_text(
+        encoding="utf-8"
+    ).format(matrix=matrix)
+
+
+def _module(root: Path, folder: str, module: str) -> str:
+    """The version of a Go module that the tests run."""
+    text = (root / _TOOLS / folder / "go.mod").read_text(encoding="utf-8")
+    match = re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    assert match, f"{_TOOLS}/{folder}/go.mod requires no {module}"  # noqa: S101 - a checkout's own file
+    return match[1]
+
+
+def _python(root: Path) -> str:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return f"{project['requires-python'].removeprefix('>=')} and later"
+
+
+def _tag(name: ImageName) -> str:
+    return f"`{PUBLISHED[name]}`"
+
+
+def _minors(start: str) -> list[str]:
+    """llm-d's are 0.x, the extension's 1.x."""
+    return [each for each in SUPPORTED_VERSIONS if each.startswith(start)]
+
+
+def _providers() -> list[str]:
+    without = (GatewayProvider.NONE, GatewayProvider.STANDALONE)
+    return [each.value for each in GatewayProvider if each not in without]
+
+
+def versions_page() -> str:
+    """The whole page."""
+    rows = "".join(f"| {minor} | {release} |\n" for minor, release in TESTED_RELEASES.items())
+    table = f"| Minor | Last release that the tests have run |\n|---|---|\n{rows}"
+    text = _VERSIONS.read_text(encoding="utf-8").format(table=table)
+    return f"<!-- {notice('connector/kvtier_connector/supported.py')} -->\n{text}"

@@ -1,0 +1,240 @@
+"""What the status of a Deployment, an autoscaler, a route or a pool says: pure readers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from kvtier_common.one_line import one_line
+from kvtier_operator.planning.router.route_order import Listeners, listeners_of
+from kvtier_operator.planning.weights.pod_weights import MODEL_DIR
+
+_TELLING: Final[Mapping[str, tuple[str, ...]]] = {
+    "HorizontalPodAutoscaler": ("AbleToScale", "ScalingActive"),
+    "ScaledObject": ("Ready",),
+}
+"""Conditions that have to be True (k8s.io/api, autoscaling/v2; KEDA 2, keda.sh/v1alpha1)."""
+_PAUSED: Final = "Paused"
+"""Condition of a ScaledObject that an annotation stops (`autoscaling.keda.sh/paused`); it is Ready then."""
+_MOST_CHARACTERS: Final = 1024
+_ACCEPTED: Final = "Accepted"
+_OF_ROUTES: Final[Mapping[str, str]] = {
+    _ACCEPTED: "True",
+    "ResolvedRefs": "True",
+    "PartiallyInvalid": "False",
+    "Programmed": "True",
+    "Reconciled": "True",
+}
+"""The status that each condition has to have where it is reported. The first three are Gateway API's (v1,
+apis/v1/shared_types.go), `Programmed` is Kong's, `Reconciled` GKE's (inference extension, issue 806). Of
+others nobody knows which status is the good one."""
+_OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"}
+"""inference extension v1, api/v1/inferencepool_types.go. `Exported` is False where nobody asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFacts:
+    """A Deployment at one moment.
+
+    Attributes:
+        desired_replicas: Pods that the spec asks for.
+        replicas: Pods that exist, old ones of a rollout included.
+        updated_replicas: Pods of the current template.
+        ready_replicas: Pods that are ready, old ones included.
+        observed_latest: Whether the Deployment's controller has seen the latest spec.
+        failed_reason: Reason why pods cannot be made, such as FailedCreate; empty where they can.
+        failed_message: What the server said of it, such as an exceeded quota.
+        stalled: Whether the rollout ran out of time (progressDeadlineSeconds).
+        lacks_model_volume: Whether its pods have no volume where their engine looks for the model.
+    """
+
+    desired_replicas: int
+    replicas: int
+    updated_replicas: int
+    ready_replicas: int
+    observed_latest: bool
+    failed_reason: str = ""
+    failed_message: str = ""
+    stalled: bool = False
+    lacks_model_volume: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether all desired pods exist and are ready, of the latest template, and no others exist."""
+        return self._is_rolled_out and self.ready_replicas >= self.desired_replicas
+
+    @property
+    def has_leader(self) -> bool:
+        """The same for pods that elect a leader: only the leader is ever ready."""
+        return self._is_rolled_out and self.ready_replicas > 0
+
+    @property
+    def _is_rolled_out(self) -> bool:
+        return self.observed_latest and self.replicas == self.updated_replicas == self.desired_replicas
+
+
+def deployment_facts(document: Mapping[str, Any]) -> DeploymentFacts:
+    """Reads an apps/v1 Deployment."""
+    status = document.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    failure = conditions.get("ReplicaFailure", {})
+    failing = failure.get("status") == "True"
+    return DeploymentFacts(
+        desired_replicas=document["spec"].get("replicas", 1),
+        replicas=status.get("replicas", 0),
+        updated_replicas=status.get("updatedReplicas", 0),
+        ready_replicas=status.get("readyReplicas", 0),
+        observed_latest=status.get("observedGeneration", 0) >= document["metadata"].get("generation", 1),
+        failed_reason=failure.get("reason", "") if failing else "",
+        failed_message=failure.get("message", "") if failing else "",
+        stalled=conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded",
+        lacks_model_volume=_lacks_model(document["spec"].get("template", {}).get("spec", {})),
+    )
+
+
+def _lacks_model(pod: Mapping[str, Any]) -> bool:
+    """An API server without image volumes takes a pod without the volume that is one."""
+    containers = pod.get("containers", ())
+    reads = any(
+        argument.startswith(MODEL_DIR) for each in containers for argument in each.get("args", ())[:1]
+    )
+    mounts = {mount.get("mountPath") for each in containers for mount in each.get("volumeMounts", ())}
+    return reads and MODEL_DIR not in mounts
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerFacts:
+    """What an autoscaler's status says.
+
+    Attributes:
+        scales: Whether it knows its metric and may scale; None while it has not said so.
+        reason: Its own reason where it does not.
+        message: Its own words where it does not.
+        paused: Whether somebody told it to rest.
+    """
+
+    scales: bool | None = None
+    reason: str = ""
+    message: str = ""
+    paused: bool = False
+
+
+def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts | None:
+    """Reads a HorizontalPodAutoscaler or a ScaledObject; None for another kind."""
+    telling = _TELLING.get(kind)
+    if telling is None:
+        return None
+    reported = (document.get("status") or {}).get("conditions") or ()
+    conditions = {each.get("type"): each for each in reported}
+    if kind == "ScaledObject" and conditions.get(_PAUSED, {}).get("status") == "True":
+        return AutoscalerFacts(scales=False, paused=True)
+    known = [conditions[type_] for type_ in telling if type_ in conditions]
+    failing = next((each for each in known if each.get("status") == "False"), None)
+    if failing is not None:
+        message = one_line(failing.get("message") or "", _MOST_CHARACTERS)
+        return AutoscalerFacts(scales=False, reason=failing.get("reason") or "", message=message)
+    well = len(known) == len(telling) and all(each.get("status") == "True" for each in known)
+    return AutoscalerFacts(scales=True if well else None)
+
+
+class ParentAnswer(IntEnum):
+    """Whether a Gateway accepts an object, from the best answer to the worst."""
+
+    ACCEPTED = 0
+    UNANSWERED = 1
+    """Its controller has not reported anything."""
+    PENDING = 2
+    """Its controller has reported on an earlier generation only."""
+    REJECTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ParentFacts:
+    """What one parent reports of an object.
+
+    Attributes:
+        listeners: The parent.
+        answer: Whether it accepts the object.
+        reason: The first reason that it gives where it does not accept it.
+        message: Its own words where it does not accept it.
+        attached: False where it does not attach the object at all.
+    """
+
+    listeners: Listeners
+    answer: ParentAnswer = ParentAnswer.UNANSWERED
+    reason: str = ""
+    message: str = ""
+    attached: bool = True
+
+
+def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
+    """One for each Gateway that an HTTPRoute names; of several controllers' answers the worst counts."""
+    namespace = document["metadata"].get("namespace", "")
+    reports = _reports(document, _OF_ROUTES)
+    named = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
+    return tuple(
+        max(
+            (each for each in reports if each.listeners == listeners),
+            key=lambda each: each.answer,
+            default=ParentFacts(listeners),
+        )
+        for listeners in named
+        if listeners is not None
+    )
+
+
+def pool_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
+    """One for each Gateway that reports on an InferencePool: not all do (kgateway, issue 13456)."""
+    return _reports(document, _OF_POOLS)
+
+
+def _reports(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[ParentFacts, ...]:
+    namespace = document["metadata"].get("namespace", "")
+    generation = document["metadata"].get("generation", 1)
+    parents = (document.get("status") or {}).get("parents") or ()
+    entries = ((listeners_of(each.get("parentRef") or {}, namespace), each) for each in parents)
+    return tuple(
+        _judge(listeners, entry, must, generation) for listeners, entry in entries if listeners is not None
+    )
+
+
+def _judge(
+    listeners: Listeners, entry: Mapping[str, Any], must: Mapping[str, str], generation: int
+) -> ParentFacts:
+    conditions = {each["type"]: each for each in entry.get("conditions") or () if each["type"] in must}
+    current = {name: each for name, each in conditions.items() if not _is_old(each, generation)}
+    wrong = [each for name, each in current.items() if each["status"] not in (must[name], "Unknown")]
+    if wrong:
+        attached = current.get(_ACCEPTED, {}).get("status") != "False"
+        return _report(listeners, ParentAnswer.REJECTED, entry, wrong, attached=attached)
+    undecided = [each for each in current.values() if each["status"] == "Unknown"]
+    if undecided or len(current) < len(conditions) or _ACCEPTED not in current:
+        return _report(listeners, ParentAnswer.PENDING, entry, undecided, attached=True)
+    return ParentFacts(listeners, ParentAnswer.ACCEPTED)
+
+
+def _is_old(condition: Mapping[str, Any], generation: int) -> bool:
+    """One without `observedGeneration`, which may be left out, is taken for current."""
+    return bool(condition.get("observedGeneration", generation) < generation)
+
+
+def _report(
+    listeners: Listeners,
+    answer: ParentAnswer,
+    entry: Mapping[str, Any],
+    conditions: list[Mapping[str, Any]],
+    *,
+    attached: bool,
+) -> ParentFacts:
+    lines = "; ".join(
+        f"{each['type']}={each['status']}, {each['reason']}: {each['message']}" for each in conditions
+    )
+    text = " ".join(lines.split())[:_MOST_CHARACTERS]
+    controller = entry.get("controllerName", "")
+    return ParentFacts(
+        listeners=listeners,
+        answer=answer,
+        reason=conditions[0]["reason"] if conditions else "",
+        message=f"{text} ({controller})" if text and controller else text,
+        attached=attached,
+    )

@@ -1,1 +1,0 @@
-"""Which engines go first when an autoscaler wants fewer: those that hold least."""

@@ -1,1 +1,0 @@
-"""What the operator is given when it starts, and how long it waits."""

@@ -1,1 +1,0 @@
-"""One condition of the status a file, each a pure function."""

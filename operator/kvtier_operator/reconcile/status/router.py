@@ -1,0 +1,239 @@
+"""RouterReady: whether requests reach the engines through the picker."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kvtier_operator.planning.base.names import Component
+from kvtier_operator.planning.router.route_order import Hidden
+from kvtier_operator.reconcile.api_server import AUTOSCALERS, Kind
+from kvtier_operator.reconcile.apply.apply import ApplyFailure
+from kvtier_operator.reconcile.cache.pods import NotReadyPod
+from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition, true_condition
+from kvtier_operator.reconcile.facts.objects import DeploymentFacts, ParentAnswer, ParentFacts
+from kvtier_operator.reconcile.status.rollout import NOT_CREATED, blocking_reason, not_created, replica_counts
+
+_MONITORING = "monitoring"
+_ROUTE_ADVICE: Final[Mapping[str, str]] = {
+    "NotAllowedByListeners": "allow routes of this namespace in the Gateway's listeners (allowedRoutes)",
+    "NoMatchingListenerHostname": "give spec.router.gateway.hostnames that a listener of the Gateway has",
+    "NoMatchingParent": "name a listener that the Gateway has in spec.router.gateway.parentRef.sectionName",
+    "InvalidKind": "use a Gateway whose implementation takes InferencePools, and have it take them",
+}
+"""By the controllers' reasons (Gateway API v1, apis/v1/shared_types.go)."""
+ROUTER_READY: Final = "RouterReady"
+_WITHOUT: Final = (
+    ", or set spec.router.gateway.provider to standalone, which needs none with flavor llm-d or builtin"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UnservedKinds:
+    """Kinds of desired objects that the cluster does not serve.
+
+    Attributes:
+        missing_crds: CRDs that the router needs.
+        left_out: CRDs that it works without, such as a ServiceMonitor's.
+        failures: Kinds of the router's that the operator may not list.
+        scaler_failures: The same of autoscalers.
+    """
+
+    missing_crds: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    failures: tuple[ApplyFailure, ...] = ()
+    scaler_failures: tuple[ApplyFailure, ...] = ()
+
+
+def unserved_kinds(
+    kinds: Iterable[Kind], why_not: Callable[[str], str], not_installed: str = "not installed"
+) -> UnservedKinds:
+    """Sorts the kinds that are not served by what that means."""
+    reasons = {kind: why_not(kind.kind) for kind in kinds}
+    absent = [kind for kind, why in reasons.items() if why == not_installed]
+    failures = [
+        ApplyFailure(
+            Component.AUTOSCALER if kind.kind in AUTOSCALERS else Component.ROUTER,
+            "Forbidden",
+            f"{kind.kind} cannot be made: {why}",
+        )
+        for kind, why in reasons.items()
+        if why and why != not_installed and not _is_extra(kind)
+    ]
+    return UnservedKinds(
+        missing_crds=tuple(kind.crd for kind in absent if not _is_extra(kind)),
+        left_out=tuple(kind.crd for kind in absent if _is_extra(kind)),
+        failures=tuple(each for each in failures if each.component is Component.ROUTER),
+        scaler_failures=tuple(each for each in failures if each.component is Component.AUTOSCALER),
+    )
+
+
+def _is_extra(kind: Kind) -> bool:
+    return _MONITORING in kind.api_version
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPods:
+    """A gateway that there is or should be."""
+
+    deployment: DeploymentFacts | None
+    not_ready: Sequence[NotReadyPod] = ()
+
+    @property
+    def count(self) -> str:
+        """How many of its pods are ready."""
+        return replica_counts(self.deployment, "gateway pods") if self.deployment else ""
+
+
+def gateway_problem(gateway: GatewayPods) -> tuple[str, str] | None:
+    """Reason and message of what keeps it from answering; None where nothing does."""
+    facts = gateway.deployment
+    if facts is None:
+        return NOT_CREATED, "the gateway's Deployment is not there"
+    if facts.complete:
+        return None
+    reason, message = blocking_reason(facts, gateway.not_ready)
+    return reason, f"{gateway.count}; {message}" if message else gateway.count
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The live route of a resource.
+
+    Attributes:
+        name: Name of the HTTPRoute and of the InferencePool behind it, `namespace/name`.
+        parents: What Gateways report of the HTTPRoute.
+        pool_parents: What Gateways report of the InferencePool.
+        hidden: Another route that gets its requests; None where none does.
+    """
+
+    name: str
+    parents: Sequence[ParentFacts]
+    pool_parents: Sequence[ParentFacts] = ()
+    hidden: Hidden | None = None
+
+    @property
+    def gateways(self) -> str:
+        """Names of its Gateways."""
+        return ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
+
+
+def route_problem(route: Route) -> tuple[str, str] | None:
+    """Reason and message of the first thing that keeps requests from it; None where nothing does."""
+    for parent in route.parents:
+        if parent.answer is ParentAnswer.UNANSWERED:
+            return "RouteUnanswered", _no_answer_text(route.name, parent.listeners.gateway)
+        if problem := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
+            return problem
+    gateways = {each.listeners.gateway for each in route.parents}
+    for parent in route.pool_parents:
+        if parent.listeners.gateway in gateways and (
+            problem := _trouble("PoolRefused", f"InferencePool {route.name}", parent)
+        ):
+            return problem
+    if route.hidden and route.hidden.wholly:
+        return "RouteHidden", hidden_by_text(route.name, route.hidden)
+    return None
+
+
+def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
+    gateway, message = parent.listeners.gateway, parent.message
+    if parent.answer is ParentAnswer.PENDING:
+        waits = f"Gateway {gateway} has yet to look at {name} as it is now"
+        return "Progressing", f"{waits}: {message}" if message else waits
+    if parent.answer is ParentAnswer.REJECTED:
+        advice = _ROUTE_ADVICE.get(parent.reason, "")
+        return refused, f"Gateway {gateway} on {name}: {message}" + (f"; {advice}" if advice else "")
+    return None
+
+
+def _no_answer_text(name: str, gateway: str) -> str:
+    namespace, gateway_name = gateway.split("/", 1)
+    return (
+        f"no controller has said anything of HTTPRoute {name} on Gateway {gateway}: see whether that Gateway "
+        f"is there and a controller serves its class: kubectl get gateway -n {namespace} {gateway_name}"
+    )
+
+
+def hidden_by_text(name: str, by: Hidden) -> str:
+    """Which of a route's requests another route gets; a route of another namespace is not named."""
+    here = by.by.route.partition("/")[0] == name.partition("/")[0]
+    other = f"HTTPRoute {by.by.route}" if here else "an HTTPRoute of another namespace"
+    return (
+        f"on Gateway {by.gateway} {by.requests} go to {other}, which comes first by age or "
+        f"name, and none to HTTPRoute {name}: give them different "
+        "spec.router.gateway.hostnames, or one of them spec.router.gateway.ownPath"
+    )
+
+
+def router_ready(
+    picker: DeploymentFacts | None,
+    not_ready: Sequence[NotReadyPod],
+    failures: Sequence[ApplyFailure],
+    kinds: UnservedKinds,
+    way_in: Route | GatewayPods | None = None,
+) -> UntimedCondition:
+    """The condition by the picker's Deployment, by objects that could not be applied, and by the way in."""
+    failures = (*failures, *kinds.failures)
+    if failures:
+        return false_condition(ROUTER_READY, failures[0].reason, "; ".join(each.message for each in failures))
+    if kinds.missing_crds:
+        missing = _missing(kinds.missing_crds, way_in)
+        return false_condition(ROUTER_READY, "CRDsMissing", missing + _beside(picker, not_ready))
+    if picker is None:
+        return not_created(ROUTER_READY, "the picker's")
+    if picker.desired_replicas > 1:
+        picker = replace(picker, stalled=False)  # as the standbys are, from ten minutes on, always
+    count = replica_counts(picker, "picker pods")
+    if not _serves(picker):
+        reason, message = blocking_reason(picker, not_ready)
+        return false_condition(ROUTER_READY, reason, f"{count}; {message}" if message else count)
+    count += _standbys(picker, not_ready)
+    if trouble := _problem(way_in):
+        reason, message = trouble
+        return false_condition(ROUTER_READY, reason, f"{count}; {message}")
+    without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
+    return true_condition(ROUTER_READY, "AllReady", count + _through(way_in) + without)
+
+
+def _problem(way_in: Route | GatewayPods | None) -> tuple[str, str] | None:
+    if isinstance(way_in, Route):
+        return route_problem(way_in)
+    return gateway_problem(way_in) if way_in else None
+
+
+def _through(way_in: Route | GatewayPods | None) -> str:
+    """How requests come in."""
+    if isinstance(way_in, Route):
+        hidden = f", but {hidden_by_text(way_in.name, way_in.hidden)}" if way_in.hidden else ""
+        return f"; its route is taken by Gateway {way_in.gateways}{hidden}"
+    return f"; {way_in.count}" if way_in else ""
+
+
+def _serves(picker: DeploymentFacts) -> bool:
+    """Whether a picker answers: of several, only the leader is ever ready."""
+    return picker.has_leader if picker.desired_replicas > 1 else picker.complete
+
+
+def _standbys(picker: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> str:
+    """What the pods that are not ready do: stand by for the leader, or fail to."""
+    if picker.ready_replicas >= picker.desired_replicas:
+        return ""
+    is_failing = any(each.reason for each in not_ready)
+    return (
+        f"; {blocking_reason(picker, not_ready)[1]}" if is_failing else ", which leads; the others stand by"
+    )
+
+
+def _beside(picker: DeploymentFacts | None, not_ready: Sequence[NotReadyPod]) -> str:
+    """What else keeps picker pods from being ready, so that whoever installs the CRD sees both at once."""
+    message = "" if picker is None or _serves(picker) else blocking_reason(picker, not_ready)[1]
+    return f"; picker pods: {message}" if message else ""
+
+
+def _missing(names: Sequence[str], way_in: Route | GatewayPods | None) -> str:
+    it = "it" if len(names) == 1 else "them"
+    without = "" if isinstance(way_in, GatewayPods) else _WITHOUT
+    return (
+        f"the cluster does not serve {', '.join(names)}: install {it}, and the rest follows by itself"
+        f"{without}; meanwhile the engines answer through their Service"
+    )

@@ -1,1 +1,0 @@
-"""What is in a release's folder, a kind of file each."""

@@ -1,0 +1,248 @@
+"""Software bills of materials, as CycloneDX: of the distribution, and of what is in an image."""
+
+import tarfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import Message
+from email.parser import HeaderParser
+from importlib.metadata import Distribution, PackageMetadata, PackageNotFoundError
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from kvtier_common.one_line import one_line
+from kvtier_common.version import KVTIER_VERSION
+from kvtier_release.commands import ReleaseError
+from kvtier_release.oci import blob, member, read_json
+
+_LONGEST_LICENSE: Final = 100
+"""Some packages have their licence's whole text where its name belongs."""
+EXTRAS: Final = ("operator", "connector", "scorer")
+"""`engine-cpu` brings vLLM, whose own packages are vLLM's to say."""
+_LOCK: Final = "requirements-light.lock"
+_DPKG: Final = "var/lib/dpkg/status"
+_RELEASES: Final = ("usr/lib/os-release", "etc/os-release")
+_REMOVED: Final = ".wh."
+_ALL_REMOVED: Final = ".wh..wh..opq"
+"""Names of files that say what an upper layer takes away (image-spec v1.1, layer.md)."""
+_MOST_SAID: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One package.
+
+    Attributes:
+        kind: Of package URLs: `pypi`, `deb`.
+        vendor: Whose, such as the Linux distribution; empty for none.
+        license: An SPDX expression or a name; empty where it says none.
+        optional: Whether the distribution works without it.
+    """
+
+    kind: str
+    vendor: str
+    name: str
+    version: str
+    license: str = ""
+    optional: bool = False
+
+    @property
+    def url(self) -> PackageURL:
+        """Its package URL."""
+        return PackageURL(self.kind, self.vendor or None, self.name, self.version)
+
+
+def document(
+    name: str,
+    packages: Iterable[Package],
+    created_s: int,
+    needs: Mapping[Package, Iterable[Package]] | None = None,
+) -> str:
+    """The document."""
+    root = Component(
+        name=name, version=KVTIER_VERSION, type=ComponentType.APPLICATION, bom_ref=f"{name}@{KVTIER_VERSION}"
+    )
+    components = {each: _component(each) for each in packages}
+    bom = Bom(
+        components=components.values(),
+        serial_number=uuid5(NAMESPACE_URL, f"https://kvtier.dev/sbom/{name}/{KVTIER_VERSION}/{created_s}"),
+        metadata=BomMetaData(component=root, timestamp=datetime.fromtimestamp(created_s, UTC)),
+    )
+    bom.register_dependency(root, components.values())
+    for package, needed in (needs or {}).items():
+        bom.register_dependency(components[package], [components[each] for each in needed])
+    return str(JsonV1Dot6(bom).output_as_string(indent=2)) + "\n"
+
+
+def _component(package: Package) -> Component:
+    known = 0 < len(package.license) <= _LONGEST_LICENSE and "\n" not in package.license
+    return Component(
+        name=package.name,
+        version=package.version,
+        type=ComponentType.LIBRARY,
+        purl=package.url,
+        bom_ref=str(package.url),
+        scope=ComponentScope.OPTIONAL if package.optional else ComponentScope.REQUIRED,
+        licenses=[LicenseFactory().make_from_string(package.license)] if known else [],
+    )
+
+
+def distribution_sbom(root: Path, created_s: int) -> str:
+    """The document, of the locked versions as they are installed beside this program.
+
+    Raises:
+        ReleaseError: The environment is not the lock file's.
+    """
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    locked = _locked_versions((root / _LOCK).read_text(encoding="utf-8"))
+    required = _needs(project["dependencies"])
+    extras = project["optional-dependencies"]
+    needs = _needs(each for extra in EXTRAS for each in extras[extra]) | required
+    packages = {name: _package(name, locked, optional=name not in required) for name in needs}
+    graph = {packages[name]: [packages[each] for each in needed] for name, needed in needs.items()}
+    return document("kvtier", packages.values(), created_s, graph)
+
+
+def _locked_versions(text: str) -> dict[str, str]:
+    """The versions of a lock file that are for this machine and its Python."""
+    lines = [line.removesuffix("\\") for line in text.splitlines() if line and line[0] not in " #"]
+    here = [each for each in map(Requirement, lines) if _applies(each)]
+    return {canonicalize_name(each.name): str(each.specifier).removeprefix("==") for each in here}
+
+
+def _needs(requirements: Iterable[str]) -> dict[str, set[str]]:
+    """What is needed here, by name, with the names of what each needs in turn."""
+    needs: dict[str, set[str]] = {}
+    waiting = [each for each in map(Requirement, requirements) if _applies(each)]
+    for requirement in waiting:  # it grows meanwhile
+        name = canonicalize_name(requirement.name)
+        of_this = map(Requirement, _installed_package(name).requires or ())
+        needed = [each for each in of_this if _applies(each, requirement.extras)]
+        needs.setdefault(name, set()).update(canonicalize_name(each.name) for each in needed)
+        waiting += [each for each in needed if each not in waiting]
+    return needs
+
+
+def _applies(requirement: Requirement, extras: Iterable[str] = ()) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
+
+
+def _package(name: str, locked: dict[str, str], *, optional: bool) -> Package:
+    installed = _installed_package(name)
+    if installed.version != locked.get(name):
+        raise ReleaseError(
+            f"{name} is {installed.version} here and {locked.get(name, 'missing')} in {_LOCK}: "
+            "run make setup-light"
+        )
+    return Package("pypi", "", name, installed.version, license_of(installed.metadata), optional)
+
+
+def _installed_package(name: str) -> Distribution:
+    try:
+        return Distribution.from_name(name)
+    except PackageNotFoundError as error:
+        raise ReleaseError(f"{name} is not installed here: run make setup-light") from error
+
+
+def license_of(about: Message | PackageMetadata) -> str:
+    """What a package says its licence is, the newer of its ways to say so first; empty for none."""
+    if "License-Expression" in about:
+        return about["License-Expression"]
+    named = [each for each in about.get_all("Classifier") or () if each.startswith("License :: ")]
+    if named:
+        return str(named[0]).rpartition(" :: ")[2]
+    return about["License"] if "License" in about else ""  # noqa: SIM401 - no get before Python 3.12
+
+
+def image_sbom(name: str, archive: Path, created_s: int) -> str:
+    """The document of an image.
+
+    Raises:
+        ReleaseError: Its layers cannot be read, or it is several images.
+    """
+    try:
+        packages = packages_of(archive)
+    except (tarfile.TarError, AttributeError, KeyError, TypeError, ValueError) as error:
+        why = one_line(str(error), _MOST_SAID)
+        raise ReleaseError(f"{archive}: its layers cannot be read: {why}") from error
+    return document(f"kvtier/{name}", packages, created_s)
+
+
+def packages_of(archive: Path) -> tuple[Package, ...]:
+    """The packages in an image's upper view of its layers, in order."""
+    files = _files(archive)
+    vendor = next((_distribution(files[each]) for each in _RELEASES if each in files), "debian")
+    packages = {*_of_debian(files.get(_DPKG, b""), vendor)}
+    for path, content in files.items():
+        if path.endswith(".dist-info/METADATA"):
+            packages.add(_of_python(content))
+    return tuple(sorted(packages, key=lambda each: (each.kind, each.name, each.version)))
+
+
+def _files(archive: Path) -> dict[str, bytes]:
+    """What says which packages there are, by path, as the uppermost layer leaves it."""
+    files: dict[str, bytes] = {}
+    with tarfile.open(archive) as opened:
+        [image] = read_json(opened, "index.json")["manifests"]
+        manifest = read_json(opened, blob(image["digest"]))
+        if "manifests" in manifest:
+            raise ReleaseError(
+                f"{archive} has images of several platforms, or what attests one: build one, with docker "
+                "--provenance=false"
+            )
+        for layer in manifest["layers"]:
+            _apply(member(opened, blob(layer["digest"])), files)
+    return files
+
+
+def _apply(layer: IO[bytes], files: dict[str, bytes]) -> None:
+    with tarfile.open(fileobj=layer, mode="r|*") as opened:
+        for entry in opened:
+            path = PurePosixPath(entry.name.removeprefix("./").removeprefix("/"))
+            if path.name == _ALL_REMOVED:
+                _remove(f"{path.parent}/", files)
+            elif path.name.startswith(_REMOVED):
+                gone = str(path.with_name(path.name.removeprefix(_REMOVED)))
+                files.pop(gone, None)
+                _remove(f"{gone}/", files)
+            elif entry.isfile() and _says_packages(path) and (content := opened.extractfile(entry)):
+                files[str(path)] = content.read()
+
+
+def _remove(folder: str, files: dict[str, bytes]) -> None:
+    for path in [each for each in files if each.startswith(folder)]:
+        del files[path]
+
+
+def _says_packages(path: PurePosixPath) -> bool:
+    python = path.name == "METADATA" and path.parent.suffix == ".dist-info"
+    return python or str(path) == _DPKG or str(path) in _RELEASES
+
+
+def _of_debian(status: bytes, vendor: str) -> Iterator[Package]:
+    for paragraph in status.decode().split("\n\n"):
+        about = HeaderParser().parsestr(paragraph)
+        if about.get("Status", "").endswith(" installed"):
+            yield Package("deb", vendor, about["Package"], about["Version"])
+
+
+def _of_python(metadata: bytes) -> Package:
+    about = HeaderParser().parsestr(metadata.decode())
+    return Package("pypi", "", canonicalize_name(about["Name"]), about["Version"], license_of(about))
+
+
+def _distribution(release: bytes) -> str:
+    """Of os-release(5), ID."""
+    named = dict(line.split("=", 1) for line in release.decode().splitlines() if "=" in line)
+    return named.get("ID", "debian").strip('"')
