@@ -36,6 +36,6 @@ def test_no_redirect_is_followed_unseen() -> None:
     assert told == {
         "answer.py: session": True,
         "tokenizers.py: self._session": True,
-        "health.py: session": True,
+        "process.py: session": True,
         "huggingface.py: session": True,
     }
