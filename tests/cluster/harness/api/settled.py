@@ -5,7 +5,7 @@ from typing import Final
 from tests.cluster.harness.api.commands import Command
 from tests.shared.waiting import eventually
 
-_READY_S: Final = 900
+_READY_S: Final = 1500
 
 
 def settle(kubectl: Command, name: str, engines: int) -> None:
