@@ -1,9 +1,8 @@
-"""What benchmarks of connector, operator and scorer have in common: a workload, answers, figures, axes."""
+"""What benchmarks of connector, operator and scorer have in common: workloads, answers, figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count
 from math import ceil
 from typing import Any, Final
 
@@ -13,9 +12,6 @@ from kvtier_common.one_line import one_line
 _DATA: Final = b"data:"
 _DONE: Final = b"[DONE]"
 _LONGEST_MESSAGE: Final = 500
-_STEPS: Final = (1, 2, 5)
-_FINEST: Final = -5
-"""Power of ten."""
 
 
 # The shape is that of llm-d's guide to a tiered prefix cache (llm-d 0.4.0,
@@ -112,14 +108,3 @@ def error_message(body: bytes) -> str:
 def p90(values: Sequence[float]) -> float:
     """The smallest value that at least 90 % of them do not exceed (nearest rank)."""
     return sorted(values)[ceil(Fraction(9, 10) * len(values)) - 1]
-
-
-def ticks(longest: float, most: int) -> list[float]:
-    """Round values from 0 to the longest, which is more than 0: `most` at most, beside the 0."""
-    distance = next(
-        step * 10.0**power
-        for power in count(_FINEST)
-        for step in _STEPS
-        if longest / (step * 10.0**power) <= most
-    )
-    return [round(number * distance, 6) for number in range(int(longest / distance) + 1)]

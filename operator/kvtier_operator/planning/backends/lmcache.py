@@ -1,9 +1,4 @@
-"""LMCache's settings, written once and rendered as environment and as configuration file.
-
-Source: lmcache 0.5.6, lmcache/v1/config.py (`_CONFIG_DEFINITIONS`): the file is read first and
-LMCACHE_<KEY> overrides it, so both forms must say the same. A size with a unit (`4Gi`) is warned about
-and dropped, an unknown key is ignored: only plain numbers and known keys may leave this file.
-"""
+"""Backend LMCache: LMCache inside the engine's processes."""
 
 import json
 from collections import Counter
@@ -45,6 +40,10 @@ from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import MIB, round_up
 
+# Settings are written once and rendered as environment and as file.
+# Source: lmcache 0.5.6, lmcache/v1/config.py (`_CONFIG_DEFINITIONS`): the file is read first and
+# LMCACHE_<KEY> overrides it, so both forms must say the same. A size with a unit (`4Gi`) is warned about
+# and dropped, an unknown key is ignored: only plain numbers and known keys may leave this file.
 CONFIG_PATH: Final = "/etc/kvtier/lmcache.yaml"
 ENV_PREFIX: Final = "LMCACHE_"
 RESERVED_ENV: Final = {

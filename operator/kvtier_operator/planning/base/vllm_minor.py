@@ -1,4 +1,4 @@
-"""What the image of vLLM that a resource names has in it."""
+"""Which minor of vLLM an engine's image has, where its tag tells."""
 
 import re
 from typing import Final

@@ -47,11 +47,6 @@ class BlockChoice:
     given: bool
 
     @property
-    def certain(self) -> bool:
-        """Whether it is the same on every GPU."""
-        return self.given or len(set(self.by_gpu.values())) < 2  # noqa: PLR2004 - one alone
-
-    @property
     def fast_multiple(self) -> int:
         """A multiple of this is taken by the first backend of every GPU."""
         return math.lcm(self.multiple, *self.by_gpu.values())

@@ -24,6 +24,14 @@ from kvtier_operator.planning.weights.pod_weights import (
     weights_volume_bytes,
 )
 
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+LOGS_AND_SCRATCH_BYTES: Final = GIB
+"""Logs, the container's writable layer and compile caches: an allowance."""
+_WEIGHTS_LINES: Final = ("model weights", "beside the weights")
+_OWN_LINE: Final = "the engine's own"
+_LOGS_LINE: Final = "logs and scratch"
+_DISK_LINES: Final = ("disk tier", "beside the disk tier")
+
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
@@ -256,15 +264,6 @@ def _text(resources: Mapping[str, str | int]) -> dict[str, str]:
     return {name: str(value) for name, value in resources.items()}
 
 
-EPHEMERAL_STORAGE: Final = "ephemeral-storage"
-LOGS_AND_SCRATCH_BYTES: Final = GIB
-"""Logs, the container's writable layer and compile caches: an allowance."""
-_WEIGHTS_LINES: Final = ("model weights", "beside the weights")
-_OWN_LINE: Final = "the engine's own"
-_LOGS_LINE: Final = "logs and scratch"
-_DISK_LINES: Final = ("disk tier", "beside the disk tier")
-
-
 def plan_storage(
     spec: Spec, disk: Iterable[Mount], weights: Mount | None, moved_bytes: int = 0
 ) -> tuple[BudgetLine, ...]:
@@ -327,16 +326,6 @@ def without_weights(lines: Iterable[BudgetLine]) -> tuple[BudgetLine, ...]:
 def tier_bytes(lines: Iterable[BudgetLine]) -> int:
     """What of the lines is the disk tier's, which comes on top of the engine's own."""
     return sum(line.bytes for line in lines if line.what in _DISK_LINES)
-
-
-def weights_bytes(lines: Iterable[BudgetLine]) -> int:
-    """What of the lines is for the model's weights."""
-    return sum(line.bytes for line in lines if line.what in _WEIGHTS_LINES)
-
-
-def own_bytes(lines: Iterable[BudgetLine]) -> int:
-    """What of the lines the resource asks for itself, whatever it is for."""
-    return sum(line.bytes for line in lines if line.what == _OWN_LINE)
 
 
 def _own(spec: Spec) -> BudgetLine | None:

@@ -44,7 +44,6 @@ class Row:
     label: str
     y: float
     median_x: float
-    median_label: str
     dots: tuple[Dot, ...]
 
 
@@ -87,7 +86,7 @@ def dot_plot(times_s: Mapping[str, Sequence[float]], *, width: float = 900.0) ->
             Dot(x(time), middle + ((number * _GOLDEN) % 1 - 0.5) * 2 * _SPREAD, seconds(time))
             for number, time in enumerate(times)
         )
-        rows.append(Row(label, middle, x(median), seconds(median), dots))
+        rows.append(Row(label, middle, x(median), dots))
     bottom = _TOP + len(rows) * _ROW
     return DotPlot(
         width, bottom + _BOTTOM, _LEFT, width - _RIGHT, _TOP, bottom, tuple(rows), _ticks(low, high, x)
