@@ -169,9 +169,17 @@ class Call:
         write, write_s = self._context.write, self._service.timings.write_s
         for message in messages:
             self.due_s = monotonic() + write_s
+            if not self.answered:
+                await self._begin_answer()
             self.answered = True  # a gateway may have it, and be gone, before this is told
             await write(message)
         self.due_s = _NEVER
+
+    async def _begin_answer(self) -> None:
+        """Send HTTP/2's headers alone: grpcio cannot end a call whose first message has them with it."""
+        self._share.pinned = self._upload.pinned = True
+        await self._context.send_initial_metadata(())
+        self._share.pinned = self._upload.pinned = False
 
 
 @dataclass(slots=True, kw_only=True)

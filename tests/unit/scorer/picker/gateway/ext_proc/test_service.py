@@ -12,7 +12,9 @@ import pytest
 from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
+from kvtier_scorer.errors import BudgetSpentError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
+from kvtier_scorer.picker.gateway.ext_proc.calls import Call
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
 from kvtier_scorer.picker.gateway.transport.limits import Limits
 from kvtier_scorer.picker.gateway.transport.server import GrpcServer
@@ -152,6 +154,39 @@ async def test_an_answer_that_nobody_reads_gives_way_too(service: Service) -> No
     assert kinds(await service.ask(GOOD)) == ["request_headers", "request_body"]
     assert len(await rest(unread)) < len(body) // 62_000
     assert service.served.budget.held_bytes == 0
+
+
+class Slow:
+    """Stands in for a call of grpcio's: its request is there, and its answer is not taken."""
+
+    def __init__(self, *messages: bytes) -> None:
+        self._messages = iter(messages)
+        self.beginning, self.begun, self.writing = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def read(self) -> object:
+        return next(self._messages, grpc.aio.EOF)
+
+    async def send_initial_metadata(self, _: object) -> None:
+        self.beginning.set()
+        await self.begun.wait()
+
+    async def write(self, _: bytes) -> None:
+        self.writing.set()
+        await asyncio.Event().wait()
+
+
+async def test_an_answer_that_begins_is_not_cut_off(service: Service) -> None:
+    """grpcio would send the headers of the answer again, with the end of the call, and log a traceback."""
+    slow: Any = Slow(gateway.request_headers(None), gateway.request_body(GOOD, end_of_stream=True))
+    running = asyncio.create_task(Call(service.served, slow).run())
+    await slow.beginning.wait()
+    service.now_s, others = 1, service.served.budget.share()
+    with pytest.raises(BudgetSpentError):
+        others.take(LIMIT)
+    slow.begun.set()
+    await slow.writing.wait()
+    others.take(LIMIT)
+    await running
 
 
 async def test_calls_give_back_what_they_held(service: Service) -> None:
