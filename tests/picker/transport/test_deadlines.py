@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +24,9 @@ _SOON_S = 0.05
 
 
 @pytest.fixture
-async def service() -> AsyncIterator[ExtProcService]:
-    """One that waits for nobody for long."""
-    timings = CallTimings(_SOON_S, _SOON_S, _SOON_S, check_interval_s=_SOON_S)
+async def service(request: pytest.FixtureRequest) -> AsyncIterator[ExtProcService]:
+    """One that does not wait long for one thing, which the test names."""
+    timings = replace(CallTimings(check_interval_s=_SOON_S), **dict.fromkeys(request.param, _SOON_S))
     nobody: Any = SimpleNamespace()
     budget = BodyBudget(LIMITS.message_bytes, LIMITS.message_bytes, lambda: 0.0)
     picks: Any = Picks()
@@ -57,7 +58,12 @@ async def channel(service: ExtProcService) -> AsyncIterator[grpc.aio.Channel]:
     await server.drain(0.0)
 
 
-@pytest.mark.parametrize("said", [0, 1], ids=["no-message", "an-upload-that-stalls"])
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [(["first_message_s"], 0), (["next_message_s"], 1)],
+    ids=["no-message", "an-upload-that-stalls"],
+    indirect=["service"],
+)
 async def test_a_call_that_says_nothing_more_is_ended(channel: grpc.aio.Channel, said: int) -> None:
     call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(PROCESS)()
     for message in GOOD[:said]:
@@ -65,6 +71,7 @@ async def test_a_call_that_says_nothing_more_is_ended(channel: grpc.aio.Channel,
     assert await call.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
+@pytest.mark.parametrize("service", [["write_s"]], indirect=True)
 async def test_an_answer_that_nobody_reads_ends_its_call(
     service: ExtProcService, channel: grpc.aio.Channel
 ) -> None:
@@ -72,11 +79,11 @@ async def test_an_answer_that_nobody_reads_ends_its_call(
     await call.write(request_headers({":path": "/v1/completions"}))
     await call.write(request_body(b'{"model": "m", "prompt": "%b"}' % (b"x" * (LIMITS.message_bytes // 2))))
     assert await call.read() != grpc.aio.EOF  # the pick; the body that follows is more than a window
-    assert service.calls
     await until(lambda: not service.calls)
     assert not service.budget.held_bytes
 
 
+@pytest.mark.parametrize("service", [[]], indirect=True)
 async def test_a_message_larger_than_the_port_takes_ends_the_call_without_an_answer(
     channel: grpc.aio.Channel,
 ) -> None:
