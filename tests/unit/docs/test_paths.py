@@ -28,8 +28,13 @@ def paths(page: Path) -> Iterator[str]:
 
 
 def is_there(path: str) -> bool:
-    """Whether a path, or a pattern of paths, leads to something from one of the roots."""
-    return any(next(root.glob(path), None) for root in ROOTS)
+    """Whether a path, or a pattern of paths, leads from one of the roots to a file or a folder with files."""
+    return any(holds_files(there) for root in ROOTS for there in root.glob(path))
+
+
+def holds_files(path: Path) -> bool:
+    """Whether there are files: what Python compiled stays behind when they have moved."""
+    return path.is_file() or any(below.is_file() and below.suffix != ".pyc" for below in path.rglob("*"))
 
 
 @pytest.mark.parametrize("page", FOR_DEVELOPERS, ids=name)
