@@ -10,8 +10,8 @@ _LONG_BYTES: Final = 4096
 """A shorter part is put to the one before it: an object for each byte would cost forty times the body."""
 
 
-def _ignore_eviction() -> None:
-    """For a share whose request has ended."""
+def ignore_eviction() -> None:
+    """For a share whose request has ended, or may go on without it."""
 
 
 class BodyShare:
@@ -28,7 +28,7 @@ class BodyShare:
         self._budget = budget
         self.held_bytes = 0
         self.since_s = 0.0
-        self.on_evicted: Callable[[], None] = _ignore_eviction
+        self.on_evicted: Callable[[], None] = ignore_eviction
         self.pinned = False
 
     @property

@@ -15,7 +15,7 @@ from typing import Final
 import grpc
 
 from kvtier_scorer.errors import BudgetSpentError, InternalError, RefusedRequestError
-from kvtier_scorer.picker.gateway.body_memory import BodyBudget
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget, ignore_eviction
 from kvtier_scorer.picker.gateway.protocol.events import (
     Decision,
     GatewayMisconfiguredError,
@@ -35,6 +35,8 @@ from kvtier_scorer.picker.observability.logs import LogRateLimiter, error_locati
 _NEVER: Final = float("inf")
 _PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _SERVER_ERROR: Final = 500
+_WINDOW_BYTES: Final = 65_535
+"""Of an answer, that HTTP/2 lets go before a gateway has taken anything of it."""
 
 
 class Call:
@@ -176,10 +178,14 @@ class Call:
         self.due_s = _NEVER
 
     async def _begin_answer(self) -> None:
-        """Send HTTP/2's headers alone: grpcio cannot end a call whose first message has them with it."""
-        self._share.pinned = self._upload.pinned = True
+        """Let the call be ended from now on: grpcio ends none whose first message has the head with it."""
+        share, upload = self._share, self._upload
+        if share.held_bytes <= _WINDOW_BYTES:  # little enough to let it go
+            share.on_evicted = upload.on_evicted = ignore_eviction
+            return
+        share.pinned = upload.pinned = True
         await self._context.send_initial_metadata(())
-        self._share.pinned = self._upload.pinned = False
+        share.pinned = upload.pinned = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -175,10 +175,14 @@ class Slow:
         await asyncio.Event().wait()
 
 
+def slow_call(service: Service, body: bytes) -> tuple[Any, "asyncio.Task[None]"]:
+    slow: Any = Slow(gateway.request_headers(None), gateway.request_body(body, end_of_stream=True))
+    return slow, asyncio.create_task(Call(service.served, slow).run())
+
+
 async def test_an_answer_that_begins_is_not_cut_off(service: Service) -> None:
-    """grpcio would send the headers of the answer again, with the end of the call, and log a traceback."""
-    slow: Any = Slow(gateway.request_headers(None), gateway.request_body(GOOD, end_of_stream=True))
-    running = asyncio.create_task(Call(service.served, slow).run())
+    """grpcio would send the head of the answer again, with the end of the call, and log a traceback."""
+    slow, running = slow_call(service, b'{"model": "m", "prompt": "%b"}' % (b"x" * (LIMIT - 100)))
     await slow.beginning.wait()
     service.now_s, others = 1, service.served.budget.share()
     with pytest.raises(BudgetSpentError):
@@ -187,6 +191,16 @@ async def test_an_answer_that_begins_is_not_cut_off(service: Service) -> None:
     await slow.writing.wait()
     others.take(LIMIT)
     await running
+
+
+async def test_a_short_answer_goes_on_without_its_share(service: Service) -> None:
+    slow, running = slow_call(service, GOOD)
+    await slow.writing.wait()
+    service.now_s = 1
+    service.served.budget.share().take(LIMIT)
+    await asyncio.sleep(0)
+    assert not running.done()
+    running.cancel()
 
 
 async def test_calls_give_back_what_they_held(service: Service) -> None:
