@@ -33,7 +33,7 @@ class Report:
 
     Attributes:
         took_s: Of those that were answered, in the order of their ends.
-        failed: Of the others, by status; a deadline of 5 s is DEADLINE_EXCEEDED.
+        failed: Of the others, by status; DEADLINE_EXCEEDED without an answer in time.
     """
 
     took_s: list[float] = field(default_factory=list, repr=False)
@@ -41,7 +41,7 @@ class Report:
 
     @property
     def timeouts(self) -> int:
-        """Picks without an answer in 5 s."""
+        """Picks without an answer in time."""
         return self.failed["DEADLINE_EXCEEDED"]
 
     def quantile_s(self, share: float) -> float:
@@ -60,8 +60,9 @@ def report(neighbour: Child) -> Report:
 class _Neighbour:
     """The client itself, in its process."""
 
-    def __init__(self, address: str, *, new_connections: bool) -> None:
+    def __init__(self, address: str, *, new_connections: bool, deadline_s: float) -> None:
         self._address = address
+        self._deadline_s = deadline_s
         self._new = new_connections
         self._channel = self._connect()
         self._report = Report()
@@ -102,7 +103,7 @@ class _Neighbour:
         channel = self._connect() if self._new else self._channel
         try:
             process: _Process = channel.stream_stream(PROCESS)
-            call = process(iter(_REQUEST), timeout=DEADLINE_S, wait_for_ready=True)
+            call = process(iter(_REQUEST), timeout=self._deadline_s, wait_for_ready=True)
             if await call.read() == grpc.aio.EOF:
                 report.failed[(await call.code()).name] += 1
             else:
@@ -118,10 +119,10 @@ class _Neighbour:
 class _GatewaysNeighbour(_Neighbour):
     """The same of a gateway, over HTTP."""
 
-    def __init__(self, address: str, *, new_connections: bool) -> None:
-        super().__init__(address, new_connections=new_connections)
+    def __init__(self, address: str, *, new_connections: bool, deadline_s: float) -> None:
+        super().__init__(address, new_connections=new_connections, deadline_s=deadline_s)
         self._url = f"http://{address}/v1/completions"
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE_S))
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(deadline_s))
 
     async def close(self) -> None:
         await self._session.close()
@@ -143,9 +144,9 @@ class _GatewaysNeighbour(_Neighbour):
                 report.failed[str(response.status)] += 1
 
 
-async def _run(address: str, *, new_connections: bool, gateway: bool) -> None:
+async def _run(address: str, *, new_connections: bool, gateway: bool, deadline_s: float) -> None:
     kind = _GatewaysNeighbour if gateway else _Neighbour
-    neighbour = kind(address, new_connections=new_connections)
+    neighbour = kind(address, new_connections=new_connections, deadline_s=deadline_s)
     picks = asyncio.create_task(neighbour.go_on())
     say("ready")
     await neighbour.obey()
@@ -157,9 +158,10 @@ async def _run(address: str, *, new_connections: bool, gateway: bool) -> None:
 @click.option("--address", required=True)
 @click.option("--new-connections", is_flag=True, help="A connection for each pick.")
 @click.option("--gateway", is_flag=True, help="It is a gateway's: complete a prompt in place of a pick.")
-def main(address: str, *, new_connections: bool, gateway: bool) -> None:
+@click.option("--deadline-s", type=float, default=DEADLINE_S, help="Of a pick.")
+def main(address: str, *, new_connections: bool, gateway: bool, deadline_s: float) -> None:
     """Pick 30 times a second until standard input ends."""
-    asyncio.run(_run(address, new_connections=new_connections, gateway=gateway))
+    asyncio.run(_run(address, new_connections=new_connections, gateway=gateway, deadline_s=deadline_s))
 
 
 if __name__ == "__main__":

@@ -146,7 +146,13 @@ def bare_server(files: int = 0) -> Iterator[Victim]:
         yield Victim(Target(port), {child.pid: rendered().limit_bytes})
 
 
-def attacked(name: str, attack: Attack, victim: Victim, usually_s: float = USUALLY_S) -> Row:
+def attacked(
+    name: str,
+    attack: Attack,
+    victim: Victim,
+    usually_s: float = USUALLY_S,
+    deadline_s: float = neighbour.DEADLINE_S,
+) -> Row:
     """Attacks a server for as long as the attack says.
 
     Args:
@@ -154,11 +160,14 @@ def attacked(name: str, attack: Attack, victim: Victim, usually_s: float = USUAL
         attack: It.
         victim: The server.
         usually_s: How long the neighbour is looked at before and, half of it, afterwards.
+        deadline_s: Of the neighbour's picks.
     """
     with ExitStack() as stack:
         other = stack.enter_context(bare_server())
         beside, away = (
-            stack.enter_context(_neighbour(each, new_connections=attack.new_connections))
+            stack.enter_context(
+                _neighbour(each, new_connections=attack.new_connections, deadline_s=deadline_s)
+            )
             for each in (victim, other)
         )
         target = json.dumps(asdict(victim.target))
@@ -183,10 +192,11 @@ def attacked(name: str, attack: Attack, victim: Victim, usually_s: float = USUAL
 
 
 @contextmanager
-def _neighbour(victim: Victim, *, new_connections: bool) -> Iterator[Child]:
+def _neighbour(victim: Victim, *, new_connections: bool, deadline_s: float) -> Iterator[Child]:
     more = [
         *(["--new-connections"] if new_connections else []),
         *(["--gateway"] if victim.gateway else []),
+        f"--deadline-s={deadline_s}",
     ]
     address = f"--address=127.0.0.1:{victim.target.port}"
     with running_child(f"{_MODULE}.neighbour", [address, *more]) as child:

@@ -9,18 +9,21 @@ from typing import Final
 import pytest
 from tests.picker.attacks.attackers.tally import cut_off, faults
 from tests.picker.attacks.catalogue import ATTACKS
+from tests.picker.attacks.neighbour import DEADLINE_S
 from tests.picker.attacks.stage import USUALLY_S, Row, attacked, victim_of
 
 SLOWER: Final = 10.0
 """Times as long as usual, and no longer, a neighbour's pick may take."""
 LOG_LINES: Final = 40
 """An attacker writes no log: a line a kind of trouble every ten seconds, and some of its own."""
+PATIENT_S: Final = 60.0
+"""A neighbour who asks for no speed but for an answer."""
 SAMPLED: Final = [name for name, attack in ATTACKS.items() if attack.sampled]
 
 
-def under(name: str, folder: Path, usually_s: float) -> Row:
+def under(name: str, folder: Path, usually_s: float, deadline_s: float) -> Row:
     with victim_of(ATTACKS[name], folder) as victim:
-        return attacked(name, ATTACKS[name], victim, usually_s)
+        return attacked(name, ATTACKS[name], victim, usually_s, deadline_s)
 
 
 def check_unharmed(name: str, row: Row) -> None:
@@ -42,13 +45,13 @@ def check_unharmed(name: str, row: Row) -> None:
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_an_attack_harms_the_attacker_alone(name: str, tmp_path: Path) -> None:
-    check_unharmed(name, under(name, tmp_path, 0.5))
+    check_unharmed(name, under(name, tmp_path, 0.5, PATIENT_S))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_neighbour_is_as_fast_as_ever(name: str, tmp_path: Path) -> None:
-    row = under(name, tmp_path, USUALLY_S)
+    row = under(name, tmp_path, USUALLY_S, DEADLINE_S)
     check_unharmed(name, row)
     # both sides are measured on the same machine at the same time
     assert row.slowdown(ATTACKS[name].quantile) <= SLOWER, (row.usual_p99_s, row.during.quantile_s(0.5))
