@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,34 +12,35 @@ from tests.shared.newer_vllm import older_vllm
 pytestmark = pytest.mark.engine
 
 _ENGINE = Path(__file__).parent
-_CONNECTOR = (
-    "offloading/test_manager.py",
-    "offloading/test_steps_without_transfers.py",
-    "offloading/test_resets.py",
-    "offloading/test_tier.py",
-    "offloading/test_tier_faults.py",
-    "secondary/test_tier.py",
-    "test_refusals.py",
+_BRIEF = (
+    "planning/arguments",
+    "connector/offloading/test_tier.py",
+    "connector/secondary/test_tier.py",
+    "connector/test_refusals.py",
 )
-_LONG = (
+_CONNECTOR = (
     "copies/test_layerwise_disk_loads.py",
     "disk/test_disk.py",
     "disk/test_disk_kinds.py",
     "disk/test_promotions.py",
+    "offloading/test_manager.py",
+    "offloading/test_resets.py",
     "offloading/test_speculation.py",
+    "offloading/test_steps_without_transfers.py",
+    "offloading/test_tier_faults.py",
     "offloading/test_tier_kinds.py",
     "secondary/test_faults.py",
     "secondary/test_settings.py",
 )
 _PATHS = [
-    pytest.param(["planning"], id="arguments"),
-    pytest.param([f"connector/{file}" for file in _CONNECTOR], id="connector"),
-    pytest.param([f"connector/{file}" for file in _LONG], id="more", marks=pytest.mark.long),
+    pytest.param(_BRIEF, id="brief"),
+    pytest.param(["planning"], id="planning", marks=pytest.mark.long),
+    pytest.param([f"connector/{file}" for file in _CONNECTOR], id="connector", marks=pytest.mark.long),
 ]
 
 
 @pytest.mark.parametrize("paths", _PATHS)
-def test_under_the_older_vllm(paths: list[str]) -> None:
+def test_under_the_older_vllm(paths: Sequence[str]) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     where = [_ENGINE / path for path in paths]
     done = subprocess.run(  # noqa: S603 - our own tests

@@ -7,7 +7,7 @@ from tests.cluster.harness.operator.installed import Site, running_site
 from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.cluster.node.engines import KINDS, Engines
+from tests.cluster.node.engines import OURS, UPSTREAMS, Engines
 from tests.picker.harness.bootstrap import Gateway
 from tests.picker.harness.envoy import Envoy, running_envoy
 
@@ -22,7 +22,7 @@ def site(provider: Provider, say: Say) -> Iterator[Site]:
         yield running
 
 
-@pytest.fixture(scope="package", params=list(KINDS))
+@pytest.fixture(scope="package", params=[OURS, pytest.param(UPSTREAMS, marks=pytest.mark.long)])
 def engines(site: Site, request: pytest.FixtureRequest) -> Iterator[Engines]:
     """Two engines of a kind; they end while those of the next start."""
     running = Engines(site, request.param)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from tests.cluster.harness.images.engines import SMALL_MODEL
 from tests.cluster.harness.streams import Streams, streaming
-from tests.cluster.node.engines import OURS, UPSTREAMS, Engines
+from tests.cluster.node.engines import Engines
 from tests.picker.harness.envoy import Envoy
 from tests.shared.waiting import eventually
 
+# Engines start beside their load on few cores, which takes many minutes.
+pytestmark = pytest.mark.long
 CLIENTS = 3
 # What an answer takes with nothing beside it; beside others it takes twice as long, and more. A pod's preStop
 # takes 10 s, so that some are under way when its engine is told to end.
@@ -37,7 +39,7 @@ def drained(engines: Engines, tmp_path: Path) -> Iterator[Callable[[], int]]:
         each.stop()
 
 
-@pytest.fixture(params=[SHORT_S, pytest.param(LONG_S, marks=pytest.mark.long)])
+@pytest.fixture(params=[SHORT_S, LONG_S])
 def tokens(drained: object, envoy: Envoy, request: pytest.FixtureRequest) -> int:
     """Length of an answer, by how quick this machine is."""
     del drained  # once both engines are there
@@ -56,10 +58,6 @@ def loaded(envoy: Envoy, tokens: int) -> Iterator[Streams]:
     print(f"{streams.whole} streams of {tokens} tokens, {streams.longest_s:.0f} s at most")  # noqa: T201 - seen with -s
 
 
-# It takes minutes, for engines start beside their load on few cores.
-@pytest.mark.parametrize(
-    "engines", [OURS, pytest.param(UPSTREAMS, marks=pytest.mark.long)], indirect=True, scope="package"
-)
 def test_a_rollout(engines: Engines, envoy: Envoy, drained: Callable[[], int], tokens: int) -> None:
     old = set(engines.ips()) | set(engines.ips("picker"))
     spec = engines.site.kubectl.json("get", "kvct", engines.name)["spec"]
@@ -75,7 +73,6 @@ def test_a_rollout(engines: Engines, envoy: Envoy, drained: Callable[[], int], t
 
 
 # The engine that goes has something under way only if its picker sent something there before.
-@pytest.mark.long
 def test_fewer_engines(engines: Engines, envoy: Envoy, drained: Callable[[], int], tokens: int) -> None:
     with loaded(envoy, tokens) as streams:
         engines.site.kubectl("scale", "kvct", engines.name, "--replicas=1")

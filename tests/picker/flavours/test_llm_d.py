@@ -1,6 +1,7 @@
 """Every llm-d configuration that kvtier renders is one that llm-d-router's types and loader would take."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +16,12 @@ from kvtier_scorer.config.model import PickerInput
 GOLDEN = Path(__file__).parents[2] / "unit" / "operator" / "golden" / "output"
 
 
+@cache
 def golden_configs() -> dict[str, str]:
     """The EndpointPickerConfigs in the golden objects that are llm-d-router's."""
     found = {}
     for path in sorted(GOLDEN.glob("*/objects.yaml")):
-        for each in yaml.safe_load_all(path.read_text()):
+        for each in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
             for text in (each.get("data") or {}).values() if each["kind"] == "ConfigMap" else ():
                 if f"apiVersion: {API_VERSION}\n" in text:
                     found[path.parent.name] = text

@@ -54,6 +54,9 @@ WORST: Final = {
     "not JSON": b'{"model"',
 }
 
+BRIEF: Final = ("parts", "escapes", "not JSON")
+"""Of containers, of one text, and refused; the others take longer than they find."""
+
 
 def messages(path: str, body: bytes, *, ended: bool = True) -> list[bytes]:
     parts = [body[start : start + CHUNK] for start in range(0, len(body), CHUNK)]
@@ -114,7 +117,9 @@ def check(own: Own, plan: RouterPlan, peak: Peak) -> None:
     assert "Traceback" not in own.process.log.read_text()
 
 
-@pytest.mark.parametrize("kind", WORST)
+@pytest.mark.parametrize(
+    "kind", [*BRIEF, *(pytest.param(kind, marks=pytest.mark.long) for kind in WORST if kind not in BRIEF)]
+)
 async def test_the_worst_bodies_at_once(own: Own, process: Process, plan: RouterPlan, kind: str) -> None:
     peak = Peak(own.process.pid)
     body = filled(WORST[kind])

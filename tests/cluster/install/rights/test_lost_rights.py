@@ -41,7 +41,7 @@ def operator(way: Proxy, tmp_path: Path) -> Iterator[Operator]:
         yield running
 
 
-@pytest.mark.parametrize("kind", ["deployments", "pods"])
+@pytest.mark.parametrize("kind", ["deployments", pytest.param("pods", marks=pytest.mark.long)])
 def test_what_is_no_longer_seen_is_neither_told_nor_written(
     way: Proxy, operator: Operator, kubectl: Command, namespace: str, kind: str
 ) -> None:

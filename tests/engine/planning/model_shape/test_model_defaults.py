@@ -13,6 +13,7 @@ _READ_OTHERWISE = {"medusa", "mlp_speculator", "muse_glimmer_assistant", "muse_g
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
+@pytest.mark.long  # every class of configuration is made twice
 def test_the_file_is_up_to_date() -> None:
     written = (ROOT / DEFAULTS).read_text(encoding="utf-8")
     text = model_defaults()
