@@ -43,8 +43,8 @@ def plan_figures(
 def _drain_figure(spec: Spec) -> Figure:
     ending = plan_ending(spec)
     how = (
-        f"for requests under way when the pod has to go; after {ending.pre_stop_s} s in which who sends them "
-        f"takes note, and before {ending.exit_s} s to end: {ending.grace_s} s of grace"
+        f"for requests still running when the pod is told to stop; clients get {ending.pre_stop_s} s before "
+        f"that to send elsewhere, vLLM {ending.exit_s} s after it to exit: {ending.grace_s} s of grace in all"
     )
     return Figure("drain seconds", ending.drain_s, how)
 
