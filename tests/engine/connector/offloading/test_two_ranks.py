@@ -92,11 +92,9 @@ def tokens(answers: list[tuple[list[int], int]]) -> list[list[int]]:
     return [tokens for tokens, _ in answers]
 
 
-def test_two_ranks_a_kill_and_another_start(
-    model_folder: Callable[..., Path], tmp_path: Path, ledger: ShmLedger
-) -> None:
+def killed(model: Path, disk: Path, log: Path, ledger: ShmLedger) -> list[list[int]]:
+    """What an engine answered that was killed after the same prompts from its tier."""
     names = set(SHM.iterdir())
-    model, disk, log = model_folder(), tmp_path / "disk", tmp_path / "engine.log"
     with two_ranks(model, disk, log, ledger) as (engine, found):
         everyone = {engine.pid, *descendants(engine.pid)}
         cold = tokens(found["first"])
@@ -117,7 +115,20 @@ def test_two_ranks_a_kill_and_another_start(
             engine.kill()
             assert watched.alive_after(DEADLINE_S) == {}
     assert left_in_shm(names) == []
+    return cold
 
+
+def test_two_ranks_and_a_kill(model_folder: Callable[..., Path], tmp_path: Path, ledger: ShmLedger) -> None:
+    killed(model_folder(), tmp_path / "disk", tmp_path / "engine.log", ledger)
+
+
+@pytest.mark.long  # four processes import vLLM, and again
+def test_two_ranks_start_again_after_a_kill(
+    model_folder: Callable[..., Path], tmp_path: Path, ledger: ShmLedger
+) -> None:
+    names = set(SHM.iterdir())
+    model, disk, log = model_folder(), tmp_path / "disk", tmp_path / "engine.log"
+    cold = killed(model, disk, log, ledger)
     with two_ranks(model, disk, log, ledger) as (_, found):
         assert tokens(found["first"]) == tokens(found["warm"]) == cold
         # The last prompt's end may have been on its way to the disk.
