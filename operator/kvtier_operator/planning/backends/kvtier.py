@@ -17,7 +17,7 @@ from kvtier_connector.config import (
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.backends.parts import (
     PREFER_NOTE,
     Share,
@@ -106,10 +106,9 @@ TRAITS: Final = BackendTraits(
         place=TierPlace.ENGINE,
         page_sizes=frozenset({HugepageSize.TWO_MIB, HugepageSize.ONE_GIB}),
         falls_back=True,
-        locks=True,
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
-    disk=DiskTraits(folder=Folder.OWN, waiting_share=DISK_WRITE_SHARE, measures=True),
+    disk=DiskTraits(folder=Folder.OWN, waiting_share=DISK_WRITE_SHARE),
     in_published_images=False,
     refuses_other_minors=True,
     offloading=True,

@@ -11,7 +11,7 @@ import yaml
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.backends.parts import (
     Share,
     disk_mounts,

@@ -8,7 +8,8 @@ from typing import Any, Final, Self
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.pod import Volume
-from kvtier_operator.api.spec.tiers import CpuTierSpec, DiskTierSpec, HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import CpuTierSpec, HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 from kvtier_operator.planning.base.container_parts import Mount, volume_source
 from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import HugepageSize
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.planning.images import ImageName
 
 
@@ -80,14 +80,12 @@ class CpuTraits:
         place: Where it is.
         page_sizes: Explicit huge pages it can be on.
         falls_back: Whether it takes what huge pages are free, and ordinary pages for the rest.
-        locks: Whether it locks the tier as the resource says, and reports whether it did.
         pins_in_one_call: Whether the driver is given all that a process pins at once.
     """
 
     place: TierPlace
     page_sizes: frozenset[HugepageSize] = frozenset()
     falls_back: bool = False
-    locks: bool = False
     pins_in_one_call: bool = False
 
 
@@ -100,14 +98,12 @@ class DiskTraits:
         caveat: What it is not; None where it keeps to its capacity and is warm after a restart.
         direct_io: Whether it can bypass the page cache.
         waiting_share: One in so many tokens of the CPU tier may wait to be written; None where none does.
-        measures: Whether it reads and writes only where that is sooner than computing again.
     """
 
     folder: Folder
     caveat: Caveat | None = None
     direct_io: bool = True
     waiting_share: int | None = None
-    measures: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
-from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan
@@ -54,7 +54,7 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
     if autoscaling is None or plan.scaler is not Scaler.SCALED_OBJECT:
         return None
     names, metric = Names.of(plan), scaling_metric(autoscaling)
-    tells_fill = plan.resource.spec.backend in TELLING_OF_TIERS
+    tells_fill = Ability.TELLS_OF_TIERS in plan.resource.spec.backend.abilities
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",

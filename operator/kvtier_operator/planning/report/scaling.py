@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
+from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling import Scaler, scaling_metric
@@ -41,5 +41,5 @@ def scaling_of(plan: Plan) -> Scaling | None:
         if plan.scaler is Scaler.SCALED_OBJECT
         else f"a metrics adapter that serves {metric.pod_metric} of pods (custom.metrics.k8s.io), or KEDA "
         "with spec.autoscaling.prometheusUrl",
-        tells_fill=plan.resource.spec.backend in TELLING_OF_TIERS,
+        tells_fill=Ability.TELLS_OF_TIERS in plan.resource.spec.backend.abilities,
     )

@@ -7,7 +7,7 @@ import orjson
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import RouterEntries, RouterStatus, Source, TierStatus
-from kvtier_operator.api.spec.tiers import Policy
+from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy

@@ -8,7 +8,7 @@ counters.
 from dataclasses import dataclass
 from typing import Self
 
-from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
+from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.flavors import flavor_traits
@@ -43,8 +43,8 @@ class Queries:
             engine=_matchers(names, names.engine),
             picker=_matchers(names, names.picker),
             moves_by_vllm=traits_of(backend).offloading,
-            kvtier=backend in TELLING_OF_TIERS,
-            kvtier_disk=backend in TELLING_OF_TIERS and plan.tiers.disk is not None,
+            kvtier=Ability.TELLS_OF_TIERS in backend.abilities,
+            kvtier_disk=Ability.TELLS_OF_TIERS in backend.abilities and plan.tiers.disk is not None,
             picker_hit_ratio=flavor_traits(plan.resource.spec.router.flavor).hit_ratio,
         )
 

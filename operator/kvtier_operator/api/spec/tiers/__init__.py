@@ -1,0 +1,101 @@
+"""One kind of tier a file: its fields in a resource.
+
+A tier beyond the device is a module of this package named after its member of `Tier`, in lower case, with `FIELDS`;
+nothing else names it but who reads its fields.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import create_model
+
+from kvtier_common.tier import Tier
+from kvtier_operator.api.base import ApiModel, Rule
+from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.spec.backend import Ability, backends_with, one_of
+
+_ModelT = TypeVar("_ModelT", bound=ApiModel)
+
+
+class TierSpec(ApiModel):
+    """What is wanted of one tier; each has a capacity."""
+
+    capacity: ByteQuantity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierFields:
+    """What a resource has of one tier.
+
+    Attributes:
+        title: Its name in descriptions.
+        status: Description of its size in the status.
+        weight: Of its prefix scorer, where the resource gives none.
+        spec: Type and description of its part of `spec.tiers`; None of the device's own cache.
+        rules: What joins its fields with others of the spec.
+    """
+
+    title: str
+    status: str
+    weight: int
+    spec: tuple[Any, Any] | None = None
+    rules: tuple[Rule, ...] = ()
+
+
+_DEVICE: Final = TierFields(title="GPU", status="The device's own KV cache.", weight=1)
+
+
+@cache
+def fields_of(tier: Tier) -> TierFields:
+    """What a resource has of a tier."""
+    if tier is Tier.GPU:
+        return _DEVICE
+    return cast("TierFields", import_module(f"{__name__}.{tier.label}").FIELDS)
+
+
+def with_tiers(
+    make: Callable[[TierFields], tuple[Any, Any] | None], suffix: str = ""
+) -> Callable[[type[_ModelT]], type[_ModelT]]:
+    """Gives the model that is written below a field for each tier, after its own.
+
+    Args:
+        make: Type and default of the field; None of a tier without it.
+        suffix: Of its name, after the tier's.
+    """
+    fields: dict[str, Any] = {
+        f"{tier.label}{suffix}": field for tier in Tier if (field := make(fields_of(tier)))
+    }
+
+    def extend(model: type[_ModelT]) -> type[_ModelT]:
+        return create_model(
+            model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **fields
+        )
+
+    return extend
+
+
+def able_only(ability: Ability, field: str, cel: str, does: str, uses: Callable[[Any], object]) -> Rule:
+    """The rule that a field of a tier is left out with a backend that cannot what it asks for.
+
+    Args:
+        ability: What a backend needs for it.
+        field: Its path in the tier's, such as `disk.extraVolumes`.
+        cel: CEL that holds where it asks for nothing though it is there; empty where it always asks.
+        does: What those backends do, after their names.
+        uses: Whether it asks for something, of the tier's part of the spec.
+    """
+    able, (label, name) = backends_with(ability), field.split(".")
+    absent = f"!has(self.tiers.{label}) || !has(self.tiers.{field}) || {cel}"
+    return Rule(
+        absent + " || ".join(f"self.backend == '{backend}'" for backend in able),
+        f"only backend {one_of(able)} {does}; remove {name}",
+        f".tiers.{field}",
+        lambda spec: (
+            (tier := getattr(spec.tiers, label)) is None
+            or not uses(tier)
+            or ability in spec.backend.abilities
+        ),
+    )
