@@ -30,7 +30,7 @@ from kvtier_operator.planning.backends.parts import (
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
-from kvtier_operator.planning.base.tier_plan import BackendPlan, DiskChunks
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, count, round_up, size
@@ -67,7 +67,7 @@ def disk_settings(spec: Spec, mounts: Sequence[Mount]) -> dict[str, Any]:
     }
 
 
-def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_bytes: int) -> DiskChunks | None:
+def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_bytes: int) -> TierChunks | None:
     """What one engine's disk tier holds; None without one.
 
     Args:
@@ -82,7 +82,7 @@ def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_byt
     chunk_bytes = ceil_div(geometry.kv_bytes_per_token * chunk_tokens, alignment_bytes) * alignment_bytes
     beside_bytes = disk_beside_bytes(chunk_bytes, KEY_BYTES)
     chunks = disk_slots(capacity_bytes, chunk_bytes, KEY_BYTES)
-    return DiskChunks(
+    return TierChunks(
         chunks=chunks,
         how=f"({size(capacity_bytes)} - {size(DISK_SPARE_BYTES)}) / ({count(chunk_bytes)} B + "
         f"{count(beside_bytes)} B of index and extents)",
@@ -159,7 +159,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
             Tier.CPU: engine_bytes // share.ranks_per_engine,
             Tier.DISK: share.disk_bytes // share.ranks_per_engine,
         },
-        disk_chunks=chunks,
+        chunks={Tier.DISK: chunks} if chunks else {},
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens,
         chunk_alignment_bytes=alignment_bytes,

@@ -75,8 +75,8 @@ class TiersPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class DiskChunks:
-    """What one engine's disk tier holds, of a backend whose index shares the capacity with the chunks.
+class TierChunks:
+    """What one tier of one engine holds, of a backend whose index shares the capacity with the chunks.
 
     Attributes:
         chunks: How many.
@@ -108,7 +108,7 @@ class BackendPlan:
         tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
         page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
         per_rank_overhead_bytes: Its own memory beside the tier, each rank.
-        disk_chunks: What the disk tier holds in each engine; None for as many chunks as it has room for.
+        chunks: What a tier holds in each engine, where that is not as many chunks as go into its bytes.
         hugepages: Explicit huge pages it takes.
         notes: What a reader of the report should know of this backend's behaviour.
         chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
@@ -130,7 +130,7 @@ class BackendPlan:
     tier_memory_bytes: int = 0
     page_locked: bool = False
     per_rank_overhead_bytes: int = 0
-    disk_chunks: DiskChunks | None = None
+    chunks: Mapping[Tier, TierChunks] = field(default_factory=dict)
     hugepages: HugepagesPlan | None = None
     notes: tuple[str, ...] = ()
     chunk_alignment_bytes: int = 4096

@@ -9,6 +9,7 @@ from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.planning.units import GIB, round_down, round_up
 from kvtier_operator.planning.weights.adapters import adapter_bytes
 from kvtier_operator.planning.weights.device_weights import rank_weights
@@ -40,12 +41,13 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
     by_tier = {} if device is None else {Tier.GPU: device}
     for tier, wanted in spec.tiers.by_tier().items():
         bytes_per_rank = backend.bytes_per_rank.get(tier, 0)
-        if bytes_per_rank or tier is Tier.CPU:
+        in_memory = traits_of_tier(tier).in_memory
+        if bytes_per_rank or in_memory:
             whole = TierPlan(
                 capacity_bytes=wanted.capacity.bytes,
                 bytes_per_rank=bytes_per_rank,
                 tokens=_tokens(tier, bytes_per_rank, spec, geometry, backend),
-                hugepages=backend.hugepages if tier is Tier.CPU else None,
+                hugepages=backend.hugepages if in_memory else None,
             )
             by_tier[tier] = _less_states(whole, spec, geometry, backend)
     return TiersPlan(by_tier)
@@ -77,10 +79,11 @@ def _kept(geometry: Geometry, backend: BackendPlan) -> int:
 
 def _tokens(tier: Tier, bytes_per_rank: int, spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
     """Tokens of whole chunks, all engines of the pod together."""
-    if tier is Tier.DISK and backend.disk_chunks is not None:
-        chunks = backend.disk_chunks.chunks
+    if tier in backend.chunks:
+        chunks = backend.chunks[tier].chunks
     else:
-        one_chunk = chunk_bytes(geometry, backend) if tier is Tier.CPU else _kept(geometry, backend)
+        in_memory = traits_of_tier(tier).in_memory
+        one_chunk = chunk_bytes(geometry, backend) if in_memory else _kept(geometry, backend)
         chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
     return chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_operator.planning.base.names import Component, Names, content_hash
+from kvtier_operator.planning.base.promql import WINDOW
 from kvtier_operator.planning.objects.monitoring.grafana import (
-    WINDOW,
     Dashboard,
     dashboard_object,
     in_grid,
@@ -14,6 +13,7 @@ from kvtier_operator.planning.objects.monitoring.grafana import (
 )
 from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.tiers import traits_of_tier
 
 
 def dashboard(plan: Plan) -> dict[str, Any] | None:
@@ -27,7 +27,7 @@ def dashboard(plan: Plan) -> dict[str, Any] | None:
         title=f"KVCacheTier {names.namespace}/{names.resource}",
         tags=("vllm", "prefix cache"),
         heading="dashboard-of-a-kvcachetier",
-        panels=in_grid([*_requests(queries), *_tier(queries), *_disk(queries), *_picker(queries)]),
+        panels=in_grid([*_requests(queries), *_tiers(queries), *_picker(queries)]),
     )
     # a namespace has no dot, so no two resources of a cluster have one file
     return dashboard_object(metadata, f"kvcachetier.{names.namespace}.{names.resource}.json", content)
@@ -68,7 +68,7 @@ def _requests(queries: Queries) -> list[dict[str, Any]]:
     ]
 
 
-def _tier(queries: Queries) -> Iterator[dict[str, Any]]:
+def _tiers(queries: Queries) -> Iterator[dict[str, Any]]:
     if queries.moves_by_vllm:
         yield panel(
             "Bytes loaded and stored a second",
@@ -86,64 +86,8 @@ def _tier(queries: Queries) -> Iterator[dict[str, Any]]:
                 "computing": queries.computed_tokens_per_prefill_second(WINDOW),
             },
         )
-    if queries.kvtier:
-        yield panel(
-            "CPU tier: bytes used and there",
-            "bytes",
-            {
-                "used": queries.gauge(cpu_tier.USED_BYTES),
-                "capacity": queries.gauge(cpu_tier.CAPACITY_BYTES),
-                "locked": queries.gauge(cpu_tier.PINNED_BYTES),
-            },
-        )
-        yield panel(
-            "CPU tier: chunks a second that left it",
-            "short",
-            {
-                "to make room": queries.rate(f"{cpu_tier.EVICTED_CHUNKS}_total", WINDOW),
-                "failed": queries.rate(f"{cpu_tier.FAILED_CHUNKS}_total", WINDOW),
-            },
-        )
-
-
-def _disk(queries: Queries) -> list[dict[str, Any]]:
-    if not queries.kvtier_disk:
-        return []
-    counters = {
-        "found": disk_tier.HIT_CHUNKS,
-        "to make room": disk_tier.EVICTED_CHUNKS,
-        "not written": disk_tier.DROPPED_CHUNKS,
-        "failed": disk_tier.FAILED_CHUNKS,
-        "corrupt": disk_tier.CORRUPT_CHUNKS,
-    }
-    return [
-        panel(
-            "Disk tier: bytes used and there",
-            "bytes",
-            {
-                "used": queries.gauge(disk_tier.USED_BYTES),
-                "capacity": queries.gauge(disk_tier.CAPACITY_BYTES),
-            },
-        ),
-        panel(
-            "Disk tier: bytes read and written a second",
-            "Bps",
-            {
-                "read": queries.rate(f"{disk_tier.LOAD_BYTES}_total", WINDOW),
-                "written": queries.rate(f"{disk_tier.STORE_BYTES}_total", WINDOW),
-            },
-        ),
-        panel(
-            "Disk tier: chunks a second",
-            "short",
-            {legend: queries.rate(f"{counter}_total", WINDOW) for legend, counter in counters.items()},
-        ),
-        panel(
-            "Disk tier: engines that serve from memory alone",
-            "short",
-            {"engines": queries.gauge(disk_tier.DEGRADED)},
-        ),
-    ]
+    for tier in queries.tiers:
+        yield from (panel(*shown) for shown in traits_of_tier(tier).panels(queries))
 
 
 def _picker(queries: Queries) -> list[dict[str, Any]]:

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from kvtier_common.version import PAGES_URL
 
-WINDOW: Final = "$__rate_interval"
-"""Grafana's window of at least four scrapes. Source: Grafana's documentation, Prometheus data source."""
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 """What the dashboard's variable `datasource` is set to."""
 _COLUMNS: Final = 2

@@ -8,58 +8,43 @@ counters.
 from dataclasses import dataclass
 from typing import Self
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Names
+from kvtier_operator.planning.base.promql import Series
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Queries:
+class Queries(Series):
     """Expressions over one resource's series.
 
     Attributes:
-        engine: Label matchers of the engines' series, without braces.
-        picker: The same of the picker's.
+        picker: Label matchers of the picker's series, without braces.
         moves_by_vllm: Whether vLLM's offloading counts loads and stores.
-        kvtier: Whether kvtier's connector tells how full the tier is.
-        kvtier_disk: Whether it has a disk tier to tell of.
+        tiers: Those that engines tell of beside the device's own cache.
         picker_hit_ratio: The picker's histogram of matched prefixes; None where it has none.
     """
 
-    engine: str
     picker: str
     moves_by_vllm: bool
-    kvtier: bool
-    kvtier_disk: bool
+    tiers: tuple[Tier, ...]
     picker_hit_ratio: str | None
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Expressions for `plan`'s objects."""
         names, backend = Names.of(plan), plan.resource.spec.backend
+        tell = Ability.TELLS_OF_TIERS in backend.abilities
         return cls(
             engine=_matchers(names, names.engine),
             picker=_matchers(names, names.picker),
             moves_by_vllm=traits_of(backend).offloading,
-            kvtier=Ability.TELLS_OF_TIERS in backend.abilities,
-            kvtier_disk=Ability.TELLS_OF_TIERS in backend.abilities and plan.tiers.disk is not None,
+            tiers=tuple(tier for tier in plan.tiers.by_tier if tell and tier is not Tier.GPU),
             picker_hit_ratio=flavor_traits(plan.resource.spec.router.flavor).hit_ratio,
         )
-
-    def rate(self, counter: str, window: str, *, by: str = "") -> str:
-        """Events a second of all engines together, or for each value of the label `by`."""
-        return f"sum{_by(by)}(rate({counter}{{{self.engine}}}[{window}]))"
-
-    def gauge(self, name: str, *, by: str = "") -> str:
-        """Sum of a gauge over all engines, or for each value of the label `by`."""
-        return f"sum{_by(by)}({name}{{{self.engine}}})"
-
-    def quantile(self, histogram: str, quantile: float, window: str) -> str:
-        """Quantile of a histogram over all engines."""
-        buckets = self.rate(f"{histogram}_bucket", window, by="le")
-        return f"histogram_quantile({quantile}, {buckets})"
 
     def hit_share(self, window: str) -> str:
         """Share of prompt tokens found in any tier, 0 to 1; nothing while no prompt comes."""
@@ -84,7 +69,3 @@ class Queries:
 
 def _matchers(names: Names, job: str) -> str:
     return f'namespace="{names.namespace}",job="{job}"'
-
-
-def _by(label: str) -> str:
-    return f" by ({label}) " if label else ""
