@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_common.metrics.text import Families, read_labels
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 
@@ -27,10 +26,6 @@ CACHED_TOKENS: Final[Mapping[Tier, bytes]] = {
     tier: f"vllm:kvtier_{tier.label}_cached_tokens".encode() for tier in BEYOND_DEVICE
 }
 """What each holds now; other backends than KVTier do not say."""
-CPU_GROWING: Final = cpu_tier.GROWING.encode()
-"""1 while the CPU tier is not what it will be."""
-CPU_PINNED_BYTES: Final = cpu_tier.PINNED_BYTES.encode()
-DISK_PAYS: Final = disk_tier.PAYS.encode()
 CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
 """vLLM 0.32 and 0.33, v1/metrics/loggers.py; the values of `source` are v1/metrics/cache_hit_source.py's."""
 _TIER_OF_SOURCE: Final = {

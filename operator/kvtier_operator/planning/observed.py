@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.node import Node
@@ -49,19 +49,20 @@ class EngineTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineFindings:
-    """What a running engine pod has found out of its tiers beside their sizes; None where it does not say.
+class TierFindings:
+    """What a running engine pod has found out of a tier beside its size; None where it does not say.
 
     Attributes:
-        pinned_bytes: Of the CPU tier: locked in memory, on a GPU page-locked for DMA.
-        disk_pays: Whether its disk is read sooner than it computes.
+        pinned_bytes: Locked in memory, on a GPU page-locked for DMA.
+        pays: Whether it is read sooner than the engine computes.
     """
 
     pinned_bytes: int | None = None
-    disk_pays: bool | None = None
+    pays: bool | None = None
 
 
-NOTHING_FOUND: Final = EngineFindings()
+EngineFindings = Mapping[Tier, TierFindings]
+"""Of those tiers of which something was found out."""
 
 
 @dataclass(frozen=True, slots=True)

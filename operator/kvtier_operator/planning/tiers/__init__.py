@@ -43,6 +43,11 @@ class TierTraits:
     panels: Callable[[Series], Iterable[Panel]] = lambda _series: ()
     in_use: Callable[[Mapping[str, Any]], str] = lambda _status: ""
 
+    @property
+    def findings_metrics(self) -> tuple[str, ...]:
+        """Metrics of which the operator reads what an engine found out of it."""
+        return tuple(filter(None, (self.growing, self.pinned_bytes, self.pays)))
+
 
 @cache
 def traits_of_tier(tier: Tier) -> TierTraits:

@@ -1,6 +1,6 @@
 """Plans a resource from what is observed: its desired objects, and what the status says of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -16,7 +16,7 @@ from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.cluster.storage import Namespace, StorageClass, storage_verdicts
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
+from kvtier_operator.planning.observed import EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
@@ -54,7 +54,7 @@ class ClusterObservation:
     nodes_version: int
     engine_hash: str
     nodes_unknown: str = ""
-    engine_findings: EngineFindings = NOTHING_FOUND
+    engine_findings: EngineFindings = field(default_factory=dict)
     storage_classes: tuple[StorageClass, ...] | None = None
     storage_version: int = 0
 
@@ -106,7 +106,7 @@ def observe_cluster(
         nodes_version=nodes.version,
         engine_hash=engine_hash,
         nodes_unknown=watches.nodes_unknown,
-        engine_findings=engine.findings if engine else NOTHING_FOUND,
+        engine_findings=engine.findings if engine else {},
         storage_classes=classes.all,
         storage_version=classes.version,
     )
@@ -205,10 +205,12 @@ def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
         tiers["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
     most_pinned = _most_pinned_bytes(plan)
     asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
-    if findings.pinned_bytes is not None and findings.pinned_bytes <= most_pinned and asks_for_locking:
-        tiers["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
-    if findings.disk_pays is not None and "disk" in tiers:
-        tiers["disk"] |= {"pays": findings.disk_pays}
+    for tier in plan.tiers.by_tier.keys() & findings.keys():
+        pinned_bytes, pays = findings[tier].pinned_bytes, findings[tier].pays
+        if pinned_bytes is not None and pinned_bytes <= most_pinned and asks_for_locking:
+            tiers[tier.label] |= {"pinnedBytes": pinned_bytes}
+        if pays is not None:
+            tiers[tier.label] |= {"pays": pays}
     return tiers
 
 

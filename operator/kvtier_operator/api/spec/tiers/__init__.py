@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
 from pydantic import create_model
+from pydantic.alias_generators import to_snake
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.base import ApiModel, Rule
@@ -77,25 +78,22 @@ def with_tiers(
     return extend
 
 
-def able_only(ability: Ability, field: str, cel: str, does: str, uses: Callable[[Any], object]) -> Rule:
+def able_only(ability: Ability, field: str, does: str, unused: str = "") -> Rule:
     """The rule that a field of a tier is left out with a backend that cannot what it asks for.
 
     Args:
         ability: What a backend needs for it.
-        field: Its path in the tier's, such as `disk.extraVolumes`.
-        cel: CEL that holds where it asks for nothing though it is there; empty where it always asks.
+        field: Its path in the tiers', such as `disk.extraVolumes`.
         does: What those backends do, after their names.
-        uses: Whether it asks for something, of the tier's part of the spec.
+        unused: CEL that holds where the field is there and asks for nothing.
     """
     able, (label, name) = backends_with(ability), field.split(".")
-    absent = f"!has(self.tiers.{label}) || !has(self.tiers.{field}) || {cel}"
+    cel = (f"!has(self.tiers.{label})", f"!has(self.tiers.{field})", *filter(None, [unused]))
     return Rule(
-        absent + " || ".join(f"self.backend == '{backend}'" for backend in able),
+        " || ".join((*cel, *(f"self.backend == '{backend}'" for backend in able))),
         f"only backend {one_of(able)} {does}; remove {name}",
         f".tiers.{field}",
         lambda spec: (
-            (tier := getattr(spec.tiers, label)) is None
-            or not uses(tier)
-            or ability in spec.backend.abilities
+            not getattr(getattr(spec.tiers, label), to_snake(name), None) or ability in spec.backend.abilities
         ),
     )

@@ -43,16 +43,9 @@ FIELDS: Final = TierFields(
         able_only(
             Ability.SPREADS_DISK,
             "disk.extraVolumes",
-            "self.tiers.disk.extraVolumes.size() == 0 || ",
             "spreads a disk tier over several volumes",
-            lambda disk: disk.extra_volumes,
+            "self.tiers.disk.extraVolumes.size() == 0",
         ),
-        able_only(
-            Ability.BOUNDS_WRITES,
-            "disk.writesPerHour",
-            "",
-            "bounds what is written to a disk tier",
-            lambda disk: disk.writes_per_hour is not None,
-        ),
+        able_only(Ability.BOUNDS_WRITES, "disk.writesPerHour", "bounds what is written to a disk tier"),
     ),
 )
