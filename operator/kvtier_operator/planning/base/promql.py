@@ -1,10 +1,15 @@
-"""Expressions over the series of one resource's engines, and what an alert is made of."""
+"""PromQL over the metrics of one resource's engines and picker, for alerts and dashboard alike.
+
+Names of metrics: vLLM 0.32, vllm/v1/metrics/loggers.py and offloading/metrics.py of its KV connectors;
+kvtier_connector/vllm/metrics/ for `vllm:kvtier_*`. Prometheus adds `_total` to counters.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kvtier_common.version import PAGES_URL
+from kvtier_operator.planning.base.names import Names
 
 RUNBOOKS_URL: Final = f"{PAGES_URL}/operations/alerts.html"
 """docs/operations/alerts.md, with a heading for each alert."""
@@ -54,26 +59,59 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Expressions over one resource's engines.
+    """Expressions over the series of one resource's engines, or of its picker.
 
     Attributes:
-        engine: Label matchers of their series, without braces.
+        matchers: Matchers of their labels, without braces.
     """
 
-    engine: str
+    matchers: str
+
+    @classmethod
+    def of(cls, names: Names, job: str) -> Self:
+        """Those of one of a resource's objects, by its name."""
+        return cls(f'namespace="{names.namespace}",job="{job}"')
 
     def rate(self, counter: str, window: str, *, by: str = "") -> str:
         """Events a second of all engines together, or for each value of the label `by`."""
-        return f"sum{_by(by)}(rate({counter}{{{self.engine}}}[{window}]))"
+        return f"sum{_by(by)}(rate({counter}{{{self.matchers}}}[{window}]))"
+
+    def rates(self, counters: Mapping[str, str]) -> dict[str, str]:
+        """Events a second for a panel, by legend; counters are named without their `_total`."""
+        return {legend: self.rate(f"{counter}_total", WINDOW) for legend, counter in counters.items()}
 
     def gauge(self, name: str, *, by: str = "") -> str:
         """Sum of a gauge over all engines, or for each value of the label `by`."""
-        return f"sum{_by(by)}({name}{{{self.engine}}})"
+        return f"sum{_by(by)}({name}{{{self.matchers}}})"
+
+    def gauges(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Sums for a panel, by legend."""
+        return {legend: self.gauge(name) for legend, name in names.items()}
 
     def quantile(self, histogram: str, quantile: float, window: str) -> str:
         """Quantile of a histogram over all engines."""
         buckets = self.rate(f"{histogram}_bucket", window, by="le")
         return f"histogram_quantile({quantile}, {buckets})"
+
+    def hit_share(self, window: str) -> str:
+        """Share of prompt tokens found in any tier, 0 to 1; nothing while no prompt comes."""
+        device = self.rate("vllm:prefix_cache_hits_total", window)
+        tiers = self.rate("vllm:external_prefix_cache_hits_total", window)
+        return f"({device} + {tiers}) / {self.queried_tokens(window)}"
+
+    def queried_tokens(self, window: str) -> str:
+        """Prompt tokens a second that are looked for in the cache."""
+        return self.rate("vllm:prefix_cache_queries_total", window)
+
+    def loaded_tokens_per_load_second(self, window: str) -> str:
+        """Tokens that one second of loading brings back."""
+        hits = self.rate("vllm:external_prefix_cache_hits_total", window)
+        return f"{hits} / {self.rate('vllm:kv_offload_load_time_total', window)}"
+
+    def computed_tokens_per_prefill_second(self, window: str) -> str:
+        """Tokens that one second of a request's prefill computes."""
+        computed = self.rate("vllm:request_prefill_kv_computed_tokens_sum", window)
+        return f"{computed} / {self.rate('vllm:request_prefill_time_seconds_sum', window)}"
 
 
 def _by(label: str) -> str:

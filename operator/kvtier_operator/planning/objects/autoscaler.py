@@ -5,7 +5,7 @@ from typing import Any, Final
 from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.monitoring.queries import Queries
+from kvtier_operator.planning.base.promql import Series
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling import Scaler, scaling_metric, total_query
 
@@ -77,7 +77,7 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
                         # KEDA puts /api/v1/query behind it as it is
                         "serverAddress": (autoscaling.prometheus_url or "").rstrip("/"),
                         "query": total_query(
-                            autoscaling.target, Queries.of(plan).engine, tells_fill=tells_fill
+                            autoscaling.target, Series.of(names, names.engine).matchers, tells_fill=tells_fill
                         ),
                         "threshold": metric.threshold_number,
                         # an engine that is not scraped is no engine that has nothing to do

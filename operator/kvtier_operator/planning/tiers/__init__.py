@@ -3,7 +3,7 @@
 A kind is a module named after its member of `Tier`, in lower case, with `TRAITS`; nothing else names it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -11,8 +11,9 @@ from typing import Any, cast
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.planning.base.promql import Alert, Series
-from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 
 Panel = tuple[str, str, Mapping[str, str]]
@@ -62,3 +63,9 @@ def serve_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> Backend
     for tier in spec.tiers.by_tier():
         backend = traits_of_tier(tier).serve(spec, geometry, backend)
     return backend
+
+
+def told_tiers(spec: Spec, tiers: TiersPlan) -> Iterator[tuple[TierTraits, TierPlan]]:
+    """The tiers that engines of this backend tell of, as planned."""
+    if Ability.TELLS_OF_TIERS in spec.backend.abilities:
+        yield from ((traits_of_tier(tier), planned) for tier, planned in tiers.by_tier.items())

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kvtier_common.metrics import cpu_tier
 from kvtier_operator.api.resource import Source
-from kvtier_operator.planning.base.promql import WINDOW, Alert, Series
+from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.tiers import Panel, TierTraits
 from kvtier_operator.planning.tiers.observed_tiers import TOLERANCE, differs
@@ -15,7 +15,7 @@ from kvtier_operator.planning.units import size
 def _alerts(series: Series, planned: TierPlan) -> Iterator[Alert]:
     yield Alert(
         "KVCacheTierTransfersFailing",
-        f"sum by (pod) (increase({cpu_tier.FAILED_CHUNKS}_total{{{series.engine}}}[10m])) > 0",
+        f"sum by (pod) (increase({cpu_tier.FAILED_CHUNKS}_total{{{series.matchers}}}[10m])) > 0",
         minutes=5,
         severity="warning",
         summary="loads or stores of the tier fail",
@@ -37,23 +37,14 @@ def _alerts(series: Series, planned: TierPlan) -> Iterator[Alert]:
 
 
 def _panels(series: Series) -> Iterator[Panel]:
-    yield (
-        "CPU tier: bytes used and there",
-        "bytes",
-        {
-            "used": series.gauge(cpu_tier.USED_BYTES),
-            "capacity": series.gauge(cpu_tier.CAPACITY_BYTES),
-            "locked": series.gauge(cpu_tier.PINNED_BYTES),
-        },
-    )
-    yield (
-        "CPU tier: chunks a second that left it",
-        "short",
-        {
-            "to make room": series.rate(f"{cpu_tier.EVICTED_CHUNKS}_total", WINDOW),
-            "failed": series.rate(f"{cpu_tier.FAILED_CHUNKS}_total", WINDOW),
-        },
-    )
+    sizes = {
+        "used": cpu_tier.USED_BYTES,
+        "capacity": cpu_tier.CAPACITY_BYTES,
+        "locked": cpu_tier.PINNED_BYTES,
+    }
+    yield "CPU tier: bytes used and there", "bytes", series.gauges(sizes)
+    left = {"to make room": cpu_tier.EVICTED_CHUNKS, "failed": cpu_tier.FAILED_CHUNKS}
+    yield "CPU tier: chunks a second that left it", "short", series.rates(left)
 
 
 def _in_use(tier: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_common.metrics import disk_tier
-from kvtier_operator.planning.base.promql import WINDOW, Alert, Series
+from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.tiers import Panel, TierTraits
 
@@ -12,7 +12,7 @@ from kvtier_operator.planning.tiers import Panel, TierTraits
 def _alerts(series: Series, _planned: TierPlan) -> Iterator[Alert]:
     yield Alert(
         "KVCacheTierDiskDegraded",
-        f"max by (pod) ({disk_tier.DEGRADED}{{{series.engine}}}) > 0",
+        f"max by (pod) ({disk_tier.DEGRADED}{{{series.matchers}}}) > 0",
         minutes=5,
         severity="warning",
         summary="an engine cannot use its disk tier",
@@ -21,7 +21,7 @@ def _alerts(series: Series, _planned: TierPlan) -> Iterator[Alert]:
     )
     yield Alert(
         "KVCacheTierDiskCorrupt",
-        f"sum by (pod) (increase({disk_tier.CORRUPT_CHUNKS}_total{{{series.engine}}}[1h])) > 0",
+        f"sum by (pod) (increase({disk_tier.CORRUPT_CHUNKS}_total{{{series.matchers}}}[1h])) > 0",
         # one damaged chunk is one too many, and it is gone from the disk already
         minutes=0,
         severity="warning",
@@ -31,7 +31,7 @@ def _alerts(series: Series, _planned: TierPlan) -> Iterator[Alert]:
     )
     yield Alert(
         "KVCacheTierDiskDoesNotPay",
-        f"max by (pod) ({disk_tier.PAYS}{{{series.engine}}}) == 0",
+        f"max by (pod) ({disk_tier.PAYS}{{{series.matchers}}}) == 0",
         minutes=60,
         severity="warning",
         summary="a disk tier is slower than computing",
@@ -40,42 +40,21 @@ def _alerts(series: Series, _planned: TierPlan) -> Iterator[Alert]:
     )
 
 
-def _panels(series: Series) -> list[Panel]:
-    counters = {
+def _panels(series: Series) -> Iterator[Panel]:
+    sizes = {"used": disk_tier.USED_BYTES, "capacity": disk_tier.CAPACITY_BYTES}
+    yield "Disk tier: bytes used and there", "bytes", series.gauges(sizes)
+    moved = {"read": disk_tier.LOAD_BYTES, "written": disk_tier.STORE_BYTES}
+    yield "Disk tier: bytes read and written a second", "Bps", series.rates(moved)
+    chunks = {
         "found": disk_tier.HIT_CHUNKS,
         "to make room": disk_tier.EVICTED_CHUNKS,
         "not written": disk_tier.DROPPED_CHUNKS,
         "failed": disk_tier.FAILED_CHUNKS,
         "corrupt": disk_tier.CORRUPT_CHUNKS,
     }
-    return [
-        (
-            "Disk tier: bytes used and there",
-            "bytes",
-            {
-                "used": series.gauge(disk_tier.USED_BYTES),
-                "capacity": series.gauge(disk_tier.CAPACITY_BYTES),
-            },
-        ),
-        (
-            "Disk tier: bytes read and written a second",
-            "Bps",
-            {
-                "read": series.rate(f"{disk_tier.LOAD_BYTES}_total", WINDOW),
-                "written": series.rate(f"{disk_tier.STORE_BYTES}_total", WINDOW),
-            },
-        ),
-        (
-            "Disk tier: chunks a second",
-            "short",
-            {legend: series.rate(f"{counter}_total", WINDOW) for legend, counter in counters.items()},
-        ),
-        (
-            "Disk tier: engines that serve from memory alone",
-            "short",
-            {"engines": series.gauge(disk_tier.DEGRADED)},
-        ),
-    ]
+    yield "Disk tier: chunks a second", "short", series.rates(chunks)
+    degraded = series.gauges({"engines": disk_tier.DEGRADED})
+    yield "Disk tier: engines that serve from memory alone", "short", degraded
 
 
 def _in_use(tier: Mapping[str, Any]) -> str:

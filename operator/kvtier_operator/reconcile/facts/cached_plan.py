@@ -12,7 +12,7 @@ from kvtier_operator.api.resource import ConditionStatus
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
-from kvtier_operator.planning.report.scaling import Scaling
+from kvtier_operator.planning.scaling import Scaling
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
 
 MAX_MESSAGE_CHARACTERS: Final = 4096

@@ -20,7 +20,7 @@ from kvtier_operator.planning.observed import EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
-from kvtier_operator.planning.report.scaling import scaling_of
+from kvtier_operator.planning.scaling import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
@@ -158,7 +158,7 @@ def plan_resource(
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
-        scaling=None if plan.rejected else scaling_of(plan),
+        scaling=None if plan.rejected else scaling_of(plan.resource, plan.scaler),
         serves_scaled_objects=cluster.observed.serves_scaled_objects,
     )
     return cached, desired

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.report.scaling import Scaling
+from kvtier_operator.planning.scaling import Scaling
 from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.cache.pods import NotReadyPod

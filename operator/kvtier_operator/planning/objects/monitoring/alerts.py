@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.base.promql import Alert
-from kvtier_operator.planning.objects.monitoring.queries import Queries
+from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.tiers import traits_of_tier
+from kvtier_operator.planning.tiers import told_tiers
 
 _COLLAPSED_TO: Final = 0.5
 """Share of the day before that the hit rate must fall under: prompts of another kind move it by less."""
@@ -42,16 +42,17 @@ def prometheus_rule(plan: Plan) -> dict[str, Any] | None:
     return rules_object(
         names.metadata(names.resource, Component.MONITORING),
         f"kvtier.{names.namespace}.{names.resource}",
-        (alert.rule(labels, about) for alert in _alerts(plan, Queries.of(plan))),
+        (alert.rule(labels, about) for alert in _alerts(plan, names)),
     )
 
 
-def _alerts(plan: Plan, queries: Queries) -> Iterator[Alert]:
+def _alerts(plan: Plan, names: Names) -> Iterator[Alert]:
     """Those for which the resource's engines have metrics. A new alert is one more entry."""
-    if wanted := plan.resource.spec.least_replicas:
+    engines, spec = Series.of(names, names.engine), plan.resource.spec
+    if wanted := spec.least_replicas:
         yield Alert(
             "KVCacheTierNoEngine",
-            f"absent(up{{{queries.engine}}} == 1)",
+            f"absent(up{{{engines.matchers}}} == 1)",
             minutes=5,
             severity="critical",
             summary="no engine answers",
@@ -60,7 +61,7 @@ def _alerts(plan: Plan, queries: Queries) -> Iterator[Alert]:
         )
         yield Alert(
             "KVCacheTierEnginesMissing",
-            f"count(up{{{queries.engine}}} == 1) < {wanted}",
+            f"count(up{{{engines.matchers}}} == 1) < {wanted}",
             # an engine that waits for one that drains, and starts as slowly as it may, is not missing
             minutes=(plan.ending.grace_s + plan.budget.fetch_s + plan.budget.startup_s) // 60 + 10,
             severity="warning",
@@ -68,22 +69,22 @@ def _alerts(plan: Plan, queries: Queries) -> Iterator[Alert]:
             description="{{ $value }} engines answer"
             f" of the {wanted} wanted: see the resource's condition EnginesReady.",
         )
-    mode = plan.resource.spec.router.failure_mode.value
+    mode = spec.router.failure_mode.value
     yield Alert(
         "KVCacheTierPickerDown",
-        f"absent(up{{{queries.picker}}} == 1)",
+        f"absent(up{{{Series.of(names, names.picker).matchers}}} == 1)",
         minutes=5,
         severity="critical",
         summary="the endpoint picker does not answer",
         description=f"Requests are handled as failureMode {mode} says: FailOpen sends them to any engine, "
         "FailClose refuses them. See the resource's condition RouterReady.",
     )
-    now, day = queries.hit_share("30m"), queries.hit_share("1d")
+    now, day = engines.hit_share("30m"), engines.hit_share("1d")
     yield Alert(
         "KVCacheTierHitRateCollapsed",
         f"{now} < {_COLLAPSED_TO} * ({day})"
         f" and {day} > {_LEAST_HIT_RATE}"
-        f" and {queries.queried_tokens('30m')} > {_LEAST_TOKENS_PER_S}",
+        f" and {engines.queried_tokens('30m')} > {_LEAST_TOKENS_PER_S}",
         minutes=15,
         severity="warning",
         summary="the prefix cache's hit rate fell to less than half",
@@ -91,16 +92,16 @@ def _alerts(plan: Plan, queries: Queries) -> Iterator[Alert]:
         "half hour, less than half of the day's share: engines or picker restarted (both forget), "
         "or prompts changed.",
     )
-    if queries.moves_by_vllm:
+    if traits_of(spec.backend).offloading:
         yield Alert(
             "KVCacheTierLoadsSlowerThanPrefill",
-            f"{queries.loaded_tokens_per_load_second('30m')}"
-            f" < {queries.computed_tokens_per_prefill_second('30m')}",
+            f"{engines.loaded_tokens_per_load_second('30m')}"
+            f" < {engines.computed_tokens_per_prefill_second('30m')}",
             minutes=30,
             severity="warning",
             summary="loading from the tier takes longer than computing anew",
             description="The tier brings back {{ $value | humanize }} tokens a second of loading, fewer than "
             "a prefill computes: it costs time instead of saving it.",
         )
-    for tier in queries.tiers:
-        yield from traits_of_tier(tier).alerts(queries, plan.tiers.by_tier[tier])
+    for traits, planned in told_tiers(spec, plan.tiers):
+        yield from traits.alerts(engines, planned)
