@@ -31,9 +31,10 @@ USED_BYTES: Final = _by_tier("used_bytes")
 EVICTED_CHUNKS: Final = _by_tier("evicted_chunks_total")
 CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
 """vLLM 0.32 and 0.33, v1/metrics/loggers.py; the values of `source` are v1/metrics/cache_hit_source.py's."""
-_TIER_OF_SOURCE: Final = {
-    **{tier.label: tier for tier in BEYOND_DEVICE},
-    **{"device": Tier.GPU, "host": Tier.CPU, "external_unspecified": Tier.CPU},
+_TIER_OF_SOURCE: Final = {tier.label: tier for tier in BEYOND_DEVICE} | {
+    "device": Tier.GPU,
+    "host": Tier.CPU,
+    "external_unspecified": Tier.CPU,
 }
 """Of a connector that does not tell, all is taken for the first tier beyond the device."""
 
