@@ -51,16 +51,11 @@ class ScalingMetric:
     Kubernetes makes that `ceil(sum over the pods / threshold)` pods. So a number has to grow with what there
     is to do, and its sum must not grow with the number of pods alone: a pod that has just started adds
     nothing.
-
-    Attributes:
-        pod_metric: Its name in the custom metrics API (custom.metrics.k8s.io), of pods.
-        threshold: What an engine is to have on average.
-        goal: The same in words, such as `5 waiting requests an engine`.
     """
 
-    pod_metric: str
-    threshold: Fraction
-    goal: str
+    pod_metric: str  # its name in the custom metrics API (custom.metrics.k8s.io), of pods
+    threshold: Fraction  # what an engine is to have on average
+    goal: str  # the same in words, such as `5 waiting requests an engine`
 
     @property
     def threshold_number(self) -> str:
@@ -149,21 +144,13 @@ def _rate(counter: str, engine: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """An autoscaler in short.
+    """An autoscaler in short."""
 
-    Attributes:
-        scaler: Its kind.
-        name: Its name.
-        goal: What it is for, such as `2 to 8 engine pods by 5 waiting requests an engine`.
-        needs: What it needs of the cluster to know its metric.
-        tells_fill: Whether engines say how full their tiers are.
-    """
-
-    scaler: Scaler
-    name: str
-    goal: str
-    needs: str
-    tells_fill: bool
+    scaler: Scaler  # its kind
+    name: str  # its name
+    goal: str  # what it is for, such as `2 to 8 engine pods by 5 waiting requests an engine`
+    needs: str  # what it needs of the cluster to know its metric
+    tells_fill: bool  # whether engines say how full their tiers are
 
 
 def scaling_of(resource: KVCacheTier, scaler: Scaler | None) -> Scaling | None:

@@ -68,14 +68,7 @@ def disk_settings(spec: Spec, mounts: Sequence[Mount]) -> dict[str, Any]:
 
 
 def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_bytes: int) -> TierChunks | None:
-    """What one engine's disk tier holds; None without one.
-
-    Args:
-        spec: What is wanted.
-        geometry: KV geometry of one engine.
-        chunk_tokens: Tokens of a chunk.
-        alignment_bytes: What a chunk is rounded up to, all ranks of one engine.
-    """
+    """What one engine's disk tier holds, in chunks that all its ranks round up; None without one."""
     if spec.tiers.disk is None:
         return None
     capacity_bytes = Share.of(spec).disk_bytes

@@ -19,23 +19,14 @@ WINDOW: Final = "$__rate_interval"
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert.
+    """One alert."""
 
-    Attributes:
-        name: In CamelCase, with the kind in front.
-        expr: PromQL; each series of its result is one alert.
-        minutes: How long it must hold.
-        severity: `warning` or `critical`.
-        summary: What is wrong, after the resource's name where it is about one.
-        description: What was seen, and where to look.
-    """
-
-    name: str
-    expr: str
-    minutes: int
-    severity: str
-    summary: str
-    description: str
+    name: str  # in CamelCase, with the kind in front
+    expr: str  # PromQL; each series of its result is one alert
+    minutes: int  # how long it must hold
+    severity: str  # `warning` or `critical`
+    summary: str  # what is wrong, after the resource's name where it is about one
+    description: str  # what was seen, and where to look
 
     def rule(self, labels: Mapping[str, str], about: str = "") -> dict[str, Any]:
         """As a rule of Prometheus; `runbook_url` leads to the heading of the alert's name.
@@ -59,13 +50,9 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Expressions over the series of one resource's engines, or of its picker.
+    """Expressions over the series of one resource's engines, or of its picker."""
 
-    Attributes:
-        matchers: Matchers of their labels, without braces.
-    """
-
-    matchers: str
+    matchers: str  # matchers of their labels, without braces
 
     @classmethod
     def of(cls, names: Names, job: str) -> Self:

@@ -22,26 +22,19 @@ Panel = tuple[str, str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierTraits:
-    """What is true of one kind of tier.
+    """What is true of one kind of tier."""
 
-    Attributes:
-        serve: What a backend needs for it beside the rest; the same of a kind that all backends plan with.
-        in_memory: Whether it is the pod's memory: each chunk is rounded up, pages may be huge.
-        growing: Metric that is 1 while it is not what it will be.
-        pinned_bytes: Metric of what is locked of it.
-        pays: Metric that is 0 while reading it takes longer than computing.
-        alerts: Of engines that tell of it.
-        panels: On the dashboard of engines that tell of it.
-        in_use: What a person should know of its part of the status; empty for nothing.
-    """
-
+    # what a backend needs for it beside the rest; the same of a kind that all backends plan with
     serve: Callable[[Spec, Geometry, BackendPlan], BackendPlan] = lambda _spec, _geometry, backend: backend
-    in_memory: bool = False
-    growing: str | None = None
-    pinned_bytes: str | None = None
-    pays: str | None = None
+    in_memory: bool = False  # whether it is the pod's memory: each chunk is rounded up, pages may be huge
+    growing: str | None = None  # metric that is 1 while it is not what it will be
+    pinned_bytes: str | None = None  # metric of what is locked of it
+    pays: str | None = None  # metric that is 0 while reading it takes longer than computing
+    # of engines that tell of it
     alerts: Callable[[Series, TierPlan], Iterable[Alert]] = lambda _series, _tier: ()
+    # on the dashboard of engines that tell of it
     panels: Callable[[Series], Iterable[Panel]] = lambda _series: ()
+    # what a person should know of its part of the status; empty for nothing
     in_use: Callable[[Mapping[str, Any]], str] = lambda _status: ""
 
     @property

@@ -31,11 +31,6 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
 
     A tier holds whole chunks: vLLM 0.32 takes `cpu_bytes // round_up(bytes of a chunk, page size)` of them
     (v1/kv_offload/cpu/spec.py), LMCache aligns each to 4 KiB (local_cpu.pinned_align_bytes).
-
-    Args:
-        spec: What is wanted.
-        geometry: KV geometry of one engine.
-        backend: What the backend takes of each tier.
     """
     device = _gpu_tier(spec, geometry)
     by_tier = {} if device is None else {Tier.GPU: device}
@@ -91,17 +86,10 @@ def _tokens(tier: Tier, bytes_per_rank: int, spec: Spec, geometry: Geometry, bac
 def without_states(
     tier: TierPlan, spec: Spec, geometry: Geometry, chunk_tokens: int, backend: BackendPlan | None = None
 ) -> TierPlan:
-    """The tier less what it keeps of each prefix beside its tokens; prefixes of one length fill it.
+    """The tier less what it keeps of each prefix beside its tokens; without a backend, the device's own.
 
     The device keeps windows and states as a tier does: blocks that no hit needs are the first to go
     (vLLM, v1/core/single_type_kv_cache_manager.py, cache_blocks asks reachable_block_mask).
-
-    Args:
-        tier: What it holds where nothing is kept beside the tokens.
-        spec: What is wanted.
-        geometry: KV geometry of one engine.
-        chunk_tokens: What it holds whole ones of, in each engine.
-        backend: Whose tier it is; None for the device.
     """
     tokens = prefix_tokens(spec, geometry)
     if not geometry.bytes_per_prefix or tokens is None:

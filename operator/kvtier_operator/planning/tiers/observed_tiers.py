@@ -26,13 +26,7 @@ _LARGEST_DEVICE_BYTES: Final = 512 * GIB
 
 
 def most_tokens(tiers: TiersPlan, geometry: Geometry, ranks: int) -> EngineTokens:
-    """The most tokens that a plan can justify; what says more is wrong, or means harm.
-
-    Args:
-        tiers: As planned.
-        geometry: KV geometry of the model.
-        ranks: Devices of one engine pod.
-    """
+    """The most tokens that a plan can justify; what says more is wrong, or means harm."""
     most = {tier: _most(planned, geometry) for tier, planned in tiers.by_tier.items()}
     most[Tier.GPU] = ranks * _LARGEST_DEVICE_BYTES // max(geometry.kv_bytes_per_token, 1)
     return EngineTokens(
@@ -77,13 +71,6 @@ def correct_tiers(
     """The tiers with what an engine says of them; the plan's own figures stay beside it.
 
     What no plan can justify is not taken, whoever remembers it: an earlier operator's status, too.
-
-    Args:
-        spec: What is wanted.
-        tiers: As planned.
-        geometry: KV geometry of the model.
-        engine: What one running engine pod says; None where none was asked.
-        most: The most that it may say.
     """
     engine = _justified(engine, most)
     engine = engine and _justified(_in_whole(engine, geometry), most)

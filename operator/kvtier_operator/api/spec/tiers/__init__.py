@@ -29,21 +29,14 @@ class TierSpec(ApiModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierFields:
-    """What a resource has of one tier.
+    """What a resource has of one tier."""
 
-    Attributes:
-        title: Its name in descriptions.
-        status: Description of its size in the status.
-        weight: Of its prefix scorer, where the resource gives none.
-        spec: Type and description of its part of `spec.tiers`; None of the device's own cache.
-        rules: What joins its fields with others of the spec.
-    """
-
-    title: str
-    status: str
-    weight: int
+    title: str  # its name in descriptions
+    status: str  # description of its size in the status
+    weight: int  # of its prefix scorer, where the resource gives none
+    # type and description of its part of `spec.tiers`; None of the device's own cache
     spec: tuple[Any, Any] | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rule, ...] = ()  # what joins its fields with others of the spec
 
 
 _DEVICE: Final = TierFields(title="GPU", status="The device's own KV cache.", weight=1)
