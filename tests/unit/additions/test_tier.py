@@ -8,7 +8,8 @@ from tests.unit.additions.copied import Copied
 _FIELDS: Final = """
 from pydantic import Field
 
-from kvtier_operator.api.spec.tiers import TierFields, TierSpec
+from kvtier_operator.api.spec.backend import Ability
+from kvtier_operator.api.spec.tiers import TierFields, TierSpec, ability_rule
 
 
 class RemoteTierSpec(TierSpec):
@@ -20,6 +21,7 @@ FIELDS = TierFields(
     status="A server of all engines.",
     weight=0,
     spec=(RemoteTierSpec | None, Field(None, description="A server.")),
+    rules=(ability_rule(Ability.TELLS_OF_TIERS, "remote.url", "has a server"),),
 )
 """
 _TRAITS: Final = """
@@ -124,7 +126,12 @@ def test_two_files_and_a_line(copy: Copied) -> None:
     for text in ("remote-prefix-cache-scorer", "KVCacheTierRemoteAway", "Remote tier: bytes used"):
         assert text in rendered
     described = copy.python("-c", "from kvtier_operator.api.schema.crd import crd; print(crd())")
-    for text in ("Weight of the remote prefix scorer.", "A server of all engines.", "self.remotePrefix > 0"):
+    for text in (
+        "Weight of the remote prefix scorer.",
+        "A server of all engines.",
+        "self.remotePrefix > 0",
+        "KVTier has a server",
+    ):
         assert text in described
     [size, entries, objects, in_use] = json.loads(copy.python("-c", _STATUS))
     assert (size["bytes"], size["pays"], entries["remotePrefix"]) == (

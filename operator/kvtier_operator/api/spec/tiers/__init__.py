@@ -71,7 +71,7 @@ def with_tiers(
     return extend
 
 
-def able_only(ability: Ability, field: str, does: str, unused: str = "") -> Rule:
+def ability_rule(ability: Ability, field: str, does: str, unused: str = "") -> Rule:
     """The rule that a field of a tier is left out with a backend that cannot what it asks for.
 
     Args:

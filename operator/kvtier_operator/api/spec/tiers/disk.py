@@ -7,7 +7,7 @@ from pydantic import Field
 from kvtier_operator.api.quantity import ByteBound, ByteQuantity
 from kvtier_operator.api.spec.backend import Ability, backends_with, one_of
 from kvtier_operator.api.spec.pod import Volume
-from kvtier_operator.api.spec.tiers import TierFields, TierSpec, able_only
+from kvtier_operator.api.spec.tiers import TierFields, TierSpec, ability_rule
 
 
 class DiskTierSpec(TierSpec):
@@ -40,12 +40,12 @@ FIELDS: Final = TierFields(
     weight=0,
     spec=(DiskTierSpec | None, Field(None, description="Local disk, below the CPU tier.")),
     rules=(
-        able_only(
+        ability_rule(
             Ability.SPREADS_DISK,
             "disk.extraVolumes",
             "spreads a disk tier over several volumes",
             "self.tiers.disk.extraVolumes.size() == 0",
         ),
-        able_only(Ability.BOUNDS_WRITES, "disk.writesPerHour", "bounds what is written to a disk tier"),
+        ability_rule(Ability.BOUNDS_WRITES, "disk.writesPerHour", "bounds what is written to a disk tier"),
     ),
 )
