@@ -8,7 +8,7 @@ from kvtier_operator.api.resource import Source
 from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.tiers import Panel, TierTraits
-from kvtier_operator.planning.tiers.observed_tiers import TOLERANCE, differs
+from kvtier_operator.planning.tiers.capacity import TOLERANCE, differs
 from kvtier_operator.planning.units import size
 
 

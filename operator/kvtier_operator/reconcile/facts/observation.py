@@ -11,7 +11,7 @@ import orjson
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Source
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
-from kvtier_operator.planning.tiers.observed_tiers import differs
+from kvtier_operator.planning.tiers.capacity import differs
 
 _NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")
 """Parts of the spec that engines are not started with."""

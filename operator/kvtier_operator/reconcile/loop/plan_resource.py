@@ -21,7 +21,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
 from kvtier_operator.planning.scaling import scaling_of
-from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
+from kvtier_operator.planning.tiers.capacity import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects

@@ -27,7 +27,7 @@ from kvtier_common.one_line import one_line
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
 from kvtier_operator.planning.tiers import traits_of_tier
-from kvtier_operator.planning.tiers.observed_tiers import why_not_believed
+from kvtier_operator.planning.tiers.capacity import why_not_believed
 from kvtier_operator.reconcile.api_server import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
