@@ -10,11 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
 from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain
-from kvtier_operator.api.spec.backend import DEFAULT_BACKEND, Ability, Backend, backends_with, one_of
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
-from kvtier_operator.api.spec.tiers import TierSpec, fields_of, with_tiers
+from kvtier_operator.api.spec.tiers import (
+    DEFAULT_BACKEND,
+    Ability,
+    Backend,
+    TierSpec,
+    backends_with,
+    fields_of,
+    one_of,
+    with_tiers,
+)
 from kvtier_operator.api.spec.tiers.cpu import CpuTierSpec
 from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 

@@ -9,8 +9,8 @@ from typing import Final
 from kvtier_common.metrics.tier_metrics import CAPACITY_BYTES, USED_BYTES
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import KVCacheTier, Spec
-from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.observed import Observed
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.backend import DEFAULT_BACKEND, Backend
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Backend
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.extras import how_to_install
 from kvtier_operator.planning.backends import traits_of

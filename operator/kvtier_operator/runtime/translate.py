@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import TRANSFER_ARGUMENT
 from kvtier_operator.planning.base.container_parts import EnginePlan

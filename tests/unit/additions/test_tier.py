@@ -8,8 +8,7 @@ from tests.unit.additions.copied import Copied
 _FIELDS: Final = """
 from pydantic import Field
 
-from kvtier_operator.api.spec.backend import Ability
-from kvtier_operator.api.spec.tiers import TierFields, TierSpec, ability_rule
+from kvtier_operator.api.spec.tiers import Ability, TierFields, TierSpec, ability_rule
 
 
 class RemoteTierSpec(TierSpec):

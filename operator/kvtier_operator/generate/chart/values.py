@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from kvtier_operator.api.formats import LABEL
-from kvtier_operator.api.spec.backend import Backend
 from kvtier_operator.api.spec.pod import VARIABLE_PATTERN
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
 from kvtier_operator.planning.backends import traits_of

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from kvtier_operator.api.spec.backend import Backend, one_of
+from kvtier_operator.api.spec.tiers import Backend, one_of
 from kvtier_operator.planning.backends.traits import BackendTraits
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.spec.backend import one_of
 from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.api.spec.tiers import one_of
 from kvtier_operator.planning.arguments.extra_args import (
     CERTIFICATE,
     FIELD,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.capacity import (

@@ -6,9 +6,9 @@ from typing import Final
 
 from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.api.quantity import parse_quantity
-from kvtier_operator.api.spec.backend import DEFAULT_BACKEND
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.pod import PodClaim
+from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND
 from kvtier_operator.planning.backends import backends_that, traits_of
 from kvtier_operator.planning.base.devices import (
     engine_devices,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.checks.check import CheckInput, check

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from kvtier_operator.api.spec.backend import DEFAULT_BACKEND, Ability, Backend, backends_with, one_of
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Ability, Backend, backends_with, one_of
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.backends.traits import BackendTraits, TierPlace

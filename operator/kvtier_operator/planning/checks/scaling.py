@@ -1,7 +1,7 @@
 """Whether the metric that engines are to be scaled by can be had, and means what it should."""
 
-from kvtier_operator.api.spec.backend import Ability, backends_with, one_of
 from kvtier_operator.api.spec.engine import ScalingTarget
+from kvtier_operator.api.spec.tiers import Ability, backends_with, one_of
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.scaling import Scaler, choose_scaler, scaling_metric

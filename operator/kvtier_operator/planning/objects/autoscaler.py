@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from kvtier_operator.api.spec.backend import Ability
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.promql import Series
 from kvtier_operator.planning.plan import Plan

@@ -1,7 +1,7 @@
 """What the doctor checks in the engine's pod before vLLM starts."""
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.backend import Ability
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import preferred_pages

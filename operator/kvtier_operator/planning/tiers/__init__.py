@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.backend import Ability
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.operator.golden.written import must_be_written
 
-from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.manifest import to_yaml

@@ -1,14 +1,15 @@
-"""One kind of tier a file: its fields in a resource.
+"""`spec.backend` and `spec.tiers`: who moves blocks, and one kind of tier a file.
 
 A tier beyond the device is a module of this package named after its member of `Tier`, in lower case, with `FIELDS`;
 nothing else names it but who reads its fields.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Flag, StrEnum, auto
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 from pydantic import create_model
 from pydantic.alias_generators import to_snake
@@ -16,7 +17,60 @@ from pydantic.alias_generators import to_snake
 from kvtier_common.tier import Tier
 from kvtier_operator.api.base import ApiModel, Rule
 from kvtier_operator.api.quantity import ByteQuantity
-from kvtier_operator.api.spec.backend import Ability, backends_with, one_of
+
+
+class Ability(Flag):
+    """What not every backend can, where the texts and rules of the API depend on it."""
+
+    NONE = 0
+    SPREADS_DISK = auto()
+    """Takes a disk tier of several volumes."""
+    BOUNDS_WRITES = auto()
+    """Keeps a bound on what is written to a disk tier."""
+    TELLS_OF_TIERS = auto()
+    """Its engines lock the CPU tier as the resource says, read a disk only where that pays, and tell of both."""
+
+
+class Backend(StrEnum):
+    """Who moves KV blocks between the device and the tiers.
+
+    Its module is `kvtier_operator.planning.backends.<the member's name in lower case>`.
+
+    Attributes:
+        what: Whose it is or where it runs, for the field's description.
+        abilities: What it can, of what not every backend can.
+    """
+
+    what: str
+    abilities: Ability
+
+    KVTIER = "KVTier", "kvtier's own connector", Ability.BOUNDS_WRITES | Ability.TELLS_OF_TIERS
+    NATIVE = "Native", "vLLM's"
+    LMCACHE = "LMCache", "in the engine", Ability.SPREADS_DISK
+    LMCACHE_MP = "LMCacheMP", "a server beside it"
+
+    def __new__(cls, value: str, what: str, abilities: Ability = Ability.NONE) -> Self:
+        """The member of a value, with what it is."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.what = what
+        member.abilities = abilities
+        return member
+
+
+DEFAULT_BACKEND: Final = Backend.KVTIER
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Names in a sentence: `KVTier, Native or LMCache`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def backends_with(ability: Ability) -> tuple[Backend, ...]:
+    """Those that can something."""
+    return tuple(backend for backend in Backend if ability in backend.abilities)
+
 
 _ModelT = TypeVar("_ModelT", bound=ApiModel)
 

@@ -5,9 +5,8 @@ from typing import Final
 from pydantic import Field
 
 from kvtier_operator.api.quantity import ByteBound, ByteQuantity
-from kvtier_operator.api.spec.backend import Ability, backends_with, one_of
 from kvtier_operator.api.spec.pod import Volume
-from kvtier_operator.api.spec.tiers import TierFields, TierSpec, ability_rule
+from kvtier_operator.api.spec.tiers import Ability, TierFields, TierSpec, ability_rule, backends_with, one_of
 
 
 class DiskTierSpec(TierSpec):

@@ -13,7 +13,7 @@ from tests.cases.kvcachetier import DISK, document
 from kvtier_connector.bench.choices import KVTIER, VLLM
 from kvtier_connector.bench.vllm_arguments import Given
 from kvtier_operator.api.quantity import parse_bytes
-from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.cli.bench.job import job
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import InvalidInputError

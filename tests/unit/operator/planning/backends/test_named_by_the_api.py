@@ -6,7 +6,7 @@ import pytest
 from tests.cases.kvcachetier import document
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.backend import Ability, Backend
+from kvtier_operator.api.spec.tiers import Ability, Backend
 from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.backends.parts import MOUNT_ROOT
 from kvtier_operator.planning.base.tier_plan import BackendPlan

@@ -12,8 +12,8 @@ from tests.cases.nodes import GIB, node
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.backend import Ability, Backend, backends_with
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import Ability, Backend, backends_with
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.observed import Machine, Observed

@@ -6,7 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.api.spec.backend import Backend
+from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.checks.capacity import (
     device_cache,
     tier_holds_sequence,
