@@ -1,9 +1,7 @@
 """Names in an engine's /metrics of what its tiers hold and supply: one table for operator and picker."""
 
-from collections.abc import Mapping
 from typing import Final
 
-from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_common.metrics.text import Families, read_labels
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 
@@ -19,25 +17,24 @@ OFFLOADED: Final = b"vllm:kv_offload_config_info"
 """vLLM 0.33, from its first scheduler step on."""
 OFFLOADED_TOKENS: Final = "cpu_kv_cache_size_tokens"
 """A label of `OFFLOADED`: what the CPU tier will hold when it has grown."""
-CAPACITY_TOKENS: Final[Mapping[Tier, bytes]] = {
-    tier: f"vllm:kvtier_{tier.label}_capacity_tokens".encode() for tier in BEYOND_DEVICE
-}
-"""kvtier_connector/vllm/metrics/cpu_tier.py and disk_tier.py, from the first scheduler step on."""
-CACHED_TOKENS: Final[Mapping[Tier, bytes]] = {
-    tier: f"vllm:kvtier_{tier.label}_cached_tokens".encode() for tier in BEYOND_DEVICE
-}
-"""What each holds now; other backends than KVTier do not say."""
-CPU_GROWING: Final = cpu_tier.GROWING.encode()
-"""1 while the CPU tier is not what it will be."""
-CPU_PINNED_BYTES: Final = cpu_tier.PINNED_BYTES.encode()
-DISK_PAYS: Final = disk_tier.PAYS.encode()
+
+
+def _by_tier(what: str) -> dict[Tier, bytes]:
+    """As kvtier_connector/vllm/metrics/ has them, from the first scheduler step on; not of other backends."""
+    return {tier: f"vllm:kvtier_{tier.label}_{what}".encode() for tier in BEYOND_DEVICE}
+
+
+CAPACITY_TOKENS: Final = _by_tier("capacity_tokens")
+CAPACITY_BYTES: Final = _by_tier("capacity_bytes")
+CACHED_TOKENS: Final = _by_tier("cached_tokens")
+USED_BYTES: Final = _by_tier("used_bytes")
+EVICTED_CHUNKS: Final = _by_tier("evicted_chunks_total")
 CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
 """vLLM 0.32 and 0.33, v1/metrics/loggers.py; the values of `source` are v1/metrics/cache_hit_source.py's."""
-_TIER_OF_SOURCE: Final = {
+_TIER_OF_SOURCE: Final = {tier.label: tier for tier in BEYOND_DEVICE} | {
     "device": Tier.GPU,
     "host": Tier.CPU,
     "external_unspecified": Tier.CPU,
-    "disk": Tier.DISK,
 }
 """Of a connector that does not tell, all is taken for the first tier beyond the device."""
 

@@ -1,26 +1,30 @@
 """The KVCacheTier resource itself, and its status: what was planned and observed, and whether it works."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kvtier_operator.api.base import ApiModel, rule
+from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_operator.api.base import ApiModel, Rule, rule
 from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.api.spec.tiers import (
-    BOUNDING_WRITES,
     DEFAULT_BACKEND,
-    SPREADING_DISK,
-    TELLING_OF_TIERS,
+    Ability,
     Backend,
-    TiersSpec,
-    cel_one_of,
+    TierSpec,
+    backends_with,
+    fields_of,
     one_of,
+    with_tiers,
 )
+from kvtier_operator.api.spec.tiers.cpu import CpuTierSpec
+from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 
 GROUP: Final = "kvtier.dev"
 VERSION: Final = "v1alpha1"
@@ -28,6 +32,7 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "KVCacheTier"
 MAX_NAME_LENGTH: Final = 48
 NAME_PATTERN: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_FROM_METRICS: Final = "; empty: taken from the engine's metrics"
 NAME_MESSAGE: Final = "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: Services carry it"
 
 
@@ -57,31 +62,32 @@ class TierStatus(StatusModel):
     )
     pinned_bytes: int | None = Field(
         None,
-        description=f"Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of {one_of(TELLING_OF_TIERS)}.",
+        description=f"Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of {one_of(backends_with(Ability.TELLS_OF_TIERS))}.",
         json_schema_extra={"format": "int64"},
     )
     pays: bool | None = Field(
         None,
-        description=f"Whether reading is sooner than computing again, as an engine has measured. Disk tier of {one_of(TELLING_OF_TIERS)}.",
+        description=f"Whether reading is sooner than computing again, as an engine has measured. Disk tier of {one_of(backends_with(Ability.TELLS_OF_TIERS))}.",
     )
 
 
+@with_tiers(lambda tier: (TierStatus | None, Field(None, description=tier.status)))
 class TiersStatus(StatusModel):
     """All tiers' sizes."""
 
-    gpu: TierStatus | None = Field(None, description="The device's own KV cache.")
-    cpu: TierStatus | None = Field(None, description="CPU memory.")
-    disk: TierStatus | None = Field(None, description="Local disk.")
 
-
+@with_tiers(
+    lambda tier: (
+        int | None,
+        Field(
+            None,
+            description=f"Entries of the {tier.title} prefix scorer{'' if tier.spec else _FROM_METRICS}.",
+        ),
+    ),
+    "_prefix",
+)
 class RouterEntries(StatusModel):
     """LRU capacities of the prefix scorers, per engine pod."""
-
-    gpu_prefix: int | None = Field(
-        None, description="Entries of the GPU prefix scorer; empty: taken from the engine's metrics."
-    )
-    cpu_prefix: int | None = Field(None, description="Entries of the CPU prefix scorer.")
-    disk_prefix: int | None = Field(None, description="Entries of the disk prefix scorer.")
 
 
 class RouterStatus(StatusModel):
@@ -173,6 +179,19 @@ class Observability(ApiModel):
     )
 
 
+@with_tiers(lambda tier: tier.spec)
+class TiersSpec(ApiModel):
+    """The tiers beyond the device: CPU memory, and a disk where one is wanted."""
+
+    cpu: CpuTierSpec
+    disk: DiskTierSpec | None
+
+    def by_tier(self) -> Mapping[Tier, TierSpec]:
+        """Those that are wanted, fastest first."""
+        wanted = {tier: getattr(self, tier.label) for tier in BEYOND_DEVICE}
+        return {tier: spec for tier, spec in wanted.items() if spec is not None}
+
+
 class Spec(ApiModel):
     """What is wanted."""
 
@@ -225,24 +244,10 @@ class Spec(ApiModel):
         """The API server writes the default of 1 into every resource, so that one passes."""
         return self.autoscaling is None or self.replicas == 1
 
-    @rule(
-        f"!has(self.tiers.disk) || !has(self.tiers.disk.extraVolumes) || self.tiers.disk.extraVolumes.size() == 0 || {cel_one_of(SPREADING_DISK)}",
-        f"only backend {one_of(SPREADING_DISK)} spreads a disk tier over several volumes; remove extraVolumes",
-        field=".tiers.disk.extraVolumes",
-    )
-    def one_volume_unless_spread(self) -> bool:
-        """The other backends keep one folder."""
-        return self.tiers.disk is None or not self.tiers.disk.extra_volumes or self.backend in SPREADING_DISK
-
-    @rule(
-        f"!has(self.tiers.disk) || !has(self.tiers.disk.writesPerHour) || {cel_one_of(BOUNDING_WRITES)}",
-        f"only backend {one_of(BOUNDING_WRITES)} bounds what is written to a disk tier; remove writesPerHour",
-        field=".tiers.disk.writesPerHour",
-    )
-    def writes_bounded_where_they_can_be(self) -> bool:
-        """The other backends have no such setting, and a bound that nobody keeps wears a drive out."""
-        disk = self.tiers.disk
-        return disk is None or disk.writes_per_hour is None or self.backend in BOUNDING_WRITES
+    @classmethod
+    def rules(cls) -> tuple[Rule, ...]:
+        """Its own, and those of the tiers."""
+        return (*super().rules(), *(of_tier for tier in Tier for of_tier in fields_of(tier).rules))
 
 
 class Metadata(BaseModel):

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.objects.monitoring.alerts import Alert, rules_object
+from kvtier_operator.planning.base.promql import WINDOW, Alert
+from kvtier_operator.planning.objects.monitoring.alerts import rules_object
 from kvtier_operator.planning.objects.monitoring.grafana import (
-    WINDOW,
     Dashboard,
     Variable,
     dashboard_object,

@@ -15,8 +15,8 @@ from kvtier_operator.planning.pod_template.template import refuse_templates, tem
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
-from kvtier_operator.planning.tiers.capacity import plan_tiers, tier_notes
-from kvtier_operator.planning.tiers.observed_tiers import correct_tiers, most_tokens
+from kvtier_operator.planning.tiers import serve_tiers
+from kvtier_operator.planning.tiers.capacity import correct_tiers, most_tokens, plan_tiers, tier_notes
 from kvtier_operator.planning.weights.adapters import adapter_notes
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
@@ -36,7 +36,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     """
     spec = resource.spec
     geometry = resolve_geometry(spec, observed)
-    backend = plan_backend(spec, geometry)
+    backend = serve_tiers(spec, geometry, plan_backend(spec, geometry))
     tiers = plan_tiers(spec, geometry, backend)
     budget = plan_budget(spec, geometry, tiers, backend)
     ending = plan_ending(spec)

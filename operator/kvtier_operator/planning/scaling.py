@@ -1,13 +1,17 @@
 """Which autoscaler a resource gets, and the number of each engine pod that it compares."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
-from kvtier_common.metrics import cpu_tier, disk_tier
-from kvtier_operator.api.resource import Spec
+from kvtier_common.metrics.tier_metrics import CAPACITY_BYTES, USED_BYTES
+from kvtier_common.tier import Tier
+from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.tiers import Ability
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.observed import Observed
 
 _DEFAULTS: Final = {
@@ -47,16 +51,11 @@ class ScalingMetric:
     Kubernetes makes that `ceil(sum over the pods / threshold)` pods. So a number has to grow with what there
     is to do, and its sum must not grow with the number of pods alone: a pod that has just started adds
     nothing.
-
-    Attributes:
-        pod_metric: Its name in the custom metrics API (custom.metrics.k8s.io), of pods.
-        threshold: What an engine is to have on average.
-        goal: The same in words, such as `5 waiting requests an engine`.
     """
 
-    pod_metric: str
-    threshold: Fraction
-    goal: str
+    pod_metric: str  # its name in the custom metrics API (custom.metrics.k8s.io), of pods
+    threshold: Fraction  # what an engine is to have on average
+    goal: str  # the same in words, such as `5 waiting requests an engine`
 
     @property
     def threshold_number(self) -> str:
@@ -130,15 +129,43 @@ def _missed_share(engine: str, *, tells_fill: bool) -> str:
     missed = f"clamp_min(1 - ({device} + {beyond}) / ({queries} > 0), 0)"
     if not tells_fill:
         return f"{missed} or 0 * {queries}"
-    used = _of_tiers(cpu_tier.USED_BYTES, disk_tier.USED_BYTES, engine)
-    there = _of_tiers(cpu_tier.CAPACITY_BYTES, disk_tier.CAPACITY_BYTES, engine)
+    used, there = _of_tiers(USED_BYTES, engine), _of_tiers(CAPACITY_BYTES, engine)
     return f"{missed} * on (pod) ({used} >= bool {_FULL} * {there}) or 0 * {used}"
 
 
-def _of_tiers(cpu: str, disk: str, engine: str) -> str:
+def _of_tiers(names: Mapping[Tier, bytes], engine: str) -> str:
     """A gauge of all tiers that a pod has."""
-    return f'sum by (pod) ({{__name__=~"{cpu}|{disk}",{engine}}})'
+    return f'sum by (pod) ({{__name__=~"{b"|".join(names.values()).decode()}",{engine}}})'
 
 
 def _rate(counter: str, engine: str) -> str:
     return f"sum by (pod) (rate({counter}{{{engine}}}[{_WINDOW}]))"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """An autoscaler in short."""
+
+    scaler: Scaler  # its kind
+    name: str  # its name
+    goal: str  # what it is for, such as `2 to 8 engine pods by 5 waiting requests an engine`
+    needs: str  # what it needs of the cluster to know its metric
+    tells_fill: bool  # whether engines say how full their tiers are
+
+
+def scaling_of(resource: KVCacheTier, scaler: Scaler | None) -> Scaling | None:
+    """Of a resource, for its kind of autoscaler; None where it says how many engines there are."""
+    wanted = resource.spec.autoscaling
+    if wanted is None or scaler is None:
+        return None
+    metric = scaling_metric(wanted)
+    return Scaling(
+        scaler=scaler,
+        name=Names.of_resource(resource).engine,
+        goal=f"{wanted.min_replicas} to {wanted.max_replicas} engine pods by {metric.goal}",
+        needs=f"a Prometheus at {wanted.prometheus_url} that scrapes the engines"
+        if scaler is Scaler.SCALED_OBJECT
+        else f"a metrics adapter that serves {metric.pod_metric} of pods (custom.metrics.k8s.io), or KEDA "
+        "with spec.autoscaling.prometheusUrl",
+        tells_fill=Ability.TELLS_OF_TIERS in resource.spec.backend.abilities,
+    )

@@ -51,7 +51,7 @@ spec:
 def test_three_files(copy: Copied) -> None:
     golden = "tests/unit/operator/golden/input/toy.yaml"
     copy.write("operator/kvtier_operator/planning/backends/toy.py", _BACKEND)
-    enum = "operator/kvtier_operator/api/spec/tiers.py"
+    enum = "operator/kvtier_operator/api/spec/tiers/__init__.py"
     copy.insert(enum, '    KVTIER = "KVTier"', '    TOY = "Toy", "for children"\n')
     copy.write(golden, _RESOURCE)
     report = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", golden))

@@ -51,7 +51,9 @@ def test_four_files(copy: Copied) -> None:
     copy.insert(names, '    QUEUE: "queue-scorer",\n', '    "toy": "toy-scorer",\n')
     api = "operator/kvtier_operator/api/spec/router.py"
     copy.insert(
-        api, "    gpu_prefix: int", '    toy: int = Field(0, description="Weight of the toy scorer.")\n'
+        api,
+        '\n    @rule(\n        f"self.queue +',
+        '    toy: int = Field(0, description="Weight of the toy scorer.")\n',
     )
     changed = copy.changed()
 

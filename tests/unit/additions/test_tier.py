@@ -1,25 +1,81 @@
-"""A new tier is a line in the table of tiers, fields of the API, and what a backend makes of it."""
+"""A new kind of tier is a line in the table of tiers and two files: its fields, and what is true of it."""
 
 import json
 from typing import Final
 
 from tests.unit.additions.copied import Copied
 
+_FIELDS: Final = """
+from pydantic import Field
+
+from kvtier_operator.api.spec.tiers import Ability, TierFields, TierSpec, ability_rule
+
+
+class RemoteTierSpec(TierSpec):
+    url: str
+
+
+FIELDS = TierFields(
+    title="remote",
+    status="A server of all engines.",
+    weight=0,
+    spec=(RemoteTierSpec | None, Field(None, description="A server.")),
+    rules=(ability_rule(Ability.TELLS_OF_TIERS, "remote.url", "has a server"),),
+)
+"""
+_TRAITS: Final = """
+from dataclasses import replace
+
+from kvtier_common.tier import Tier
+from kvtier_operator.planning.base.promql import Alert
+from kvtier_operator.planning.tiers import TierTraits
+
+
+def serve(spec, geometry, backend):
+    wanted = spec.tiers.by_tier()[Tier.REMOTE]
+    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    return replace(
+        backend,
+        env={**backend.env, "TOY_URL": wanted.url},
+        bytes_per_rank={**backend.bytes_per_rank, Tier.REMOTE: wanted.capacity.bytes // ranks},
+    )
+
+
+def alerts(series, tier):
+    yield Alert("KVCacheTierRemoteAway", series.gauge("toy_away"), 5, "warning", "away", str(tier.tokens))
+
+
+def panels(series):
+    yield ("Remote tier: bytes used", "bytes", {"used": series.gauge("toy_used_bytes")})
+
+
+def in_use(status):
+    return "its remote tier is not used" if status.get("pays") is False else ""
+
+
+TRAITS = TierTraits(serve=serve, pays="toy_pays", alerts=alerts, panels=panels, in_use=in_use)
+"""
 _SPEC: Final = """
-    remote: {capacity: 400Gi}
+    remote: {capacity: 400Gi, url: redis://cache:6379}
   router: {flavor: builtin, weights: {queue: 0, kvCacheUtilization: 0, remotePrefix: 3}}
+  observability: {prometheusRule: true, dashboard: true}
 """
 _STATUS: Final = """
 import json, pathlib, yaml
+from kvtier_common.metrics.text import read_families
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
 from kvtier_operator.reconcile.loop.plan_resource import ClusterObservation
 from kvtier_operator.reconcile.loop.plan_resource import plan_resource
+from kvtier_operator.reconcile.observe.engines import READ, read_tiers
+from kvtier_operator.reconcile.status.engines import tiers_in_use
 
 spec = json.dumps(yaml.safe_load(pathlib.Path("cr.yaml").read_text())).encode()
 resource = CachedResource("uid", 1, 1, False, spec, b"{}", "", ReconcileState())
-plan, desired = plan_resource(Key("default", "qwen3-32b"), resource, ClusterObservation(Observed(), 0, ""))
-print(json.dumps([plan.tiers["remote"], plan.router["entries"], len(desired)]))
+findings = read_tiers(read_families(b"toy_pays 0.0\\n", READ))[1]
+cluster = ClusterObservation(Observed(), 0, "", engine_findings=findings)
+plan, desired = plan_resource(Key("default", "qwen3-32b"), resource, cluster)
+print(json.dumps([plan.tiers["remote"], plan.router["entries"], len(desired), tiers_in_use(plan.tiers)]))
 """
 _PICK: Final = """
 import json, os, sys
@@ -46,30 +102,13 @@ print(json.dumps([pick.pod_name, {tier.label: tokens for tier, tokens in pick.ma
 """
 
 
-def test_six_files(copy: Copied) -> None:
+def test_two_files_and_a_line(copy: Copied) -> None:
     table = "connector/kvtier_common/tier.py"
     copy.insert(table, "\n    @property\n    def label", "    REMOTE = 3\n")
-    api = "operator/kvtier_operator/api"
-    tiers, router, status = f"{api}/spec/tiers.py", f"{api}/spec/router.py", f"{api}/resource.py"
-    copy.insert(
-        tiers,
-        "class TiersSpec(ApiModel):",
-        "class RemoteTier(ApiModel):\n    capacity: ByteQuantity\n\n\n",
-    )
-    copy.insert(tiers, "    def by_tier", "    remote: RemoteTier | None = None\n\n")
-    copy.insert(router, '    @rule(\n        "self.queue +', "    remote_prefix: int = 0\n")
-    copy.insert(status, "\n\nclass RouterEntries", "    remote: TierStatus | None = None\n")
-    copy.insert(status, "\n\nclass RouterStatus", "    remote_prefix: int | None = None\n")
-    backend = "operator/kvtier_operator/planning/backends/kvtier.py"
-    remote = "spec.tiers.remote.capacity.bytes if spec.tiers.remote else 0"
-    copy.insert(
-        backend,
-        "            Tier.CPU: engine_bytes",
-        f"            Tier.REMOTE: ({remote}) // share.ranks,\n",
-    )
-    copy.insert(backend, "        **disk_settings", f"        remote_capacity_bytes={remote},\n")
-    settings = "connector/kvtier_connector/config.py"
-    copy.insert(settings, "    layered_loads: bool = False\n", "    remote_capacity_bytes: int = 0\n")
+    fields = "operator/kvtier_operator/api/spec/tiers/remote.py"
+    copy.write(fields, _FIELDS)
+    traits = "operator/kvtier_operator/planning/tiers/remote.py"
+    copy.write(traits, _TRAITS)
     changed = copy.changed()
 
     minimal = (copy.root / "tests/unit/operator/golden/input/minimal.yaml").read_text(encoding="utf-8")
@@ -77,15 +116,30 @@ def test_six_files(copy: Copied) -> None:
     planned = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", "cr.yaml"))
     assert planned["tiers"]["remote"]["tokens"] == 4 * planned["tiers"]["cpu"]["tokens"]
     assert planned["router"]["entries"]["remotePrefix"] == 4 * planned["router"]["entries"]["cpuPrefix"]
-    assert '"remote_capacity_bytes":429496729600' in " ".join(planned["engine"]["args"])
+    assert planned["engine"]["env"]["TOY_URL"] == "redis://cache:6379"
+    assert {"remote tier tokens", "remote tier bytes per rank"} <= {
+        each["name"] for each in planned["figures"]
+    }
     assert "remote prefix entries" in copy.kvtier("plan", "--no-hub", "-f", "cr.yaml")
-    assert "remote-prefix-cache-scorer" in copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
-    [size, entries, objects] = json.loads(copy.python("-c", _STATUS))
-    assert (size["bytes"], entries["remotePrefix"]) == (
+    rendered = copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
+    for text in ("remote-prefix-cache-scorer", "KVCacheTierRemoteAway", "Remote tier: bytes used"):
+        assert text in rendered
+    described = copy.python("-c", "from kvtier_operator.api.schema.crd import crd; print(crd())")
+    for text in (
+        "Weight of the remote prefix scorer.",
+        "A server of all engines.",
+        "self.remotePrefix > 0",
+        "KVTier has a server",
+    ):
+        assert text in described
+    [size, entries, objects, in_use] = json.loads(copy.python("-c", _STATUS))
+    assert (size["bytes"], size["pays"], entries["remotePrefix"]) == (
         429496729600,
+        False,
         planned["router"]["entries"]["remotePrefix"],
     )
     assert objects
+    assert in_use == "its remote tier is not used"
     picked = json.loads(copy.python("-c", _PICK, planned["router"]["config"]))
     assert picked == ["b", {"gpu": 0, "cpu": 0, "remote": 64}]
-    assert changed == {table, tiers, router, status, backend, settings}
+    assert changed == {table, fields, traits}

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
 from kvtier_operator.api.formats import IMAGE_NAME_PATTERN, SUBDOMAIN, DnsLabel, DnsSubdomain, IPBlock
 from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
@@ -18,6 +19,7 @@ from kvtier_operator.api.spec.pod import (
     ResourceRequirements,
     Tolerations,
 )
+from kvtier_operator.api.spec.tiers import with_tiers
 
 HOST_PATTERN: Final = rf"^(\*\.)?{SUBDOMAIN}$"
 """As Gateway API's (v1, apis/v1/shared_types.go, Hostname), which would refuse the route."""
@@ -167,6 +169,13 @@ class FailureMode(StrEnum):
     FAIL_CLOSE = "FailClose"
 
 
+@with_tiers(
+    lambda tier: (
+        int,
+        Field(tier.weight, description=f"Weight of the {tier.title} prefix scorer.", ge=0, le=1000),
+    ),
+    "_prefix",
+)
 class Weights(ApiModel):
     """Weights of the scorers; only their ratios matter."""
 
@@ -174,12 +183,9 @@ class Weights(ApiModel):
     kv_cache_utilization: int = Field(
         2, description="Weight of the KV-cache utilisation scorer.", ge=0, le=1000
     )
-    gpu_prefix: int = Field(1, description="Weight of the GPU prefix scorer.", ge=0, le=1000)
-    cpu_prefix: int = Field(1, description="Weight of the CPU prefix scorer.", ge=0, le=1000)
-    disk_prefix: int = Field(0, description="Weight of the disk prefix scorer.", ge=0, le=1000)
 
     @rule(
-        "self.queue + self.kvCacheUtilization + self.gpuPrefix + self.cpuPrefix + self.diskPrefix > 0",
+        f"self.queue + self.kvCacheUtilization{''.join(f' + self.{tier.label}Prefix' for tier in Tier)} > 0",
         "at least one weight must be more than 0",
     )
     def weighs_something(self) -> bool:

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_common.metrics.text import Families, read_labels
-from kvtier_common.metrics.tier_metrics import CACHED_BY_SOURCE, CAPACITY_TOKENS, cached_tokens
+from kvtier_common.metrics.tier_metrics import (
+    CACHED_BY_SOURCE,
+    CAPACITY_BYTES,
+    CAPACITY_TOKENS,
+    EVICTED_CHUNKS,
+    USED_BYTES,
+    cached_tokens,
+)
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.flavors import flavor_traits
@@ -16,18 +23,16 @@ _LOAD_S: Final = b"vllm:kv_offload_load_time_total"
 _COMPUTED: Final = b"vllm:request_prefill_kv_computed_tokens_sum"
 _PREFILL_S: Final = b"vllm:request_prefill_time_seconds_sum"
 _DEVICE_USE: Final = b"vllm:kv_cache_usage_perc"
-_CAPACITY: Final = {Tier.CPU: cpu_tier.CAPACITY_BYTES.encode(), Tier.DISK: disk_tier.CAPACITY_BYTES.encode()}
-_USED: Final = {Tier.CPU: cpu_tier.USED_BYTES.encode(), Tier.DISK: disk_tier.USED_BYTES.encode()}
-_EVICTED: Final = {
-    Tier.CPU: f"{cpu_tier.EVICTED_CHUNKS}_total".encode(),
-    Tier.DISK: f"{disk_tier.EVICTED_CHUNKS}_total".encode(),
-}
 _GROWING: Final = cpu_tier.GROWING.encode()
 _DEGRADED: Final = disk_tier.DEGRADED.encode()
 _PAYS: Final = disk_tier.PAYS.encode()
 ENGINE_METRICS: Final = (
     *(CACHED_BY_SOURCE, _ASKED, _LOAD_S, _COMPUTED, _PREFILL_S, _DEVICE_USE, _GROWING, _DEGRADED, _PAYS),
-    *(name for names in (_CAPACITY, _USED, _EVICTED, CAPACITY_TOKENS) for name in names.values()),
+    *(
+        name
+        for names in (CAPACITY_BYTES, USED_BYTES, EVICTED_CHUNKS, CAPACITY_TOKENS)
+        for name in names.values()
+    ),
 )
 """Names of the samples of which something is read."""
 
@@ -84,7 +89,7 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         }
 
     hits = [cached_tokens(engine) for engine in engines]
-    prefill_s, capacity = total(_PREFILL_S), whole(_CAPACITY)
+    prefill_s, capacity = total(_PREFILL_S), whole(CAPACITY_BYTES)
     return EngineFigures(
         engines=len(engines),
         asked_tokens=int(total(_ASKED)),
@@ -94,8 +99,8 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         capacity_bytes=capacity,
         capacity_tokens=whole(CAPACITY_TOKENS),
         used_share=_device_use(engines)
-        | {tier: total(_USED[tier]) / size for tier, size in capacity.items() if size},
-        evicted_chunks=whole(_EVICTED),
+        | {tier: total(USED_BYTES[tier]) / size for tier, size in capacity.items() if size},
+        evicted_chunks=whole(EVICTED_CHUNKS),
         growing=sum(engine.total(_GROWING) > 0 for engine in engines),
         degraded=sum(engine.total(_DEGRADED) > 0 for engine in engines),
         unpaid=sum(bool(engine.of(_PAYS)) and engine.total(_PAYS) == 0 for engine in engines),

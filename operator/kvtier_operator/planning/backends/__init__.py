@@ -34,15 +34,7 @@ def _module(backend: Backend) -> BackendModule:
 
 
 def plan_backend(spec: "Spec", geometry: "Geometry") -> "BackendPlan":
-    """What the resource's backend needs to serve its tiers.
-
-    Args:
-        spec: What is wanted.
-        geometry: KV geometry of the model, for its tensor-parallel size.
-
-    Returns:
-        Arguments, environment, files, volumes and sizes, to be merged into the engine and the budget.
-    """
+    """What the resource's backend needs to serve its tiers, to be merged into the engine and the budget."""
     return _module(spec.backend).plan(spec, geometry)
 
 

@@ -17,7 +17,7 @@ from kvtier_connector.config import (
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.backends.parts import (
     PREFER_NOTE,
     Share,
@@ -30,7 +30,7 @@ from kvtier_operator.planning.backends.parts import (
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
-from kvtier_operator.planning.base.tier_plan import BackendPlan, DiskChunks
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, count, round_up, size
@@ -67,22 +67,15 @@ def disk_settings(spec: Spec, mounts: Sequence[Mount]) -> dict[str, Any]:
     }
 
 
-def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_bytes: int) -> DiskChunks | None:
-    """What one engine's disk tier holds; None without one.
-
-    Args:
-        spec: What is wanted.
-        geometry: KV geometry of one engine.
-        chunk_tokens: Tokens of a chunk.
-        alignment_bytes: What a chunk is rounded up to, all ranks of one engine.
-    """
+def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_bytes: int) -> TierChunks | None:
+    """What one engine's disk tier holds, in chunks that all its ranks round up; None without one."""
     if spec.tiers.disk is None:
         return None
     capacity_bytes = Share.of(spec).disk_bytes
     chunk_bytes = ceil_div(geometry.kv_bytes_per_token * chunk_tokens, alignment_bytes) * alignment_bytes
     beside_bytes = disk_beside_bytes(chunk_bytes, KEY_BYTES)
     chunks = disk_slots(capacity_bytes, chunk_bytes, KEY_BYTES)
-    return DiskChunks(
+    return TierChunks(
         chunks=chunks,
         how=f"({size(capacity_bytes)} - {size(DISK_SPARE_BYTES)}) / ({count(chunk_bytes)} B + "
         f"{count(beside_bytes)} B of index and extents)",
@@ -106,10 +99,9 @@ TRAITS: Final = BackendTraits(
         place=TierPlace.ENGINE,
         page_sizes=frozenset({HugepageSize.TWO_MIB, HugepageSize.ONE_GIB}),
         falls_back=True,
-        locks=True,
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
-    disk=DiskTraits(folder=Folder.OWN, waiting_share=DISK_WRITE_SHARE, measures=True),
+    disk=DiskTraits(folder=Folder.OWN, waiting_share=DISK_WRITE_SHARE),
     in_published_images=False,
     refuses_other_minors=True,
     offloading=True,
@@ -160,7 +152,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
             Tier.CPU: engine_bytes // share.ranks_per_engine,
             Tier.DISK: share.disk_bytes // share.ranks_per_engine,
         },
-        disk_chunks=chunks,
+        chunks={Tier.DISK: chunks} if chunks else {},
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens,
         chunk_alignment_bytes=alignment_bytes,

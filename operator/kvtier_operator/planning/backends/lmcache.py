@@ -11,7 +11,7 @@ import yaml
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.backends.parts import (
     Share,
     disk_mounts,
@@ -61,21 +61,14 @@ CHUNK_TOKENS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class LMCacheSettings:
-    """What one rank's LMCache is given.
+    """What one rank's LMCache is given."""
 
-    Attributes:
-        cpu_bytes: CPU buffer of one rank, whole MiB. The disk tier needs it too: blocks pass through it.
-        hugepages: Take the buffer from explicit 2 MiB pages.
-        disk_paths: Absolute folders, one for each rank of the pod; empty without a disk tier.
-        disk_bytes: Disk tier of one rank, whole MiB.
-        direct_io: Bypass the page cache.
-    """
-
-    cpu_bytes: int
-    hugepages: bool = False
+    cpu_bytes: int  # CPU buffer of one rank, whole MiB. The disk tier needs it too: blocks pass through it.
+    hugepages: bool = False  # take the buffer from explicit 2 MiB pages
+    # absolute folders, one for each rank of the pod; empty without a disk tier
     disk_paths: tuple[str, ...] = ()
-    disk_bytes: int = 0
-    direct_io: bool = False
+    disk_bytes: int = 0  # disk tier of one rank, whole MiB
+    direct_io: bool = False  # bypass the page cache
 
     def values(self) -> Mapping[str, Any]:
         """Settings by LMCache's names, with sizes in GiB."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.backends.kept_states import STEP, step_tokens
 from kvtier_operator.planning.backends.parts import (

@@ -8,7 +8,8 @@ from typing import Any, Final, Self
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.pod import Volume
-from kvtier_operator.api.spec.tiers import CpuTierSpec, DiskTierSpec, HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.cpu import CpuTierSpec, HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 from kvtier_operator.planning.base.container_parts import Mount, volume_source
 from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
@@ -21,18 +22,12 @@ class Share:
 
     A pod runs `dataParallelSize` engines of `tensorParallelSize` ranks. Each engine keeps a cache of its
     own, so a tier's capacity, which is the pod's, is divided by the engines first.
-
-    Attributes:
-        engines: Engines in the pod.
-        ranks_per_engine: Ranks that share each layer.
-        cpu_bytes: CPU tier of one engine.
-        disk_bytes: Disk tier of one engine; 0 without one.
     """
 
-    engines: int
-    ranks_per_engine: int
-    cpu_bytes: int
-    disk_bytes: int
+    engines: int  # engines in the pod
+    ranks_per_engine: int  # ranks that share each layer
+    cpu_bytes: int  # CPU tier of one engine
+    disk_bytes: int  # disk tier of one engine; 0 without one
 
     @classmethod
     def of(cls, spec: Spec) -> Self:
@@ -118,12 +113,7 @@ def disk_volumes(disk: DiskTierSpec) -> tuple[Volume, ...]:
 
 
 def disk_mounts(disk: DiskTierSpec | None, payload_bytes: int | None = None) -> tuple[Mount, ...]:
-    """One mount a volume of the tier, in the order of the resource; empty without a disk tier.
-
-    Args:
-        disk: The tier.
-        payload_bytes: Blocks that each volume holds; the capacity split evenly where None.
-    """
+    """One mount a volume of the tier, in their order; each holds its share of the capacity where not said."""
     if disk is None:
         return ()
     volumes = disk_volumes(disk)

@@ -22,23 +22,14 @@ class HugepagesPlan:
 
 @dataclass(frozen=True, slots=True)
 class TierPlan:
-    """One tier of one engine pod.
+    """One tier of one engine pod."""
 
-    Attributes:
-        capacity_bytes: All ranks together, as asked for.
-        bytes_per_rank: What each rank gets, rounded as the backend and the pages need it.
-        tokens: Tokens that fit, all engines of the pod together.
-        states_tokens: Tokens in whose place it keeps the windows and states of its prefixes.
-        hugepages: Pages under the tier; None where there are none.
-        observed_tokens: Tokens that fit, as a running engine says; None where none was asked.
-    """
-
-    capacity_bytes: int
-    bytes_per_rank: int
-    tokens: int
-    hugepages: HugepagesPlan | None = None
-    observed_tokens: int | None = None
-    states_tokens: int = 0
+    capacity_bytes: int  # all ranks together, as asked for
+    bytes_per_rank: int  # what each rank gets, rounded as the backend and the pages need it
+    tokens: int  # tokens that fit, all engines of the pod together
+    hugepages: HugepagesPlan | None = None  # pages under the tier; None where there are none
+    observed_tokens: int | None = None  # tokens that fit, as a running engine says; None where none was asked
+    states_tokens: int = 0  # tokens in whose place it keeps the windows and states of its prefixes
 
     @property
     def held_tokens(self) -> int:
@@ -48,14 +39,11 @@ class TierPlan:
 
 @dataclass(frozen=True, slots=True)
 class TiersPlan:
-    """All tiers of one engine pod.
+    """All tiers of one engine pod."""
 
-    Attributes:
-        by_tier: Those that there are; the device's own cache only where its size is known.
-        observed_block_tokens: Tokens of one block, as a running engine says; None where none was asked.
-    """
-
+    # those that there are; the device's own cache only where its size is known
     by_tier: Mapping[Tier, TierPlan]
+    # tokens of one block, as a running engine says; None where none was asked
     observed_block_tokens: int | None = None
 
     @property
@@ -75,64 +63,42 @@ class TiersPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class DiskChunks:
-    """What one engine's disk tier holds, of a backend whose index shares the capacity with the chunks.
+class TierChunks:
+    """What one tier of one engine holds, of a backend whose index shares the capacity with the chunks."""
 
-    Attributes:
-        chunks: How many.
-        how: The formula with its numbers filled in.
-        memory_bytes: What their index takes of memory at most.
-        read_s: Seconds that reading the index takes at start.
-    """
-
-    chunks: int
-    how: str
-    memory_bytes: int
-    read_s: int
+    chunks: int  # how many
+    how: str  # the formula with its numbers filled in
+    memory_bytes: int  # what their index takes of memory at most
+    read_s: int  # seconds that reading the index takes at start
 
 
 @dataclass(frozen=True, slots=True)
 class BackendPlan:
-    """What one backend needs, to be merged into the engine and the budget.
+    """What one backend needs, to be merged into the engine and the budget."""
 
-    Attributes:
-        args: vLLM arguments.
-        bytes_per_rank: Each tier beyond the device as this backend takes it, each rank; 0 of one without.
-        tokens_per_chunk: Tokens it stores, finds and evicts together.
-        env: Environment of the engine.
-        files: Files of the engine.
-        mounts: Volumes of the engine.
-        sidecars: Processes beside it.
-        scratch_dirs: Folders that must be emptied before each start of the engine's container.
-        shm_bytes: What it keeps in /dev/shm.
-        tier_memory_bytes: The CPU tier outside /dev/shm and outside explicit huge pages.
-        page_locked: Whether it asks the driver to page-lock the tier for DMA, and says whether it did.
-        per_rank_overhead_bytes: Its own memory beside the tier, each rank.
-        disk_chunks: What the disk tier holds in each engine; None for as many chunks as it has room for.
-        hugepages: Explicit huge pages it takes.
-        notes: What a reader of the report should know of this backend's behaviour.
-        chunk_alignment_bytes: What it rounds each chunk of the CPU tier up to, all ranks of one engine.
-        bytes_per_chunk: What it keeps of one chunk, all ranks of one engine, where that is more than the
-            tokens' bytes; None for those.
-        states_every_tokens: After how many tokens of a prefix it keeps the states again; None where it keeps
-            them as the device does.
-    """
-
-    args: tuple[str, ...]
+    args: tuple[str, ...]  # vLLM arguments
+    # each tier beyond the device as this backend takes it, each rank; 0 of one without
     bytes_per_rank: Mapping[Tier, int]
-    tokens_per_chunk: int
-    env: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[ConfigFile, ...] = ()
-    mounts: tuple[Mount, ...] = ()
-    sidecars: tuple[Sidecar, ...] = ()
+    tokens_per_chunk: int  # tokens it stores, finds and evicts together
+    env: Mapping[str, str] = field(default_factory=dict)  # environment of the engine
+    files: tuple[ConfigFile, ...] = ()  # files of the engine
+    mounts: tuple[Mount, ...] = ()  # volumes of the engine
+    sidecars: tuple[Sidecar, ...] = ()  # processes beside it
+    # folders that must be emptied before each start of the engine's container
     scratch_dirs: tuple[str, ...] = ()
-    shm_bytes: int = 0
-    tier_memory_bytes: int = 0
+    shm_bytes: int = 0  # what it keeps in /dev/shm
+    tier_memory_bytes: int = 0  # the CPU tier outside /dev/shm and outside explicit huge pages
+    # whether it asks the driver to page-lock the tier for DMA, and says whether it did
     page_locked: bool = False
-    per_rank_overhead_bytes: int = 0
-    disk_chunks: DiskChunks | None = None
-    hugepages: HugepagesPlan | None = None
-    notes: tuple[str, ...] = ()
+    per_rank_overhead_bytes: int = 0  # its own memory beside the tier, each rank
+    # what a tier holds in each engine, where that is not as many chunks as go into its bytes
+    chunks: Mapping[Tier, TierChunks] = field(default_factory=dict)
+    hugepages: HugepagesPlan | None = None  # explicit huge pages it takes
+    notes: tuple[str, ...] = ()  # what a reader of the report should know of this backend's behaviour
+    # what it rounds each chunk of the CPU tier up to, all ranks of one engine
     chunk_alignment_bytes: int = 4096
+    # what it keeps of one chunk, all ranks of one engine, where that is more than the tokens' bytes; None for
+    # those
     bytes_per_chunk: int | None = None
+    # after how many tokens of a prefix it keeps the states again; None where it keeps them as the device does
     states_every_tokens: int | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.capacity import (
@@ -260,7 +261,7 @@ def _loading(parts: CheckInput, speed: _Speed) -> tuple[_Loading, ...]:
 def _does_not_pay(parts: CheckInput, slow: Sequence[_Loading], prefill: str) -> CheckResult:
     disk = slow[0].tier == "disk"
     advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
-    measures = disk and parts.traits.disk.measures
+    measures = disk and Ability.TELLS_OF_TIERS in parts.spec.backend.abilities
     return tier_pays.warn(
         "TierDoesNotPay",
         f"{', '.join(tier.rate for tier in slow)}, {prefill}: computing again is faster; {advice} unless "

@@ -52,7 +52,7 @@ def disk_behind_memory(parts: CheckInput) -> CheckResult:
         )
     engines = engine.data_parallel_size
     chunk = chunk_bytes(parts.geometry, parts.backend)
-    held = parts.backend.disk_chunks
+    held = parts.backend.chunks.get(Tier.DISK)
     if held is None or not held.chunks:
         return disk_behind_memory.reject(
             "DiskHoldsNothing",

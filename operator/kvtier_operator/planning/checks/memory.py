@@ -3,8 +3,8 @@
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Backend, HugepageSize, Policy
-from kvtier_operator.planning.backends import any_backend_that
+from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Ability, Backend, backends_with, one_of
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.backends.traits import BackendTraits, TierPlace
 from kvtier_operator.planning.base.devices import not_tested
@@ -180,7 +180,7 @@ def memlock(parts: CheckInput) -> CheckResult:
     On CUDA the limit is asked for under `Require` alone: the driver's call is not bounded by it.
     """
     policy = parts.spec.tiers.cpu.memlock.policy
-    if not parts.traits.cpu.locks:
+    if Ability.TELLS_OF_TIERS not in parts.spec.backend.abilities:
         return _other_backend(parts.spec.backend, policy)
     on_cuda = parts.spec.engine.device is Device.CUDA and not not_tested(parts.spec)
     if policy is Policy.OFF:
@@ -201,7 +201,7 @@ def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
     if policy is Policy.REQUIRE:
         return memlock.warn(
             "MemlockNotVerified",
-            f"{itself}; spec.backend {any_backend_that(lambda traits: traits.cpu.locks)} locks and reports",
+            f"{itself}; spec.backend {one_of(backends_with(Ability.TELLS_OF_TIERS))} locks and reports",
             by_itself="starts the engines without knowing",
             weight=-50,
         )

@@ -1,7 +1,7 @@
 """Whether the metric that engines are to be scaled by can be had, and means what it should."""
 
 from kvtier_operator.api.spec.engine import ScalingTarget
-from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS, one_of
+from kvtier_operator.api.spec.tiers import Ability, backends_with, one_of
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.scaling import Scaler, choose_scaler, scaling_metric
@@ -14,12 +14,12 @@ def scaling_metrics(parts: CheckInput) -> CheckResult:
     wanted = parts.spec.autoscaling
     if wanted is None:
         return scaling_metrics.passed("the number of engines is the resource's", reason="NotAskedFor")
-    if wanted.target is ScalingTarget.HIT_RATE and parts.spec.backend not in TELLING_OF_TIERS:
+    if wanted.target is ScalingTarget.HIT_RATE and Ability.TELLS_OF_TIERS not in parts.spec.backend.abilities:
         return scaling_metrics.warn(
             "MissesOfAnyKind",
             f"backend {parts.spec.backend} does not say how full its tiers are, so prompts that nobody has "
             f"sent before add engines too, up to {wanted.max_replicas}: use target queue, or backend "
-            f"{one_of(TELLING_OF_TIERS)}",
+            f"{one_of(backends_with(Ability.TELLS_OF_TIERS))}",
             by_itself="counts every miss",
             field="spec.autoscaling.target",
         )

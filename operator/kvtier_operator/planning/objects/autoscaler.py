@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
-from kvtier_operator.api.spec.tiers import TELLING_OF_TIERS
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.monitoring.queries import Queries
+from kvtier_operator.planning.base.promql import Series
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.scaling import Scaler, scaling_metric, total_query
 
@@ -54,7 +54,7 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
     if autoscaling is None or plan.scaler is not Scaler.SCALED_OBJECT:
         return None
     names, metric = Names.of(plan), scaling_metric(autoscaling)
-    tells_fill = plan.resource.spec.backend in TELLING_OF_TIERS
+    tells_fill = Ability.TELLS_OF_TIERS in plan.resource.spec.backend.abilities
     return {
         "apiVersion": "keda.sh/v1alpha1",
         "kind": "ScaledObject",
@@ -77,7 +77,7 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
                         # KEDA puts /api/v1/query behind it as it is
                         "serverAddress": (autoscaling.prometheus_url or "").rstrip("/"),
                         "query": total_query(
-                            autoscaling.target, Queries.of(plan).engine, tells_fill=tells_fill
+                            autoscaling.target, Series.of(names, names.engine).matchers, tells_fill=tells_fill
                         ),
                         "threshold": metric.threshold_number,
                         # an engine that is not scraped is no engine that has nothing to do

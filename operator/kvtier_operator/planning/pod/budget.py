@@ -256,8 +256,8 @@ def pin_s(spec: Spec, tiers: TiersPlan) -> int:
 
 
 def read_s(backend: BackendPlan) -> int:
-    """Seconds to read the disk tier's index, where the backend keeps one; all engines do so at once."""
-    return backend.disk_chunks.read_s if backend.disk_chunks else 0
+    """Seconds to read a tier's index, where the backend keeps one; all engines do so at once."""
+    return max((chunks.read_s for chunks in backend.chunks.values()), default=0)
 
 
 def _text(resources: Mapping[str, str | int]) -> dict[str, str]:

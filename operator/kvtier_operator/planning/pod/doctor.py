@@ -1,7 +1,8 @@
 """What the doctor checks in the engine's pod before vLLM starts."""
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.tiers import Policy
+from kvtier_operator.api.spec.tiers import Ability
+from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.base.container_parts import EnginePlan
@@ -55,7 +56,7 @@ def _memlock(spec: Spec, hugepages: HugepagesDemand | None) -> MemlockDemand | N
     Some backends lock their tier by themselves: see the check `memlock`.
     """
     cpu = spec.tiers.cpu
-    if cpu.memlock.policy is not Policy.REQUIRE or not traits_of(spec.backend).cpu.locks:
+    if cpu.memlock.policy is not Policy.REQUIRE or Ability.TELLS_OF_TIERS not in spec.backend.abilities:
         return None
     on_hugepages = hugepages is not None and hugepages.required
     return MemlockDemand(

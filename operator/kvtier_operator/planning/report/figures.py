@@ -1,7 +1,11 @@
 """The numbers of the sizing report, each with how it came about."""
 
+from collections.abc import Iterator
+
+from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import fields_of
 from kvtier_operator.planning.backends.kept_states import kept_bytes, retention_tokens
 from kvtier_operator.planning.base.ending import plan_ending
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
@@ -9,6 +13,7 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
 from kvtier_operator.planning.pod.budget import START_S, Budget, load_s, pin_s, read_s
+from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
@@ -27,14 +32,18 @@ def plan_figures(
     return (
         *_geometry_figures(spec, geometry),
         *_device_figures(spec, geometry, tiers),
-        *_cpu_figures(spec, geometry, tiers, backend),
-        *_disk_figures(spec, geometry, tiers, backend),
+        *(
+            figure
+            for tier, planned in tiers.by_tier.items()
+            if tier is not Tier.GPU
+            for figure in _tier_figures(tier, spec, geometry, planned, backend)
+        ),
         Figure(
             "startup seconds",
             budget.startup_s,
             f"{START_S} s to start + {load_s(geometry)} s to load weights "
             f"+ {pin_s(spec, tiers)} s to take the CPU tier's memory"
-            + (f" + {read_s(backend)} s to read the disk's index" if backend.disk_chunks else ""),
+            + (f" + {read_s(backend)} s to read the disk's index" if backend.chunks else ""),
         ),
         _drain_figure(spec),
     )
@@ -109,63 +118,37 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: TiersPlan) -> tuple[F
     )
 
 
-def _cpu_figures(
-    spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan
-) -> tuple[Figure, ...]:
-    cpu, engine = tiers.cpu, spec.engine
-    ranks = engine.tensor_parallel_size * engine.data_parallel_size
-    one, chunk = chunk_bytes(geometry, backend), backend.tokens_per_chunk
-    chunks = cpu.held_tokens // chunk // engine.data_parallel_size
-    figures = [
-        Figure(
-            "CPU tier bytes per rank",
-            cpu.bytes_per_rank,
-            f"{size(cpu.capacity_bytes)} / {many(ranks, 'rank')}",
-        ),
-        Figure(
-            "CPU tier chunk bytes",
-            one,
+def _tier_figures(
+    tier: Tier, spec: Spec, geometry: Geometry, planned: TierPlan, backend: BackendPlan
+) -> Iterator[Figure]:
+    """Of a tier beyond the device."""
+    name, in_memory = f"{fields_of(tier).title} tier", traits_of_tier(tier).in_memory
+    engine, capacity = spec.engine, size(planned.capacity_bytes)
+    ranks = many(engine.tensor_parallel_size * engine.data_parallel_size, "rank")
+    how = f"{capacity} / {ranks}" if in_memory else f"of {capacity}"
+    yield Figure(f"{name} bytes per rank", planned.bytes_per_rank, how)
+    chunk, held = backend.tokens_per_chunk, backend.chunks.get(tier)
+    if in_memory:
+        yield Figure(
+            f"{name} chunk bytes",
+            chunk_bytes(geometry, backend),
             f"{chunk} tokens x {count(geometry.kv_bytes_per_token)} B{_windows(geometry, backend)}, "
             f"to {count(backend.chunk_alignment_bytes)} B each",
-        ),
-        Figure(
-            "CPU tier tokens",
-            cpu.tokens,
-            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"
-            f"{_less_states(spec, geometry, cpu, backend)}",
-        ),
-    ]
-    if cpu.hugepages:
-        figures.append(
-            Figure(
-                "huge pages",
-                cpu.hugepages.pages,
-                f"of {size(cpu.hugepages.page_bytes)} each, {size(cpu.hugepages.bytes)} in all: "
-                "what a rank maps is rounded up",
-            )
         )
-    return tuple(figures)
-
-
-def _disk_figures(
-    spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan
-) -> tuple[Figure, ...]:
-    disk = tiers.disk
-    if disk is None:
-        return ()
-    chunk = backend.tokens_per_chunk
-    chunks = disk.held_tokens // chunk // spec.engine.data_parallel_size
-    held = backend.disk_chunks
-    return (
-        Figure("disk tier bytes per rank", disk.bytes_per_rank, f"of {size(disk.capacity_bytes)}"),
-        *((Figure("disk tier chunks", held.chunks, held.how),) if held else ()),
-        Figure(
-            "disk tier tokens",
-            disk.tokens,
-            f"{count(chunks)} chunks x {chunk} tokens{_engines(spec)}"
-            f"{_less_states(spec, geometry, disk, backend)}",
-        ),
+    if held:
+        yield Figure(f"{name} chunks", held.chunks, held.how)
+    yield Figure(
+        f"{name} tokens",
+        planned.tokens,
+        f"{count(planned.held_tokens // chunk // engine.data_parallel_size)} chunks x {chunk} tokens"
+        f"{_engines(spec)}{_less_states(spec, geometry, planned, backend)}",
     )
+    if pages := planned.hugepages:
+        yield Figure(
+            "huge pages",
+            pages.pages,
+            f"of {size(pages.page_bytes)} each, {size(pages.bytes)} in all: what a rank maps is rounded up",
+        )
 
 
 def _windows(geometry: Geometry, backend: BackendPlan) -> str:

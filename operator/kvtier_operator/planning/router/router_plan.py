@@ -19,7 +19,7 @@ from kvtier_operator.planning.flavors.builtin import FLAVOR
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.budget import Compute, compute
-from kvtier_operator.planning.tiers.observed_tiers import picker_tokens
+from kvtier_operator.planning.tiers.capacity import picker_tokens
 from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK, EVENTS_BYTES, BodyLimits, uploads_bytes
 from kvtier_scorer.config.flavors import picker_config

@@ -10,9 +10,9 @@ import orjson
 from kvtier_common.one_line import one_line
 from kvtier_operator.api.resource import ConditionStatus
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
-from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens
 from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
-from kvtier_operator.planning.report.scaling import Scaling
+from kvtier_operator.planning.scaling import Scaling
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
 
 MAX_MESSAGE_CHARACTERS: Final = 4096
@@ -182,7 +182,7 @@ class CachedPlan:
     storage_version: int
     engine_hash: str
     engine_tokens: EngineTokens | None = None
-    engine_findings: EngineFindings = NOTHING_FOUND
+    engine_findings: EngineFindings = field(default_factory=dict)
     most_tokens: EngineTokens = _NOTHING
     most_pinned_bytes: int = 0
     engine_port: int = 0

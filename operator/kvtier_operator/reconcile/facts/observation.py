@@ -3,15 +3,15 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Source
-from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
-from kvtier_operator.planning.tiers.observed_tiers import differs
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
+from kvtier_operator.planning.tiers.capacity import differs
 
 _NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")
 """Parts of the spec that engines are not started with."""
@@ -29,7 +29,7 @@ class EngineObservation:
 
     engine_hash: str
     tokens: EngineTokens
-    findings: EngineFindings = NOTHING_FOUND
+    findings: EngineFindings = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -38,8 +38,8 @@ class EngineObservation:
 
     @property
     def may_change(self) -> bool:
-        """Whether a later report may differ: engines measure whether a disk pays for as long as they run."""
-        return self.findings.disk_pays is not None
+        """Whether a later report may differ: engines measure whether a tier pays for as long as they run."""
+        return any(found.pays is not None for found in self.findings.values())
 
 
 def hash_engine(document: bytes) -> str:
@@ -53,7 +53,7 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
     """The observation after another report: engines of one spec differ a little from start to start."""
     if before is None or before.engine_hash != now.engine_hash:
         return now
-    tokens, findings = before.tokens, before.findings
+    tokens = before.tokens
     sizes = {tier: _steady(tokens.by_tier.get(tier), now.tokens.by_tier.get(tier)) for tier in Tier}
     return EngineObservation(
         now.engine_hash,
@@ -62,10 +62,10 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
             block=tokens.block if now.tokens.block is None else now.tokens.block,
             gpu_blocks=_steady(tokens.gpu_blocks, now.tokens.gpu_blocks),
         ),
-        EngineFindings(
-            pinned_bytes=_steady(findings.pinned_bytes, now.findings.pinned_bytes),
-            disk_pays=findings.disk_pays if now.findings.disk_pays is None else now.findings.disk_pays,
-        ),
+        {
+            **before.findings,
+            **{tier: _merged(before.findings.get(tier), of) for tier, of in now.findings.items()},
+        },
     )
 
 
@@ -82,10 +82,19 @@ def observation_from_status(
         {tier: size for tier, size in observed.items() if size is not None},
         block=reported[Tier.GPU].get("blockTokens"),
     )
-    findings = EngineFindings(
-        pinned_bytes=reported[Tier.CPU].get("pinnedBytes"), disk_pays=reported[Tier.DISK].get("pays")
-    )
+    findings = {
+        tier: TierFindings(of_tier.get("pinnedBytes"), of_tier.get("pays"))
+        for tier, of_tier in reported.items()
+        if of_tier.keys() & {"pinnedBytes", "pays"}
+    }
     return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
+
+
+def _merged(before: TierFindings | None, now: TierFindings) -> TierFindings:
+    if before is None:
+        return now
+    pays = before.pays if now.pays is None else now.pays
+    return TierFindings(_steady(before.pinned_bytes, now.pinned_bytes), pays)
 
 
 def _steady(before: int | None, now: int | None) -> int | None:

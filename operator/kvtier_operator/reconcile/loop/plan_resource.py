@@ -1,13 +1,13 @@
 """Plans a resource from what is observed: its desired objects, and what the status says of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import RouterEntries, RouterStatus, Source, TierStatus
-from kvtier_operator.api.spec.tiers import Policy
+from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
@@ -16,12 +16,12 @@ from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.cluster.storage import Namespace, StorageClass, storage_verdicts
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects import build_objects
-from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, Observed
+from kvtier_operator.planning.observed import EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
-from kvtier_operator.planning.report.scaling import scaling_of
-from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
+from kvtier_operator.planning.scaling import scaling_of
+from kvtier_operator.planning.tiers.capacity import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
@@ -54,7 +54,7 @@ class ClusterObservation:
     nodes_version: int
     engine_hash: str
     nodes_unknown: str = ""
-    engine_findings: EngineFindings = NOTHING_FOUND
+    engine_findings: EngineFindings = field(default_factory=dict)
     storage_classes: tuple[StorageClass, ...] | None = None
     storage_version: int = 0
 
@@ -106,7 +106,7 @@ def observe_cluster(
         nodes_version=nodes.version,
         engine_hash=engine_hash,
         nodes_unknown=watches.nodes_unknown,
-        engine_findings=engine.findings if engine else NOTHING_FOUND,
+        engine_findings=engine.findings if engine else {},
         storage_classes=classes.all,
         storage_version=classes.version,
     )
@@ -158,7 +158,7 @@ def plan_resource(
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
-        scaling=None if plan.rejected else scaling_of(plan),
+        scaling=None if plan.rejected else scaling_of(plan.resource, plan.scaler),
         serves_scaled_objects=cluster.observed.serves_scaled_objects,
     )
     return cached, desired
@@ -205,10 +205,12 @@ def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
         tiers["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
     most_pinned = _most_pinned_bytes(plan)
     asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
-    if findings.pinned_bytes is not None and findings.pinned_bytes <= most_pinned and asks_for_locking:
-        tiers["cpu"] |= {"pinnedBytes": findings.pinned_bytes}
-    if findings.disk_pays is not None and "disk" in tiers:
-        tiers["disk"] |= {"pays": findings.disk_pays}
+    for tier in plan.tiers.by_tier.keys() & findings.keys():
+        pinned_bytes, pays = findings[tier].pinned_bytes, findings[tier].pays
+        if pinned_bytes is not None and pinned_bytes <= most_pinned and asks_for_locking:
+            tiers[tier.label] |= {"pinnedBytes": pinned_bytes}
+        if pays is not None:
+            tiers[tier.label] |= {"pays": pays}
     return tiers
 
 

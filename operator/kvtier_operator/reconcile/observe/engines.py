@@ -16,20 +16,18 @@ from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_m
 from kvtier_common.metrics.text import Families, Sample, read_labels
 from kvtier_common.metrics.tier_metrics import (
     CAPACITY_TOKENS,
-    CPU_GROWING,
-    CPU_PINNED_BYTES,
     DEVICE,
     DEVICE_BLOCK,
     DEVICE_BLOCKS,
     DEVICE_TOKENS,
-    DISK_PAYS,
     OFFLOADED,
     OFFLOADED_TOKENS,
 )
 from kvtier_common.one_line import one_line
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.observed import EngineFindings, EngineTokens
-from kvtier_operator.planning.tiers.observed_tiers import why_not_believed
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
+from kvtier_operator.planning.tiers import traits_of_tier
+from kvtier_operator.planning.tiers.capacity import why_not_believed
 from kvtier_operator.reconcile.api_server import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
@@ -41,8 +39,9 @@ from kvtier_operator.reconcile.settings import EngineTimings
 _TOO_MANY: Final = 1 << 63
 """The status's fields are of 64 bits."""
 READ: Final = (
-    DEVICE, OFFLOADED, *CAPACITY_TOKENS.values(), CPU_GROWING, CPU_PINNED_BYTES, DISK_PAYS,
-)  # fmt: skip
+    *(DEVICE, OFFLOADED, *CAPACITY_TOKENS.values()),
+    *(name.encode() for tier in Tier for name in traits_of_tier(tier).findings_metrics),
+)
 """Names of the samples of which something is read."""
 _METADATA_BYTES: Final = 1 << 20
 """Of a ReplicaSet's metadata: four times what all its annotations may have."""
@@ -69,26 +68,31 @@ def _tokens(families: Families) -> EngineTokens:
     by_tier |= {tier: _total(families, name) for tier, name in CAPACITY_TOKENS.items()}
     if not families.of(CAPACITY_TOKENS[Tier.CPU]):
         by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(families.of(OFFLOADED)))
-    if _is_growing(families):
-        by_tier[Tier.CPU] = None
     return EngineTokens(
-        {tier: tokens for tier, tokens in by_tier.items() if tokens},
+        {tier: tokens for tier, tokens in by_tier.items() if tokens and not _is_growing(families, tier)},
         block=_block(families.of(DEVICE)),
         gpu_blocks=_blocks(families.of(DEVICE)),
     )
 
 
 def _findings(families: Families) -> EngineFindings:
-    return EngineFindings(
-        pinned_bytes=_total(families, CPU_PINNED_BYTES)
-        if families.of(CPU_PINNED_BYTES) and not _is_growing(families)
-        else None,
-        disk_pays=_total(families, DISK_PAYS) > 0 if families.of(DISK_PAYS) else None,
-    )
+    findings = {
+        tier: TierFindings(
+            None if _is_growing(families, tier) else _gauge(families, traits_of_tier(tier).pinned_bytes),
+            None if (pays := _gauge(families, traits_of_tier(tier).pays)) is None else pays > 0,
+        )
+        for tier in Tier
+    }
+    return {tier: of_tier for tier, of_tier in findings.items() if of_tier != TierFindings()}
 
 
-def _is_growing(families: Families) -> bool:
-    return families.total(CPU_GROWING) > 0
+def _is_growing(families: Families, tier: Tier) -> bool:
+    growing = traits_of_tier(tier).growing
+    return growing is not None and families.total(growing.encode()) > 0
+
+
+def _gauge(families: Families, name: str | None) -> int | None:
+    return _total(families, name.encode()) if name and families.of(name.encode()) else None
 
 
 def _total(families: Families, name: bytes) -> int:
@@ -279,7 +283,9 @@ class EngineObserver:
             except ValueError as error:
                 raise _ImplausibleReportError(pod.name, str(error)) from error
             wrong = [why_not_believed(report[0], plan.most_tokens)]
-            if (pinned := report[1].pinned_bytes or 0) > plan.most_pinned_bytes:
+            if (
+                pinned := sum(found.pinned_bytes or 0 for found in report[1].values())
+            ) > plan.most_pinned_bytes:
                 wrong.append(f"{pinned} bytes locked in memory, {plan.most_pinned_bytes} at most")
             if why := ", ".join(filter(None, wrong)):
                 raise _ImplausibleReportError(pod.name, why)

@@ -15,8 +15,7 @@ from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.autoscaler import scaled_object, scaling_behavior
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.report.scaling import scaling_of
-from kvtier_operator.planning.scaling import Scaler, pod_query, scaling_metric, total_query
+from kvtier_operator.planning.scaling import Scaler, pod_query, scaling_metric, scaling_of, total_query
 
 URL = "http://prometheus.monitoring:9090"
 SCALED = {"minReplicas": 2, "maxReplicas": 8}
@@ -48,7 +47,7 @@ def test_one_of_them(url: dict[str, str], kind: Scaler, *, has_keda: bool | None
 
 def test_none_where_the_resource_says_how_many() -> None:
     assert not [each for each in objects(has_keda=True, replicas=3) if each[0] in set(Scaler)]
-    assert scaling_of(make_plan(resource(replicas=3), Observed())) is None
+    assert scaling_of(resource(replicas=3), None) is None
 
 
 @pytest.mark.parametrize("url", [{}, {"prometheusUrl": URL}])

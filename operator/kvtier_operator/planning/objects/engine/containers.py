@@ -7,7 +7,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.pod import ContainerClaim
-from kvtier_operator.api.spec.tiers import Policy
+from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.backends.parts import disk_volumes
 from kvtier_operator.planning.base.container_parts import Sidecar

@@ -3,156 +3,99 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kvtier_common.metrics import cpu_tier, disk_tier
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names, content_hash
+from kvtier_operator.planning.base.promql import WINDOW, Series
+from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.monitoring.grafana import (
-    WINDOW,
     Dashboard,
     dashboard_object,
     in_grid,
     panel,
 )
-from kvtier_operator.planning.objects.monitoring.queries import Queries
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.tiers import told_tiers
 
 
 def dashboard(plan: Plan) -> dict[str, Any] | None:
     """Time series; what the backend or the picker has no metric for is left out."""
     if not plan.resource.spec.observability.dashboard:
         return None
-    names, queries = Names.of(plan), Queries.of(plan)
+    names = Names.of(plan)
+    engines, picker = (Series.of(names, job) for job in (names.engine, names.picker))
     metadata = names.metadata(f"{names.resource}-dashboard", Component.MONITORING)
     content = Dashboard(
         uid=content_hash("kvcachetier", names.namespace, names.resource),
         title=f"KVCacheTier {names.namespace}/{names.resource}",
         tags=("vllm", "prefix cache"),
         heading="dashboard-of-a-kvcachetier",
-        panels=in_grid([*_requests(queries), *_tier(queries), *_disk(queries), *_picker(queries)]),
+        panels=in_grid([*_requests(engines), *_tiers(plan, engines), *_picker(plan, picker)]),
     )
     # a namespace has no dot, so no two resources of a cluster have one file
     return dashboard_object(metadata, f"kvcachetier.{names.namespace}.{names.resource}.json", content)
 
 
-def _requests(queries: Queries) -> list[dict[str, Any]]:
+def _requests(engines: Series) -> list[dict[str, Any]]:
     first_token = "vllm:time_to_first_token_seconds"  # noqa: S105 - not a password
-    cached = queries.rate("vllm:prompt_tokens_cached_by_source_total", WINDOW, by="source")
+    cached = engines.rate("vllm:prompt_tokens_cached_by_source_total", WINDOW, by="source")
     return [
         panel(
             "Time to first token",
             "s",
             {
-                f"p{share:.0%}".rstrip("%"): queries.quantile(first_token, share, WINDOW)
+                f"p{share:.0%}".rstrip("%"): engines.quantile(first_token, share, WINDOW)
                 for share in (0.5, 0.95)
             },
         ),
-        panel("Prompt tokens found in a cache", "percentunit", {"share": queries.hit_share(WINDOW)}),
+        panel("Prompt tokens found in a cache", "percentunit", {"share": engines.hit_share(WINDOW)}),
         panel(
             "Prompt tokens a second, by where they came from",
             "short",
-            {"all": queries.rate("vllm:prompt_tokens_total", WINDOW), "{{source}}": cached},
+            {"all": engines.rate("vllm:prompt_tokens_total", WINDOW), "{{source}}": cached},
         ),
         panel(
             "Requests",
             "short",
-            {
-                "running": queries.gauge("vllm:num_requests_running"),
-                "waiting": queries.gauge("vllm:num_requests_waiting"),
-            },
+            engines.gauges({"running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting"}),
         ),
         panel(
             "Device cache in use",
             "percentunit",
-            {"{{pod}}": f"max by (pod) (vllm:kv_cache_usage_perc{{{queries.engine}}})"},
+            {"{{pod}}": f"max by (pod) (vllm:kv_cache_usage_perc{{{engines.matchers}}})"},
         ),
-        panel("Engines that answer", "short", {"engines": f"count(up{{{queries.engine}}} == 1)"}),
+        panel("Engines that answer", "short", {"engines": f"count(up{{{engines.matchers}}} == 1)"}),
     ]
 
 
-def _tier(queries: Queries) -> Iterator[dict[str, Any]]:
-    if queries.moves_by_vllm:
+def _tiers(plan: Plan, engines: Series) -> Iterator[dict[str, Any]]:
+    if traits_of(plan.resource.spec.backend).offloading:
         yield panel(
             "Bytes loaded and stored a second",
             "Bps",
-            {
-                "loaded": queries.rate("vllm:kv_offload_load_bytes_total", WINDOW),
-                "stored": queries.rate("vllm:kv_offload_store_bytes_total", WINDOW),
-            },
+            engines.rates(
+                {"loaded": "vllm:kv_offload_load_bytes", "stored": "vllm:kv_offload_store_bytes"},
+            ),
         )
         yield panel(
             "Does the tier pay: tokens a second of loading, of computing",
             "short",
             {
-                "loading": queries.loaded_tokens_per_load_second(WINDOW),
-                "computing": queries.computed_tokens_per_prefill_second(WINDOW),
+                "loading": engines.loaded_tokens_per_load_second(WINDOW),
+                "computing": engines.computed_tokens_per_prefill_second(WINDOW),
             },
         )
-    if queries.kvtier:
-        yield panel(
-            "CPU tier: bytes used and there",
-            "bytes",
-            {
-                "used": queries.gauge(cpu_tier.USED_BYTES),
-                "capacity": queries.gauge(cpu_tier.CAPACITY_BYTES),
-                "locked": queries.gauge(cpu_tier.PINNED_BYTES),
-            },
-        )
-        yield panel(
-            "CPU tier: chunks a second that left it",
-            "short",
-            {
-                "to make room": queries.rate(f"{cpu_tier.EVICTED_CHUNKS}_total", WINDOW),
-                "failed": queries.rate(f"{cpu_tier.FAILED_CHUNKS}_total", WINDOW),
-            },
-        )
+    for traits, _ in told_tiers(plan.resource.spec, plan.tiers):
+        yield from (panel(*shown) for shown in traits.panels(engines))
 
 
-def _disk(queries: Queries) -> list[dict[str, Any]]:
-    if not queries.kvtier_disk:
-        return []
-    counters = {
-        "found": disk_tier.HIT_CHUNKS,
-        "to make room": disk_tier.EVICTED_CHUNKS,
-        "not written": disk_tier.DROPPED_CHUNKS,
-        "failed": disk_tier.FAILED_CHUNKS,
-        "corrupt": disk_tier.CORRUPT_CHUNKS,
-    }
-    return [
-        panel(
-            "Disk tier: bytes used and there",
-            "bytes",
-            {
-                "used": queries.gauge(disk_tier.USED_BYTES),
-                "capacity": queries.gauge(disk_tier.CAPACITY_BYTES),
-            },
-        ),
-        panel(
-            "Disk tier: bytes read and written a second",
-            "Bps",
-            {
-                "read": queries.rate(f"{disk_tier.LOAD_BYTES}_total", WINDOW),
-                "written": queries.rate(f"{disk_tier.STORE_BYTES}_total", WINDOW),
-            },
-        ),
-        panel(
-            "Disk tier: chunks a second",
-            "short",
-            {legend: queries.rate(f"{counter}_total", WINDOW) for legend, counter in counters.items()},
-        ),
-        panel(
-            "Disk tier: engines that serve from memory alone",
-            "short",
-            {"engines": queries.gauge(disk_tier.DEGRADED)},
-        ),
-    ]
-
-
-def _picker(queries: Queries) -> list[dict[str, Any]]:
-    memory = f"max by (pod) (process_resident_memory_bytes{{{queries.picker}}})"
+def _picker(plan: Plan, picker: Series) -> list[dict[str, Any]]:
+    hit_ratio = flavor_traits(plan.resource.spec.router.flavor).hit_ratio
+    memory = f"max by (pod) (process_resident_memory_bytes{{{picker.matchers}}})"
     panels = [panel("Picker: memory", "bytes", {"{{pod}}": memory})]
-    if queries.picker_hit_ratio:
-        of_picker = f"{{{queries.picker}}}[{WINDOW}]"
-        total = f"sum(rate({queries.picker_hit_ratio}_sum{of_picker}))"
-        count = f"sum(rate({queries.picker_hit_ratio}_count{of_picker}))"
+    if hit_ratio:
+        of_picker = f"{{{picker.matchers}}}[{WINDOW}]"
+        total = f"sum(rate({hit_ratio}_sum{of_picker}))"
+        count = f"sum(rate({hit_ratio}_count{of_picker}))"
         mean = f"{total} / {count}"
         panels.append(panel("Picker: share of a prompt it knows of", "percentunit", {"mean": mean}))
     return panels

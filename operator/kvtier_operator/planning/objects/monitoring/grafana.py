@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from kvtier_common.version import PAGES_URL
 
-WINDOW: Final = "$__rate_interval"
-"""Grafana's window of at least four scrapes. Source: Grafana's documentation, Prometheus data source."""
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 """What the dashboard's variable `datasource` is set to."""
 _COLUMNS: Final = 2
@@ -75,17 +73,11 @@ def in_grid(panels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a reader chooses at the top of a dashboard.
+    """What a reader chooses at the top of a dashboard."""
 
-    Attributes:
-        name: As `$name` in expressions.
-        label: Beside the choice.
-        query: `label_values(SERIES, LABEL)`: the choice is among these.
-    """
-
-    name: str
-    label: str
-    query: str
+    name: str  # as `$name` in expressions
+    label: str  # beside the choice
+    query: str  # `label_values(SERIES, LABEL)`: the choice is among these
 
     def to_json(self) -> dict[str, Any]:
         """As Grafana has it. Source: Grafana's documentation, JSON model of a dashboard, templating."""
@@ -103,23 +95,14 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """One dashboard.
+    """One dashboard."""
 
-    Attributes:
-        uid: Where Grafana has it: /d/UID. At most 40 characters.
-        title: Whose it is.
-        tags: What it can be found by, beside `kvtier`.
-        heading: Of the page that says what is shown, as an anchor.
-        panels: With their places.
-        variables: What a reader chooses, beside the Prometheus.
-    """
-
-    uid: str
-    title: str
-    tags: tuple[str, ...]
-    heading: str
-    panels: Sequence[Mapping[str, Any]]
-    variables: tuple[Variable, ...] = ()
+    uid: str  # where Grafana has it: /d/UID. At most 40 characters.
+    title: str  # whose it is
+    tags: tuple[str, ...]  # what it can be found by, beside `kvtier`
+    heading: str  # of the page that says what is shown, as an anchor
+    panels: Sequence[Mapping[str, Any]]  # with their places
+    variables: tuple[Variable, ...] = ()  # what a reader chooses, beside the Prometheus
 
     def to_text(self) -> str:
         """The JSON model, the same bytes for the same dashboard."""

@@ -63,8 +63,7 @@ def test_as_many_chunks_are_planned_as_the_connector_makes_room_for(changes: dic
         holder="",
     )
     plan = planned(changes)
-    assert plan.disk_chunks is not None
-    assert plan.disk_chunks.chunks == request.shape.slots
+    assert plan.chunks[Tier.DISK].chunks == request.shape.slots
     assert chunk_bytes(resolve_geometry(resource(changes).spec, Observed()), plan) == slots.chunk_bytes
 
 
@@ -122,14 +121,13 @@ def test_memory_of_the_index_is_budgeted() -> None:
 def test_a_tier_of_nothing_is_still_a_plan() -> None:
     nothing = {"spec.tiers.disk": {"capacity": 1, "volume": {"emptyDir": {}}}}
     plan = planned(nothing | {"spec.engine.dataParallelSize": 2})
-    assert plan.disk_chunks is not None
-    assert plan.disk_chunks.chunks == 0
+    assert plan.chunks[Tier.DISK].chunks == 0
 
 
 def test_without_a_disk_nothing_is_said_of_one() -> None:
     plan = planned({})
     assert not any("disk" in name for name in extra_config(plan))
-    assert (plan.mounts, plan.disk_chunks, plan.bytes_per_rank[Tier.DISK]) == ((), None, 0)
+    assert (plan.mounts, plan.chunks, plan.bytes_per_rank[Tier.DISK]) == ((), {}, 0)
 
 
 def test_memory_is_the_same_with_a_disk_behind_it() -> None:

@@ -6,8 +6,8 @@ import pytest
 from tests.cases.kvcachetier import document
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.tiers import BOUNDING_WRITES, SPREADING_DISK, TELLING_OF_TIERS, Backend
-from kvtier_operator.planning.backends import backends_that, plan_backend
+from kvtier_operator.api.spec.tiers import Ability, Backend
+from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.backends.parts import MOUNT_ROOT
 from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
@@ -31,16 +31,11 @@ def planned(backend: Backend, disk: dict[str, object]) -> BackendPlan:
 def test_those_that_spread_a_disk_tier_use_its_second_volume(backend: Backend) -> None:
     told = replace(planned(backend, {"extraVolumes": [CLAIM]}), mounts=(), notes=())
     assert f"{MOUNT_ROOT}/0" in repr(told)
-    assert (f"{MOUNT_ROOT}/1" in repr(told)) == (backend in SPREADING_DISK)
+    assert (f"{MOUNT_ROOT}/1" in repr(told)) == (Ability.SPREADS_DISK in backend.abilities)
 
 
 @pytest.mark.parametrize("backend", Backend)
 def test_those_that_bound_writes_are_told_the_bound(backend: Backend) -> None:
     assert (planned(backend, {"writesPerHour": "1Gi"}) != planned(backend, {})) == (
-        backend in BOUNDING_WRITES
+        Ability.BOUNDS_WRITES in backend.abilities
     )
-
-
-def test_those_that_tell_of_tiers_lock_one_and_measure_the_other() -> None:
-    assert backends_that(lambda traits: traits.cpu.locks) == TELLING_OF_TIERS
-    assert backends_that(lambda traits: traits.disk.measures) == TELLING_OF_TIERS

@@ -13,7 +13,7 @@ from tests.cases.nodes import GIB, node
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import BOUNDING_WRITES, SPREADING_DISK, Backend
+from kvtier_operator.api.spec.tiers import Ability, Backend, backends_with
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.observed import Machine, Observed
@@ -201,8 +201,8 @@ def _means_nothing(path: str, document: dict[str, Any]) -> bool:
     if path in {"spec.engine.gpuMemory", "spec.engine.gpuMemoryUtilization"}:
         return device == Device.CPU
     if path == "spec.tiers.disk.writesPerHour":
-        return backend not in {None, *BOUNDING_WRITES}
-    return path == "spec.tiers.disk.extraVolumes" and backend not in SPREADING_DISK
+        return backend not in {None, *backends_with(Ability.BOUNDS_WRITES)}
+    return path == "spec.tiers.disk.extraVolumes" and backend not in backends_with(Ability.SPREADS_DISK)
 
 
 def _value(document: dict[str, Any], path: str) -> object:

@@ -6,7 +6,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.observed import EngineFindings, EngineTokens
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
 from kvtier_operator.reconcile.facts.observation import (
     EngineObservation,
     hash_engine,
@@ -26,6 +26,10 @@ PINNED = 'vllm:kvtier_cpu_pinned_bytes{{engine="{0}"}} {1}.0\n'
 METRICS = ("cpu_capacity_tokens", "cpu_pinned_bytes", "disk_capacity_tokens", "disk_pays")
 PAYS = 'vllm:kvtier_disk_pays{{engine="0"}} {0}.0\n'
 KVTIER_DISK = 'vllm:kvtier_disk_capacity_tokens{{engine="{0}"}} {1}\n'
+
+
+def findings(pinned_bytes: int, *, pays: bool) -> EngineFindings:
+    return {Tier.CPU: TierFindings(pinned_bytes), Tier.DISK: TierFindings(pays=pays)}
 
 
 def said(text: str) -> tuple[EngineTokens, EngineFindings]:
@@ -73,12 +77,12 @@ def test_sizes_are_read_from_an_engine_s_metrics(text: str, tokens: EngineTokens
 @pytest.mark.parametrize(
     ("text", "findings"),
     [
-        ("", EngineFindings()),
-        (PINNED.format(0, 64) + PINNED.format(1, 32), EngineFindings(pinned_bytes=96)),
-        (PINNED.format(0, 0), EngineFindings(pinned_bytes=0)),
-        (PINNED.format(0, 64) + GROWING.format(1), EngineFindings()),
-        (PAYS.format(0), EngineFindings(disk_pays=False)),
-        (PAYS.format(1), EngineFindings(disk_pays=True)),
+        ("", {}),
+        (PINNED.format(0, 64) + PINNED.format(1, 32), {Tier.CPU: TierFindings(pinned_bytes=96)}),
+        (PINNED.format(0, 0), {Tier.CPU: TierFindings(pinned_bytes=0)}),
+        (PINNED.format(0, 64) + GROWING.format(1), {}),
+        (PAYS.format(0), {Tier.DISK: TierFindings(pays=False)}),
+        (PAYS.format(1), {Tier.DISK: TierFindings(pays=True)}),
     ],
 )
 def test_what_engines_found_out_is_read_from_their_metrics(text: str, findings: EngineFindings) -> None:
@@ -130,16 +134,17 @@ def test_engines_of_one_spec_differ_a_little_and_that_changes_nothing() -> None:
 
 def test_whether_a_disk_pays_is_asked_again_and_sizes_are_not() -> None:
     sizes = EngineTokens({Tier.GPU: 1000, Tier.CPU: 5000, Tier.DISK: 9000})
-    first = EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=True))
+    first = EngineObservation("a", sizes, findings(1000, pays=True))
     assert (first.complete, first.may_change) == (True, True)
     again = merge_observations(
-        first, EngineObservation("a", sizes, EngineFindings(pinned_bytes=980, disk_pays=False))
+        first,
+        EngineObservation("a", sizes, findings(980, pays=False)),
     )
-    assert again == EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000, disk_pays=False))
+    assert again == EngineObservation("a", sizes, findings(1000, pays=False))
     assert merge_observations(again, EngineObservation("a", sizes)) == again, (
         "an engine that has just started does not say yet"
     )
-    assert not EngineObservation("a", sizes, EngineFindings(pinned_bytes=1000)).may_change
+    assert not EngineObservation("a", sizes, {Tier.CPU: TierFindings(pinned_bytes=1000)}).may_change
 
 
 def test_engines_of_another_spec_are_another_matter() -> None:
@@ -172,9 +177,9 @@ def test_what_another_operator_saw_is_taken_over() -> None:
         "disk": {"tokens": 11, "source": "Observed", "pays": False},
     }
     status = {"observedGeneration": 3, "tiers": resources}
-    findings = EngineFindings(pinned_bytes=900, disk_pays=False)
+    seen = findings(900, pays=False)
     assert observation_from_status(status, 3, "a") == EngineObservation(
-        "a", EngineTokens({Tier.CPU: 9, Tier.DISK: 11}, block=32), findings
+        "a", EngineTokens({Tier.CPU: 9, Tier.DISK: 11}, block=32), seen
     )
     assert observation_from_status(status, 4, "a") is None, "of an older spec"
     assert observation_from_status({"observedGeneration": 3}, 3, "a") is None

@@ -1,0 +1,100 @@
+"""`spec.tiers.cpu`: memory for the prefix cache, its pages, and whether it is locked."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field
+
+from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.spec.tiers import TierFields, TierSpec
+
+
+class Policy(StrEnum):
+    """How much a property of memory matters."""
+
+    REQUIRE = "Require"
+    PREFER = "Prefer"
+    OFF = "Off"
+
+
+def _off_from_boolean(value: object) -> object:
+    """Takes the boolean for the word: YAML 1.1 reads an unquoted Off as false before anyone can look at it."""
+    return Policy.OFF.value if value is False else value
+
+
+# How a policy is read from YAML, where its author may have left the quotes out.
+YamlPolicy = Annotated[Policy, BeforeValidator(_off_from_boolean)]
+
+
+class HugepageSize(StrEnum):
+    """Sizes of explicit huge pages on x86-64 and arm64 with 4 KiB base pages."""
+
+    TWO_MIB = "2Mi"
+    ONE_GIB = "1Gi"
+
+    @property
+    def bytes(self) -> int:
+        """Size of one page in bytes."""
+        return 2 * 1024**2 if self is HugepageSize.TWO_MIB else 1024**3
+
+
+class Hugepages(ApiModel):
+    """Explicit huge pages under the CPU tier."""
+
+    policy: YamlPolicy = Field(
+        Policy.OFF,
+        description='Require refuses to run without; Prefer falls back to transparent huge pages, then 4 KiB; Off, the default, uses 4 KiB pages. Leave it out or quote it for "Off": kubectl reads an unquoted Off as false.',
+    )
+    page_size: HugepageSize | None = Field(
+        None, description="Size of one page; 2Mi when a policy is set and this is empty."
+    )
+
+    @rule(
+        "!has(self.pageSize) || self.policy != 'Off'",
+        "pageSize needs a policy: set hugepages.policy to Require or Prefer",
+        field=".pageSize",
+    )
+    def page_size_has_policy(self) -> bool:
+        """A page size that nothing uses was meant otherwise."""
+        return self.page_size is None or self.policy is not Policy.OFF
+
+
+class Memlock(ApiModel):
+    """Locking the CPU tier in memory: by the driver for DMA on CUDA, by mlock(2) on a CPU."""
+
+    policy: YamlPolicy = Field(
+        Policy.PREFER,
+        description='Require refuses to start where the memory cannot be locked, and runs as root with IPC_LOCK; Prefer, the default, locks what it may without rights and says what it got; Off locks nothing: copies from and to a GPU are then slower. Quote "Off": kubectl reads an unquoted Off as false.',
+    )
+
+
+class CpuTierSpec(TierSpec):
+    """CPU memory."""
+
+    capacity: ByteQuantity = Field(
+        description="Memory for the prefix cache, per engine pod, all ranks together.",
+    )
+    expected_prefix_tokens: int | None = Field(
+        None,
+        description="Tokens of a prefix that the workload comes back to. Only for models with sliding-window or linear-attention layers, which keep a window or a state for each prefix beside its tokens: the shorter the prefixes, the fewer tokens the tiers hold, and the picker counts on. The longest sequence when empty.",
+        ge=1,
+        le=2**31 - 1,
+    )
+    hugepages: Hugepages = Field(
+        default_factory=Hugepages, description="Explicit huge pages under this tier."
+    )
+    memlock: Memlock = Field(default_factory=Memlock, description="Locking this tier in memory.")
+
+
+FIELDS: Final = TierFields(
+    title="CPU",
+    status="CPU memory.",
+    weight=1,
+    spec=(
+        CpuTierSpec,
+        Field(
+            description="CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
+        ),
+    ),
+)
