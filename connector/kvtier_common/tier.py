@@ -18,11 +18,7 @@ class Tier(IntEnum):
 
     @classmethod
     def of(cls, label: str) -> Self:
-        """The tier of a label.
-
-        Raises:
-            KeyError: There is none of that name.
-        """
+        """The tier of a label. Raises KeyError: there is none of that name."""
         return cls[label.upper()]
 
 

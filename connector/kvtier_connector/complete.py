@@ -34,8 +34,7 @@ def missing() -> str:
 def require_all() -> None:
     """Refuse to be loaded where something is missing.
 
-    Raises:
-        UnsupportedEngineError: it is; the line is the container's termination message, too.
+    Raises UnsupportedEngineError: it is; the line is the container's termination message, too.
     """
     if line := missing():
         refuse(UnsupportedEngineError(line))
@@ -44,8 +43,7 @@ def require_all() -> None:
 def refuse(error: ConnectorError) -> NoReturn:
     """End a container's life with an error's line: raise it, and leave it where Kubernetes looks.
 
-    Raises:
-        ConnectorError: always.
+    Raises ConnectorError: always.
     """
     with suppress(OSError):  # none outside a container
         flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -52,7 +52,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorConfig:
-    """What one engine's tiers are given.
+    """What one engine's tiers are given. Raises SettingError: a value is of the wrong type or out of range.
 
     Args:
         cpu_capacity_bytes: size of the CPU tier, all ranks of one engine together.
@@ -72,9 +72,6 @@ class ConnectorConfig:
             are copied, which saves an H200 37 of 99 ms; vLLM's async scheduling has to be off.
         disk_break_even: read from and write to the disk only what comes back sooner than it is computed, by
             what is measured. Without it all is, which leaves a device that others wait for free meanwhile.
-
-    Raises:
-        SettingError: a value is of the wrong type or out of range.
     """
 
     cpu_capacity_bytes: int
@@ -152,8 +149,7 @@ def disk_slots(capacity_bytes: int, block_bytes: int, key_bytes: int) -> int:
 def parse_extra_config(extra: Mapping[str, Any]) -> ConnectorConfig:
     """Read ``kv_connector_extra_config`` strictly.
 
-    Raises:
-        SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
+    Raises SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
     """
     known = {field.name for field in fields(ConnectorConfig)}
     for name, expected in (("spec_name", SPEC_NAME), ("spec_module_path", SPEC_MODULE)):

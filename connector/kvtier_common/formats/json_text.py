@@ -63,11 +63,7 @@ def parse_json(
 
 
 def parse_json_object(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """The same of what has to be an object.
-
-    Raises:
-        MalformedError: It is none.
-    """
+    """The same of what has to be an object. Raises MalformedError: it is none."""
     value = parse_json(text, most_bytes=most_bytes)
     if not isinstance(value, dict):
         raise MalformedError("no JSON object")

@@ -76,8 +76,7 @@ for _tag, _pattern, _first in (
 def read_yaml(text: str | bytes) -> Iterator[object]:
     """The documents of a YAML or JSON stream, empty ones left out, as plain Python values that JSON has too.
 
-    Raises:
-        MalformedError: The stream is not YAML, or has too many values or levels; with line and column.
+    Raises MalformedError: the stream is not YAML, or has too many values or levels; with line and column.
     """
     try:
         _check_size(text)

@@ -16,15 +16,10 @@ _HEAD_BYTES: Final = 1024
 
 @dataclass(slots=True)
 class LargeReadSlot:
-    """The turn that one answer takes once it is long.
+    """The turn that one answer takes once it is long."""
 
-    Attributes:
-        turns: How many long ones are read at a time; the others wait, and their senders with them.
-        long_bytes: Above this it is long.
-    """
-
-    turns: Semaphore
-    long_bytes: int
+    turns: Semaphore  # how many long ones are read at a time; the others wait, and their senders with them
+    long_bytes: int  # above this it is long
     _taken: bool = False
 
     async def grew_to(self, size_bytes: int) -> bool:
@@ -43,21 +38,13 @@ class LargeReadSlot:
 
 @dataclass(frozen=True, slots=True)
 class CutLine:
-    """A line that is longer than was asked for.
+    """A line that is longer than was asked for."""
 
-    Attributes:
-        head: How it begins, 1 KiB.
-    """
-
-    head: bytes
+    head: bytes  # how it begins, 1 KiB
 
 
 async def read_body(stream: aiohttp.StreamReader, what: str, most_bytes: int, turns: Semaphore) -> bytes:
-    """A whole answer.
-
-    Raises:
-        TooLargeError: It is longer.
-    """
+    """A whole answer. Raises TooLargeError: it is longer."""
     body, turn = bytearray(), LargeReadSlot(turns, LONG_BYTES)
     try:
         async for chunk in stream.iter_any():

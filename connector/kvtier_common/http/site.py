@@ -57,11 +57,7 @@ class LimitedSite(web.BaseSite):
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Listen.
-
-        Raises:
-            OSError: The address cannot be had.
-        """
+        """Listen. Raises OSError: the address cannot be had."""
         await super().start()
         answering = self._runner.server
         assert answering is not None  # noqa: S101 - the base class refuses a runner that is not set up

@@ -116,8 +116,7 @@ class Api:
     async def request(self, request: Request) -> bytes:
         """One request and the answer's body.
 
-        Raises:
-            KvtierError: One of `kvtier_common.kubernetes.answers`, by what the server said.
+        Raises KvtierError: one of `kvtier_common.kubernetes.answers`, by what the server said.
         """
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
@@ -144,8 +143,7 @@ class Api:
     ) -> AsyncGenerator[bytes | CutLine, None]:
         """The lines of a watch until the server ends it.
 
-        Raises:
-            KvtierError: As `request`; UnreachableError also for a watch that went silent.
+        Raises KvtierError: as `request`; UnreachableError also for a watch that went silent.
         """
         request = Request("GET", path, query, most_bytes=most_bytes)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._silence_s)

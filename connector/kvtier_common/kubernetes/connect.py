@@ -28,8 +28,7 @@ class NoClusterError(PermanentError):
 async def connection(context: str | None = None) -> Configuration:
     """Configuration of the official client, credentials that renew themselves included.
 
-    Raises:
-        NoClusterError: With what to set.
+    Raises NoClusterError: with what to set.
     """
     configuration = Configuration()
     with usable():
@@ -43,8 +42,7 @@ async def connection(context: str | None = None) -> Configuration:
 def own_namespace(context: str | None = None) -> str:
     """The namespace that is meant where none is named: the context's, or the pod's own.
 
-    Raises:
-        NoClusterError: With what to set.
+    Raises NoClusterError: with what to set.
     """
     with usable():
         if _is_pod(context):
@@ -58,8 +56,7 @@ def own_namespace(context: str | None = None) -> str:
 def usable() -> Iterator[None]:
     """Around what takes a kubeconfig at its word.
 
-    Raises:
-        NoClusterError: It holds something that nobody can use, such as a certificate that is none.
+    Raises NoClusterError: it holds something that nobody can use, such as a certificate that is none.
     """
     try:
         yield

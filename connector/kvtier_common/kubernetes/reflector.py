@@ -53,24 +53,16 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReflectorPolicy:
-    """What is done when something is wrong.
+    """What is done when something is wrong."""
 
-    Attributes:
-        wait_s: Seconds to wait after so many failures in a row.
-        relists: Whether everything is listed again after an error (None for a watch that ended), and so many
-            failures in a row.
-        ends_on: Errors that end the reflector; after any other it tries again.
-        object_bytes: The largest object to read.
-        leaves_out: Whether a larger one counts as none, and holds up no other; else it is an error.
-        meanwhile: What becomes of what was seen, for the log.
-    """
-
-    wait_s: Callable[[int], float]
+    wait_s: Callable[[int], float]  # seconds to wait after so many failures in a row
+    # whether everything is listed again after an error (None for a watch that ended), and so many failures in
+    # a row
     relists: Callable[[KvtierError | None, int], bool]
-    ends_on: tuple[type[KvtierError], ...]
-    object_bytes: int
-    leaves_out: bool
-    meanwhile: str
+    ends_on: tuple[type[KvtierError], ...]  # errors that end the reflector; after any other it tries again
+    object_bytes: int  # the largest object to read
+    leaves_out: bool  # whether a larger one counts as none, and holds up no other; else it is an error
+    meanwhile: str  # what becomes of what was seen, for the log
 
 
 @dataclass(slots=True)
@@ -78,40 +70,27 @@ class Reflector:
     """One list+watch.
 
     Nothing is gone unless the server says so: not while it cannot be reached, and not between two lists.
-
-    Attributes:
-        name: For logs and metrics.
-        query: Which of its objects, by label or field.
-        sink: Who keeps the objects.
-        policy: What is done when something is wrong.
-        turns: How many lists may be read at a time; the peak of a restart's memory.
-        restarted: Called with the name and the reason each time the watch has to start anew for trouble.
-        synced: Set while the sink has a complete list, and the server lets it be kept up to date.
-        alive_at: When something last came from the server, in seconds of the loop's clock.
-        trouble: What the server said when it last failed; empty while it goes well.
-        refusal: Set while that was for want of rights.
     """
 
     api: Api
-    name: str
+    name: str  # for logs and metrics
     path: str
-    query: Mapping[str, str]
-    sink: Sink
-    policy: ReflectorPolicy
+    query: Mapping[str, str]  # which of its objects, by label or field
+    sink: Sink  # who keeps the objects
+    policy: ReflectorPolicy  # what is done when something is wrong
+    # how many lists may be read at a time; the peak of a restart's memory
     turns: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
+    # called with the name and the reason each time the watch has to start anew for trouble
     restarted: Callable[[str, str], None] = lambda _name, _reason: None
+    # set while the sink has a complete list, and the server lets it be kept up to date
     synced: asyncio.Event = field(default_factory=asyncio.Event)
-    alive_at: float = 0.0
-    trouble: str = ""
-    refusal: asyncio.Event = field(default_factory=asyncio.Event)
+    alive_at: float = 0.0  # when something last came from the server, in seconds of the loop's clock
+    trouble: str = ""  # what the server said when it last failed; empty while it goes well
+    refusal: asyncio.Event = field(default_factory=asyncio.Event)  # set while that was for want of rights
     _left_out: set[str] = field(default_factory=set)
 
     async def run(self) -> None:
-        """Lists and watches until cancelled.
-
-        Raises:
-            KvtierError: One of the policy's `ends_on`.
-        """
+        """Lists and watches until cancelled. Raises KvtierError: one of the policy's `ends_on`."""
         failures, version = 0, ""
         while True:
             self._touch()

@@ -21,14 +21,10 @@ _HEADERS: Final = {
 
 
 class MetricsAnswerError(ValueError):
-    """The answer is not one that an engine gives; the message says what it is, in one line.
-
-    Attributes:
-        kind: What sort of trouble it is, the same for as long as only its details change.
-    """
+    """The answer is not one that an engine gives; the message says what it is, in one line."""
 
     def __init__(self, kind: str, message: str) -> None:
-        self.kind = kind
+        self.kind = kind  # what sort of trouble it is, the same for as long as only its details change
         super().__init__(message)
 
 

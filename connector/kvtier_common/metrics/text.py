@@ -48,16 +48,12 @@ class Families:
     A sample whose value is not a number from 0 to 2^62 (NaN, infinite, negative, 1e300) leaves its whole
     family unsaid: a sum over some of a pod's engines would be a wrong one. Of samples with the same name and
     labels the first counts.
-
-    Attributes:
-        samples: By name; a family that was not said, or not readable, has none.
-        unreadable: The families that were said, but not so that they can be read.
-        start: How the text begins, for messages about it.
     """
 
+    # by name; a family that was not said, or not readable, has none
     samples: Mapping[bytes, Sequence[Sample]]
-    unreadable: frozenset[bytes]
-    start: bytes
+    unreadable: frozenset[bytes]  # the families that were said, but not so that they can be read
+    start: bytes  # how the text begins, for messages about it
 
     def of(self, name: bytes) -> Sequence[Sample]:
         """The samples of a family."""
@@ -102,11 +98,7 @@ class MetricsText:
             raise MetricsTextError(f"a line of it is longer than {MOST_LINE_BYTES} bytes")
 
     def end(self) -> Families:
-        """What was found, once all has come.
-
-        Raises:
-            MetricsTextError: As for `feed`.
-        """
+        """What was found, once all has come. Raises MetricsTextError: as for `feed`."""
         self.feed(b"\n")
         readable = {
             name: list(samples.items())
@@ -135,11 +127,7 @@ class MetricsText:
 
 
 def read_families(text: bytes, wanted: Iterable[bytes]) -> Families:
-    """The same of a text that is there already.
-
-    Raises:
-        MetricsTextError: It is out of bounds.
-    """
+    """The same of a text that is there already. Raises MetricsTextError: it is out of bounds."""
     reading = MetricsText(wanted)
     reading.feed(text)
     return reading.end()

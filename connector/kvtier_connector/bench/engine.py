@@ -79,8 +79,7 @@ class LineProcess:
     def answer(self) -> Any:  # noqa: ANN401 - JSON
         """Wait for the next answer, of which the first says that the process is ready.
 
-        Raises:
-            ConnectorError: it died; the message ends with its last lines.
+        Raises ConnectorError: it died; the message ends with its last lines.
         """
         line = self._answers.readline()
         if not line:

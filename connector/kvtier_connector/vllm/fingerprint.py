@@ -133,10 +133,8 @@ def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry
     what changes the computation from the command line (--hf-overrides, --quantization, --dtype beside a KV
     cache dtype, --load-format dummy, --mm-processor-kwargs, --revision of a model that is known by its name
     only, on ROCm passes of --compilation-config that write KV), and the weights of LoRA adapters, which are
-    told apart by their names. Whoever changes one of these changes `namespace`.
-
-    Raises:
-        SettingError: Nothing says which weights the model has.
+    told apart by their names. Whoever changes one of these changes `namespace`. Raises SettingError: nothing
+    says which weights the model has.
     """
     config = spec.config
     model, parallel, cache = config.model, config.parallel, config.cache

@@ -119,8 +119,7 @@ class Server:
     async def first_model(self) -> str:
         """Name of the first model that the server lists.
 
-        Raises:
-            ServerError: The server does not answer, or lists none.
+        Raises ServerError: the server does not answer, or lists none.
         """
         match (await self._json("GET", "/v1/models")).get("data"):
             case [{"id": str(name)}, *_]:
@@ -264,8 +263,7 @@ class FoundTokens:
 def found_tokens(text: str) -> FoundTokens:
     """Read an engine's metrics; data-parallel engines behind one address are added up.
 
-    Raises:
-        ValueError: There is nothing of vLLM's in them.
+    Raises ValueError: there is nothing of vLLM's in them.
     """
     families = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
     if not families.samples:

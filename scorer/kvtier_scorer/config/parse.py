@@ -89,18 +89,12 @@ class MaxScoreParameters(Section, frozen=True, kw_only=True):
 
 
 class PrefixParameters(Section, frozen=True, kw_only=True):
-    """The parameters of `prefix-cache-scorer`.
-
-    Attributes:
-        block_size_tokens: Tokens in one block of the engine, one entry of the index.
-        lru_capacity_per_server: Entries a pod; left out where the engine has to be asked.
-        max_prefix_tokens_to_match: What of a longer prompt is looked at.
-    """
+    """The parameters of `prefix-cache-scorer`."""
 
     tier: str
-    block_size_tokens: Whole
-    lru_capacity_per_server: Whole | None = None
-    max_prefix_tokens_to_match: Whole | None = None
+    block_size_tokens: Whole  # tokens in one block of the engine, one entry of the index
+    lru_capacity_per_server: Whole | None = None  # entries a pod; left out where the engine has to be asked
+    max_prefix_tokens_to_match: Whole | None = None  # what of a longer prompt is looked at
 
     def check(self, path: str) -> None:
         """Raises PickerConfigError unless the tier is one that there is."""

@@ -85,17 +85,10 @@ POOL_FIELDS: Final = 8
 
 
 class IndexArrays(NamedTuple):
-    """The index's arrays, as kernels get them.
+    """The index's arrays, as kernels get them."""
 
-    Attributes:
-        words: All slots as 32-bit words.
-        keys: The same memory as 64-bit words.
-        holders: Shape (pods x tiers, HOLDER_FIELDS).
-        directory: Page numbers of all holders, each holder's together.
-    """
-
-    words: NDArray[np.uint32]
-    keys: NDArray[np.uint64]
-    holders: NDArray[np.int64]
-    directory: NDArray[np.int64]
+    words: NDArray[np.uint32]  # all slots as 32-bit words
+    keys: NDArray[np.uint64]  # the same memory as 64-bit words
+    holders: NDArray[np.int64]  # shape (pods x tiers, HOLDER_FIELDS)
+    directory: NDArray[np.int64]  # page numbers of all holders, each holder's together
     pool: NDArray[np.int64]

@@ -82,8 +82,7 @@ class PrefixIndex:
     def remove_pod(self, pod: int) -> None:
         """Forget a pod and all that it held, at once.
 
-        Raises:
-            KeyError: There is no such pod. All other methods raise it too.
+        Raises KeyError: there is no such pod. All other methods raise it too.
         """
         self.set_precise(pod, precise=False)
         for tier in Tier:
@@ -96,8 +95,7 @@ class PrefixIndex:
     def resize(self, pod: int, tier: Tier, entries: int) -> None:
         """Set a tier's capacity, in blocks. If it shrinks, the newest blocks stay; a precise pod keeps all.
 
-        Raises:
-            ValueError: The capacity is negative or more than the index can count.
+        Raises ValueError: the capacity is negative or more than the index can count.
         """
         holder = self._holder(pod, tier)
         _check_capacity(entries)

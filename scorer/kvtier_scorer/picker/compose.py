@@ -46,8 +46,7 @@ _LOOK_S: Final = 0.02
 async def serve(options: Options) -> None:
     """Run until SIGTERM or SIGINT, then let requests under way finish.
 
-    Raises:
-        PickerConfigError: It cannot run as asked; the message says what to change.
+    Raises PickerConfigError: it cannot run as asked; the message says what to change.
     """
     stop = stop_event()
     settings = options.settings

@@ -47,8 +47,7 @@ class HttpServer:
     async def start_metrics(self, host: str, port: int) -> web.AppRunner:
         """Listen for `/metrics`; the runner's `cleanup` ends it.
 
-        Raises:
-            OSError: The address cannot be had.
+        Raises OSError: the address cannot be had.
         """
         app = web.Application(client_max_size=_NO_BODY)
         app.router.add_get("/metrics", self._metrics)
@@ -57,8 +56,7 @@ class HttpServer:
     async def start_explain(self, access: ExplainAccess) -> web.AppRunner:
         """Listen for `/explain`; the runner's `cleanup` ends it.
 
-        Raises:
-            OSError: The address cannot be had.
+        Raises OSError: the address cannot be had.
         """
         app = web.Application(client_max_size=self.max_body_bytes, middlewares=[_guard(access)])
         app.router.add_get(_EXPLAIN, self._explain)

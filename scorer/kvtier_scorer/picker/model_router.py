@@ -81,8 +81,7 @@ class ModelRouter(ExtProcCalls):
 async def serve(options: RouterOptions) -> None:
     """Run until SIGTERM or SIGINT, then let requests under way finish.
 
-    Raises:
-        OSError: A port cannot be had.
+    Raises OSError: a port cannot be had.
     """
     stop, health = stop_event(), Health()
     json_size.prepare_reading()

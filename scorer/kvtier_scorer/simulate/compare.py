@@ -105,9 +105,7 @@ def run_policy(  # noqa: PLR0913 - what decides a run
     """One policy's run of a trace; `report` is called for every request that has ended.
 
     `weights` are for policies that take them, or `for_all`; the others keep 2:2:1:1. `seed` is for ties.
-
-    Raises:
-        PoolError: A request needs more blocks than a device has.
+    Raises PoolError: a request needs more blocks than a device has.
     """
     kind = POLICIES[name]
     own = weights if kind.weighted or for_all else DEFAULT_WEIGHTS

@@ -91,8 +91,7 @@ class Trace:
 def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | None = None) -> Trace:
     """A trace of `requests`, sorted by the time at which they are sent; all have a time, or none.
 
-    Raises:
-        TraceError: There are no requests.
+    Raises TraceError: there are no requests.
     """
     in_order = list(requests)
     if not in_order:

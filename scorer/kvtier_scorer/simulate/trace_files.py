@@ -92,8 +92,7 @@ class _Line:
 def load_trace(path: Path) -> Trace:
     """The trace in a file.
 
-    Raises:
-        TraceError: It cannot be read, is of no known format, or a line is wrong.
+    Raises TraceError: it cannot be read, is of no known format, or a line is wrong.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -112,8 +111,7 @@ def load_trace(path: Path) -> Trace:
 def parse_trace(file: str, text: str) -> Trace:
     """The trace in `text`, whose format its first line tells; `file` is the name for messages.
 
-    Raises:
-        TraceError: It is of no known format, or a line is wrong.
+    Raises TraceError: it is of no known format, or a line is wrong.
     """
     first = next(_lines(file, text), None)
     if first is None:

@@ -107,10 +107,8 @@ class Arrivals:
 def create(slots: int) -> str:
     """Make the rows for so many slots, and return their path for `attach`.
 
-    They are there until this process has ended and all have let go.
-
-    Raises:
-        ConnectorError: there is not enough memory.
+    They are there until this process has ended and all have let go. Raises ConnectorError: there is not
+    enough memory.
     """
     try:
         _, path = create_words("kvtier-arrivals", slots * ROW_BYTES)
@@ -120,9 +118,5 @@ def create(slots: int) -> str:
 
 
 def attach(path: str) -> Arrivals:
-    """Map what `create` has made.
-
-    Raises:
-        ConnectorError: it cannot be reached.
-    """
+    """Map what `create` has made. Raises ConnectorError: it cannot be reached."""
     return Arrivals(attach_words(path))

@@ -117,7 +117,7 @@ def plan_copies(
     group_sizes: Sequence[int],
     first_blocks: Sequence[int],
 ) -> CopyPlan:
-    """Return the copies of one transfer.
+    """Return the copies of one transfer. Raises ValueError: numbers of blocks and slots do not fit together.
 
     Args:
         layout: where everything lies.
@@ -126,9 +126,6 @@ def plan_copies(
         group_sizes: how many of `device_blocks` belong to each group.
         first_blocks: position of each group's first block within its request, in blocks: a transfer may start
             or end in the middle of a chunk.
-
-    Raises:
-        ValueError: the numbers of blocks and slots do not fit together.
     """
     runs: list[Run] = []
     block_at = slot_at = 0

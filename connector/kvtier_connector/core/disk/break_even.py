@@ -39,15 +39,10 @@ _abandoned: Final = list[mmap.mmap]()
 
 @dataclass(frozen=True, slots=True)
 class TokenSpan:
-    """Tokens of prompts that are computed, or would be.
+    """Tokens of prompts that are computed, or would be."""
 
-    Attributes:
-        tokens: how many.
-        positions: the sum of their positions in their prompts: attention looks back at all before.
-    """
-
-    tokens: int
-    positions: float
+    tokens: int  # how many
+    positions: float  # the sum of their positions in their prompts: attention looks back at all before
 
     @classmethod
     def of(cls, first: int, last: int) -> Self:
@@ -60,15 +55,10 @@ class TokenSpan:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What tokens cost: dense layers the same each, attention more the further back it looks.
+    """What tokens cost: dense layers the same each, attention more the further back it looks."""
 
-    Attributes:
-        token_s: seconds for a token.
-        position_s: and for each token before it.
-    """
-
-    token_s: float
-    position_s: float
+    token_s: float  # seconds for a token
+    position_s: float  # and for each token before it
 
     def seconds(self, span: TokenSpan) -> float:
         """Return how long tokens take."""

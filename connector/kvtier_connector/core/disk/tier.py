@@ -96,10 +96,7 @@ class DiskTier:
         """Begin to read blocks that it holds; `poll` reports each.
 
         With `part_ends`, in bytes, they are read in parts, and the ticket is returned under which workers are
-        told of those; 0 without.
-
-        Raises:
-            KeyError: it does not hold one of them.
+        told of those; 0 without. Raises KeyError: it does not hold one of them.
         """
         if self._store is None:
             raise KeyError("the disk tier holds nothing")

@@ -63,25 +63,21 @@ _STORED_TOGETHER: Final = 1024
 
 
 class ReuseStatistics:
-    """Learns the worth of blocks of a cache of `capacity` blocks.
-
-    Attributes:
-        used: blocks used again, shape (CLASSES, STEPS). Whoever sees a use counts it.
-        lost: blocks of which nothing more will be seen; likewise.
-        ranks: blocks' worth as integers in the same order, shape (CLASSES, STEPS).
-        per_unit: what ages in uses of blocks are multiplied by to get them in units.
-    """
+    """Learns the worth of blocks of a cache of `capacity` blocks."""
 
     def __init__(self, capacity: int) -> None:
         unit = max(1.0, capacity / _UNITS_PER_CAPACITY)
+        # what ages in uses of blocks are multiplied by to get them in units
         self.per_unit = np.float32(1 / unit)
         self._widths = np.diff(unit * (2.0 ** (np.arange(STEPS + 1) / STEPS_PER_OCTAVE) - 1))
+        # blocks used again, shape (CLASSES, STEPS). Whoever sees a use counts it.
         self.used = np.zeros((CLASSES, STEPS))
-        self.lost = np.zeros((CLASSES, STEPS))
+        self.lost = np.zeros((CLASSES, STEPS))  # blocks of which nothing more will be seen; likewise
         self._every = max(1, capacity // _UNITS_PER_CAPACITY)
         self._fade = 0.5 ** (1 / (_UNITS_PER_CAPACITY * _HALF_LIFE_CAPACITIES))
         self._uses = 0
         self._next_class = 0
+        # blocks' worth as integers in the same order, shape (CLASSES, STEPS)
         self.ranks = np.zeros((CLASSES, STEPS), np.int64)
         self._estimates = np.zeros((CLASSES, STEPS), np.float32)
         for _ in range(CLASSES):
@@ -161,15 +157,12 @@ def in_order(estimates: Estimates) -> Estimates:
 
 
 class EvictionOrder:
-    """Slots 0..capacity-1 by what they are worth. Time is counted in uses of blocks, modulo 2**32.
-
-    Attributes:
-        holds: reasons for which what is in each slot may not leave, shape (capacity,). The owner counts them;
-            all begin with one.
-    """
+    """Slots 0..capacity-1 by what they are worth. Time is counted in uses of blocks, modulo 2**32."""
 
     def __init__(self, capacity: int) -> None:
         slots = np.full((capacity, kernels.SLOT_COLUMNS), 0, np.uint32)
+        # reasons for which what is in each slot may not leave, shape (capacity,). The owner counts them; all
+        # begin with one.
         self.holds: Slots = slots[:, kernels.HOLDS].view(np.int32)
         self.holds.fill(1)
         # Ghosts have one place each, by their mark.

@@ -56,23 +56,15 @@ _LARGEST_DEPTH: Final = (1 << _DEPTH_BITS) - 1
 
 
 class EvictionState(NamedTuple):
-    """What eviction knows.
+    """What eviction knows."""
 
-    Attributes:
-        slots: shape (capacity, SLOT_COLUMNS).
-        ghosts: shape (capacity, GHOST_COLUMNS).
-        used: blocks that were used again, by how they were used before and the age that they had reached.
-        lost: blocks of which nothing more will be seen, likewise.
-        ranks: what blocks are worth, likewise.
-        per_unit: what an age in uses of blocks is multiplied by to get it in ReuseStatistics' units.
-    """
-
-    slots: Rows
-    ghosts: Rows
+    slots: Rows  # shape (capacity, SLOT_COLUMNS)
+    ghosts: Rows  # shape (capacity, GHOST_COLUMNS)
+    # blocks that were used again, by how they were used before and the age that they had reached
     used: Counts
-    lost: Counts
-    ranks: Ranks
-    per_unit: np.float32
+    lost: Counts  # blocks of which nothing more will be seen, likewise
+    ranks: Ranks  # what blocks are worth, likewise
+    per_unit: np.float32  # what an age in uses of blocks is multiplied by to get it in ReuseStatistics' units
 
 
 class ScanPath(NamedTuple):

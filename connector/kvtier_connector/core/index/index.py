@@ -33,17 +33,12 @@ class BlockState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Slots given to blocks that are about to be stored.
+    """Slots given to blocks that are about to be stored."""
 
-    Attributes:
-        keys: the keys that were given a slot, in the order asked, without those that the tier has already.
-        slots: their slots.
-        evicted: the keys that had to leave.
-    """
-
+    # the keys that were given a slot, in the order asked, without those that the tier has already
     keys: list[bytes]
-    slots: Slots
-    evicted: list[bytes]
+    slots: Slots  # their slots
+    evicted: list[bytes]  # the keys that had to leave
 
 
 class FreeSlots:
@@ -161,10 +156,7 @@ class BlockIndex:
     def pin(self, keys: Sequence[bytes]) -> Slots:
         """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
 
-        Returns their slots.
-
-        Raises:
-            KeyError: a key is not ready.
+        Returns their slots. Raises KeyError: a key is not ready.
         """
         slots = self.hold(keys)
         self._order.use(slots, np.arange(len(slots)))
@@ -173,8 +165,7 @@ class BlockIndex:
     def hold(self, keys: Sequence[bytes]) -> Slots:
         """Protect ready keys like `pin`, but not for a use. Any order.
 
-        Raises:
-            KeyError: a key is not ready.
+        Raises KeyError: a key is not ready.
         """
         slots = self._slots_of(keys)
         if not (self._state[slots] == _READY).all():

@@ -36,17 +36,12 @@ _BUCKETS_PER_SLOT: Final = 2
 
 
 class _Table(NamedTuple):
-    """The table's arrays.
+    """The table's arrays."""
 
-    Attributes:
-        keys: of each slot.
-        heads: the first slot of each bucket, or ABSENT.
-        links: from each slot to those behind and before it in its bucket, shape (capacity, 2). Behind the
-            last is ABSENT; before the first the bucket's complement, so that a key leaves without a hash.
-    """
-
-    keys: Words
-    heads: Slots
+    keys: Words  # of each slot
+    heads: Slots  # the first slot of each bucket, or ABSENT
+    # from each slot to those behind and before it in its bucket, shape (capacity, 2). Behind the last is
+    # ABSENT; before the first the bucket's complement, so that a key leaves without a hash.
     links: Slots
 
 
@@ -98,8 +93,7 @@ class KeyTable:
     def unpack(self, keys: PackedKeys) -> list[bytes]:
         """Return keys that come as rows as objects.
 
-        Raises:
-            ValueError: the keys have another length than the table's.
+        Raises ValueError: the keys have another length than the table's.
         """
         if keys.shape[1:] != (self.key_bytes,):
             raise ValueError(f"every key must have {self.key_bytes} bytes")
@@ -110,8 +104,7 @@ class KeyTable:
     def batch(self, keys: Sequence[bytes]) -> KeyBatch:
         """Return `keys` in the form that the other methods take.
 
-        Raises:
-            ValueError: a key has another length than the table's.
+        Raises ValueError: a key has another length than the table's.
         """
         flat = np.frombuffer(b"".join(keys), np.uint8)
         if flat.size != len(keys) * self.key_bytes:

@@ -10,10 +10,7 @@ def allocate(descriptor: int, size_bytes: int) -> int:
     """Give a new file its size and take all of its space; returns the descriptor.
 
     fallocate(2) takes the space before anything touches it: what is exhausted says so now, and neither with a
-    SIGBUS nor with a write that fails later.
-
-    Raises:
-        OSError: there is not enough; the descriptor is closed.
+    SIGBUS nor with a write that fails later. Raises OSError: there is not enough; the descriptor is closed.
     """
     try:
         os.ftruncate(descriptor, size_bytes)
@@ -35,11 +32,7 @@ def create_words(name: str, size_bytes: int) -> tuple[mmap.mmap, str]:
 
 
 def attach_words(path: str) -> mmap.mmap:
-    """Map what `create_words` has made.
-
-    Raises:
-        ConnectorError: it cannot be reached.
-    """
+    """Map what `create_words` has made. Raises ConnectorError: it cannot be reached."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:

@@ -57,10 +57,8 @@ def reserved_hugetlb(total_bytes: int, page_bytes: int) -> tuple[int, mmap.mmap]
 
     A reservation is answered at once and belongs to the file, not to the mapping. Taking the pages is
     `populate`'s, which does it on many threads; fallocate(2) takes the same pages on one, below the file's
-    lock. Either tells of exhaustion with an error.
-
-    Raises:
-        OSError: the pool has not enough, or the kernel no such pages.
+    lock. Either tells of exhaustion with an error. Raises OSError: the pool has not enough, or the kernel no
+    such pages.
     """
     flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (page_bytes.bit_length() - 1) << _HUGETLB_FLAG_SHIFT
     descriptor = os.memfd_create("kvtier", flags)
@@ -92,8 +90,7 @@ def pool_shortage(total_bytes: int, page_bytes: int, error: OSError) -> str:
 def free_pages(page_bytes: int) -> int:
     """Return how many huge pages of a size are free and reserved by nobody.
 
-    Raises:
-        OSError: this kernel has no pages of this size.
+    Raises OSError: this kernel has no pages of this size.
     """
     pool = _POOLS / f"hugepages-{page_bytes // 1024}kB"
     free, reserved = (int((pool / name).read_text()) for name in ("free_hugepages", "resv_hugepages"))

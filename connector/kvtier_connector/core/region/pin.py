@@ -75,10 +75,8 @@ class PinReport:
 def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
     """Look whether `lock` has a chance, before a slice's memory is taken, which takes long.
 
-    Only Require is refused here; under Prefer, `lock` tries and says what came of it.
-
-    Raises:
-        PinError: the limit, or a control group's memory, is too small, with needed, free and limit.
+    Only Require is refused here; under Prefer, `lock` tries and says what came of it. Raises PinError: the
+    limit, or a control group's memory, is too small, with needed, free and limit.
     """
     if policy is not Policy.REQUIRE or report.on_hugetlbfs:
         return
@@ -96,8 +94,7 @@ def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
 def lock(memory: Slice, pieces: Iterable[Piece], pinning: Pinning) -> PinReport:
     """Lock a slice that is all there, piece by piece until one is refused, and look whether it is.
 
-    Raises:
-        PinError: the policy is Require, and not all of it is locked.
+    Raises PinError: the policy is Require, and not all of it is locked.
     """
     pinned_bytes, size_bytes, why = 0, memory.size_bytes, pinning.how
     for piece in pieces:

@@ -74,18 +74,12 @@ class RegionHandle:
 
 @dataclass(frozen=True, slots=True)
 class RegionOffer:
-    """The first worker's offer of the region to the scheduler's process.
+    """The first worker's offer of the region to the scheduler's process."""
 
-    Attributes:
-        region: The region.
-        part_ends: Where the parts of a slot end for which a step can wait, in bytes; empty where it needs
-            all.
-        arrivals: Path of the words in which the worker wants to be told what has come from disk; empty where
-            it needs all.
-    """
-
-    region: RegionHandle
+    region: RegionHandle  # the region
+    # where the parts of a slot end for which a step can wait, in bytes; empty where it needs all
     part_ends: tuple[int, ...] = ()
+    # path of the words in which the worker wants to be told what has come from disk; empty where it needs all
     arrivals: str = ""
 
 
@@ -158,8 +152,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
 def attach(handle: RegionHandle, number: int) -> Slice:
     """Map slice `number` of the region and back it with memory, on its NUMA node or else on the caller's own.
 
-    Raises:
-        RegionError: the memory cannot be had.
+    Raises RegionError: the memory cannot be had.
     """
     start = time.monotonic()
     held = map_slice(handle, number)
@@ -179,8 +172,7 @@ def attach(handle: RegionHandle, number: int) -> Slice:
 def map_slice(handle: RegionHandle, number: int) -> Slice:
     """Map slice `number` of the region, of which nothing need be there yet.
 
-    Raises:
-        RegionError: it cannot be reached.
+    Raises RegionError: it cannot be reached.
     """
     if handle.path:
         memory = _map(handle.path, handle.slice_bytes, number * handle.slice_bytes)
@@ -194,8 +186,7 @@ def map_slice(handle: RegionHandle, number: int) -> Slice:
 def alone(request: RegionRequest) -> Slice:
     """Make a region and map its only slice; its memory is there as long as that.
 
-    Raises:
-        RegionError: Require cannot be met, or there is not enough memory.
+    Raises RegionError: require cannot be met, or there is not enough memory.
     """
     handle, descriptor = create(request)
     try:
@@ -258,8 +249,7 @@ def _check_memory(total: int) -> None:
 def _on_hugetlbfs(request: RegionRequest) -> int:
     """Return a memfd with all its huge pages taken, each slice's from its node, or reserved if it grows.
 
-    Raises:
-        OSError: the pool or a control group has not enough; nothing is kept.
+    Raises OSError: the pool or a control group has not enough; nothing is kept.
     """
     size, page = request.slice_bytes, request.hugepage_bytes
     descriptor, memory = pages.reserved_hugetlb(request.slices * size, page)

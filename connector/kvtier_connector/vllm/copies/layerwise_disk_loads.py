@@ -82,23 +82,15 @@ def _parallel(library: str | None = None) -> Callable[[object, None, int, int], 
 
 @dataclass(slots=True)
 class _Load:
-    """A load that the step has begun.
+    """A load that the step has begun."""
 
-    Attributes:
-        blocks: Its runs of whole blocks: the device's by their numbers, the region's by their addresses.
-        slots: The region's.
-        tickets: Tickets of the reads into them.
-        begun_s: When, by time.monotonic().
-        parts: How many have been copied.
-        error: Why it failed, or None.
-    """
-
+    # its runs of whole blocks: the device's by their numbers, the region's by their addresses
     blocks: tuple[Run, ...]
-    slots: Slots
-    tickets: Tickets
-    begun_s: float
-    parts: int = 0
-    error: Exception | None = None
+    slots: Slots  # the region's
+    tickets: Tickets  # tickets of the reads into them
+    begun_s: float  # when, by time.monotonic()
+    parts: int = 0  # how many have been copied
+    error: Exception | None = None  # why it failed, or None
 
 
 class LayerwiseDiskLoads:

@@ -78,31 +78,20 @@ class _Lookups:
 
 @dataclass(frozen=True, slots=True)
 class PendingRead:
-    """A block that is being read into memory.
+    """A block that is being read into memory."""
 
-    Attributes:
-        slot: Slot in memory that it is read into.
-        ticket: Under which the worker is told of it; 0 if it is not.
-    """
-
-    slot: int
-    ticket: int
+    slot: int  # slot in memory that it is read into
+    ticket: int  # under which the worker is told of it; 0 if it is not
 
 
 @dataclass(slots=True)
 class _Held:
-    """What is kept in memory for a request, or on its way there.
+    """What is kept in memory for a request, or on its way there."""
 
-    Attributes:
-        pinned: Blocks that are protected from eviction.
-        loading: Blocks that are being read for it.
-        promoted: Blocks that came from disk.
-        refused: Blocks for which there was no slot, or that are computed sooner than read.
-    """
-
-    pinned: dict[bytes, None] = field(default_factory=dict)
-    loading: dict[bytes, PendingRead] = field(default_factory=dict)
-    promoted: set[bytes] = field(default_factory=set)
+    pinned: dict[bytes, None] = field(default_factory=dict)  # blocks that are protected from eviction
+    loading: dict[bytes, PendingRead] = field(default_factory=dict)  # blocks that are being read for it
+    promoted: set[bytes] = field(default_factory=set)  # blocks that came from disk
+    # blocks for which there was no slot, or that are computed sooner than read
     refused: set[bytes] = field(default_factory=set)
 
 

@@ -16,8 +16,7 @@ log: Final = logging.getLogger("vllm.kvtier")
 def require_supported_vllm(version: str = installed_version) -> None:
     """Refuse any vLLM but those whose interfaces this package was written against.
 
-    Raises:
-        UnsupportedEngineError: Names the version found and those that are supported.
+    Raises UnsupportedEngineError: names the version found and those that are supported.
     """
     if minor_of(version) not in TESTED_RELEASES:
         raise UnsupportedEngineError(
@@ -29,8 +28,7 @@ def require_supported_vllm(version: str = installed_version) -> None:
 def require_attributes(owner: object, names: Iterable[str]) -> None:
     """Refuse an object of vLLM's that lacks some attributes.
 
-    Raises:
-        UnsupportedEngineError: Names those that it lacks.
+    Raises UnsupportedEngineError: names those that it lacks.
     """
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:

@@ -48,15 +48,11 @@ def after_failures_s(usual_s: float, failures: int) -> float:
 
 
 class ScrapeError(Exception):
-    """A scrape brought nothing to read; the message says what happened, in one line.
-
-    Attributes:
-        kind: What sort of trouble it is, the same for as long as only its details change.
-        is_answer: Whether it is what the pod said that is wrong; asking again at once costs time for nothing.
-    """
+    """A scrape brought nothing to read; the message says what happened, in one line."""
 
     def __init__(self, kind: str, message: str, *, is_answer: bool = False) -> None:
-        self.kind = kind
+        self.kind = kind  # what sort of trouble it is, the same for as long as only its details change
+        # whether it is what the pod said that is wrong; asking again at once costs time for nothing
         self.is_answer = is_answer
         super().__init__(message)
 

@@ -265,10 +265,7 @@ class FileTokenizer:
     """A tokenizer.json, read with the `tokenizers` package, for prompts that are plain text.
 
     Chat templates are the engine's: a chat is not told by its messages' texts alone, so it is left to
-    estimate.
-
-    Raises:
-        PickerConfigError: The package is not installed, or the file cannot be read.
+    estimate. Raises PickerConfigError: the package is not installed, or the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:

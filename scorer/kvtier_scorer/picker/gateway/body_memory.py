@@ -15,12 +15,7 @@ def _ignore_eviction() -> None:
 
 
 class BodyShare:
-    """The part of the budget that one request holds.
-
-    Attributes:
-        on_evicted: Called when the share was given to other requests; it holds nothing any more then.
-        pinned: Whether it must not be evicted now, because its body is being read.
-    """
+    """The part of the budget that one request holds."""
 
     __slots__ = ("_budget", "held_bytes", "on_evicted", "pinned", "since_s")
 
@@ -28,8 +23,9 @@ class BodyShare:
         self._budget = budget
         self.held_bytes = 0
         self.since_s = 0.0
+        # called when the share was given to other requests; it holds nothing any more then
         self.on_evicted: Callable[[], None] = _ignore_eviction
-        self.pinned = False
+        self.pinned = False  # whether it must not be evicted now, because its body is being read
 
     @property
     def body_bytes(self) -> int:

@@ -18,26 +18,18 @@ _Samples: TypeAlias = Mapping[Any, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricsSnapshot:
-    """The numbers at one moment, taken where they are counted, so that another thread may write them down.
-
-    Attributes:
-        blocks: Blocks held and the most that are, for each pod by name and tier.
-        precise: Pods that say themselves what they hold.
-        stale: Pods without a recent reading.
-        failures: Pods whose last scrape brought nothing, by kind of trouble.
-        calls: Open calls.
-        skipped_pods: Pods that are not asked for tokens for now.
-    """
+    """The numbers at one moment, taken where they are counted, so that another thread may write them down."""
 
     counters: PickerCounters
+    # blocks held and the most that are, for each pod by name and tier
     blocks: Mapping[tuple[str, Tier], tuple[int, int]]
-    precise: int
-    stale: int
-    failures: Mapping[str, int]
+    precise: int  # pods that say themselves what they hold
+    stale: int  # pods without a recent reading
+    failures: Mapping[str, int]  # pods whose last scrape brought nothing, by kind of trouble
     pods: int
     index_bytes: int
-    calls: int
-    skipped_pods: int = 0
+    calls: int  # open calls
+    skipped_pods: int = 0  # pods that are not asked for tokens for now
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""

@@ -120,14 +120,10 @@ class _PodSink:
 
 
 class _ClusterPods:
-    """What the pods of a cluster have alike; the API is closed when they end.
-
-    Attributes:
-        synced: Whether all pods have been listed once.
-    """
+    """What the pods of a cluster have alike; the API is closed when they end."""
 
     def __init__(self, api: Api, namespace: str, wait_s: Callable[[int], float]) -> None:
-        self.synced = False
+        self.synced = False  # whether all pods have been listed once
         self._api = api
         self._namespace = namespace
         self._wait_s = wait_s

@@ -22,15 +22,10 @@ _MOST_FACTS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Names a namespace of the disk tier.
+    """Names a namespace of the disk tier."""
 
-    Attributes:
-        text: every fact on a line, for people and to compare with.
-        number: its checksum, which goes into every checksum of the namespace.
-    """
-
-    text: str
-    number: int
+    text: str  # every fact on a line, for people and to compare with
+    number: int  # its checksum, which goes into every checksum of the namespace
 
     @property
     def folder(self) -> str:

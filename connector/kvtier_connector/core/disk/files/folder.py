@@ -306,8 +306,7 @@ class LockedFolder:
     def check(self) -> None:
         """See that the folder is still the one that was taken.
 
-        Raises:
-            DiskError: it has been deleted or replaced, so that nobody will find what is written to it.
+        Raises DiskError: it has been deleted or replaced, so that nobody will find what is written to it.
         """
         path = self.directory.path
         with disk_errors(path):

@@ -46,17 +46,11 @@ _MOST_SHRINKING: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What lies in some slots.
+    """What lies in some slots."""
 
-    Attributes:
-        slots: slot numbers, shape (entries,).
-        keys: shape (entries, key bytes).
-        checksums: of the payloads, shape (entries,).
-    """
-
-    slots: Slots
-    keys: npt.NDArray[np.uint8]
-    checksums: npt.NDArray[np.uint64]
+    slots: Slots  # slot numbers, shape (entries,)
+    keys: npt.NDArray[np.uint8]  # shape (entries, key bytes)
+    checksums: npt.NDArray[np.uint64]  # of the payloads, shape (entries,)
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -64,17 +58,11 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a journal must agree with, or it is another's.
+    """What a journal must agree with, or it is another's."""
 
-    Attributes:
-        key_bytes: length of every key.
-        slots: number of slots.
-        namespace: checksum of all that decides what KV bytes mean.
-    """
-
-    key_bytes: int
-    slots: int
-    namespace: int
+    key_bytes: int  # length of every key
+    slots: int  # number of slots
+    namespace: int  # checksum of all that decides what KV bytes mean
 
     @property
     def record(self) -> np.dtype[np.void]:
@@ -106,15 +94,10 @@ def entries_of(blocks: Sequence[tuple[int, bytes, int]], key_bytes: int) -> Entr
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was found in a journal.
+    """What was found in a journal."""
 
-    Attributes:
-        entries: in the order in which they were written, the oldest first.
-        lost_bytes: bytes at the end that are not as they were written.
-    """
-
-    entries: Entries
-    lost_bytes: int
+    entries: Entries  # in the order in which they were written, the oldest first
+    lost_bytes: int  # bytes at the end that are not as they were written
 
 
 class Journal:
@@ -177,8 +160,7 @@ class Journal:
     def append(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
         """Add what was stored, and slots that hold nothing any more; both at once or neither.
 
-        Raises:
-            DiskError: the disk is full, read-only or failing; the journal is as it was.
+        Raises DiskError: the disk is full, read-only or failing; the journal is as it was.
         """
         if not len(stored) and not len(emptied):
             return

@@ -40,21 +40,14 @@ def rates_in(folder: Directory) -> Rates:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A namespace that was removed.
+    """A namespace that was removed."""
 
-    Attributes:
-        path: its folder.
-        taken_bytes: what its files took of the disk.
-        blocks: how many lay in it; None where its index cannot be read.
-        changes: what tells its fingerprint from that of who removed it, as `changed_facts` has it.
-        rates: what its engine had learnt.
-    """
-
-    path: Path
-    taken_bytes: int
-    blocks: int | None
+    path: Path  # its folder
+    taken_bytes: int  # what its files took of the disk
+    blocks: int | None  # how many lay in it; None where its index cannot be read
+    # what tells its fingerprint from that of who removed it, as `changed_facts` has it
     changes: dict[str, str]
-    rates: Rates
+    rates: Rates  # what its engine had learnt
 
 
 def remove_others(tier: Directory, own: Fingerprint) -> tuple[Removed, ...]:

@@ -28,25 +28,15 @@ _ROWS_AT_ONCE: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class StoreRequest:
-    """What is asked of the disk.
+    """What is asked of the disk."""
 
-    Attributes:
-        path: the tier's folder.
-        capacity_bytes: what all its files together take at most.
-        block_bytes: size of a block on disk, a multiple of DISK_ALIGNMENT_BYTES.
-        key_bytes: length of a block's key.
-        fingerprint: what the blocks' bytes mean.
-        direct: pass by the page cache.
-        holder: one line by which other engines are told who has the folder.
-    """
-
-    path: Path
-    capacity_bytes: int
-    block_bytes: int
-    key_bytes: int
-    fingerprint: Fingerprint
-    direct: bool
-    holder: str
+    path: Path  # the tier's folder
+    capacity_bytes: int  # what all its files together take at most
+    block_bytes: int  # size of a block on disk, a multiple of DISK_ALIGNMENT_BYTES
+    key_bytes: int  # length of a block's key
+    fingerprint: Fingerprint  # what the blocks' bytes mean
+    direct: bool  # pass by the page cache
+    holder: str  # one line by which other engines are told who has the folder
 
     @property
     def shape(self) -> Shape:

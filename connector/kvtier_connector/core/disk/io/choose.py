@@ -39,10 +39,8 @@ def submission_obstacle(folder: Path) -> str:
 
     io_uring begins a transfer within the system call that submits it, and relies on the file system to say
     where that would wait. FUSE, for one, says it can and then waits for its server (seen on Linux 6.18): a
-    server that hangs would hang the thread that submits, and with it every deadline.
-
-    Raises:
-        OSError: the folder cannot be looked at.
+    server that hangs would hang the thread that submits, and with it every deadline. Raises OSError: the
+    folder cannot be looked at.
     """
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
     if _LIBC.statfs(os.fsencode(folder), answer):
@@ -57,17 +55,11 @@ def submission_obstacle(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What is used, and why.
+    """What is used, and why."""
 
-    Attributes:
-        got: the engine's name.
-        depth: how many transfers it keeps in the kernel's hands.
-        why: for each better one, why not; empty when there was none.
-    """
-
-    got: str
-    depth: int
-    why: str
+    got: str  # the engine's name
+    depth: int  # how many transfers it keeps in the kernel's hands
+    why: str  # for each better one, why not; empty when there was none
 
     def __str__(self) -> str:
         return f"{self.got}, {self.depth} transfers at a time" + (f" ({self.why})" if self.why else "")

@@ -27,10 +27,8 @@ Call = Callable[[int, Sequence[memoryview], int], int]
 class ThreadEngine:
     """An IOEngine on threads of its own, one for each transfer of `depth`, but 32 at most.
 
-    They are daemons, not an executor's: the interpreter's end waits for none that hangs in the kernel.
-
-    Raises:
-        EngineUnavailableError: so many threads cannot be had.
+    They are daemons, not an executor's: the interpreter's end waits for none that hangs in the kernel. Raises
+    EngineUnavailableError: so many threads cannot be had.
     """
 
     name = "threads"

@@ -107,8 +107,7 @@ class _Functions:
 def _library() -> _Functions:
     """Find the C functions in the package's shared object.
 
-    Raises:
-        EngineUnavailableError: the package is not installed, or does not show them.
+    Raises EngineUnavailableError: the package is not installed, or does not show them.
     """
     functions = {}
     try:
@@ -236,8 +235,7 @@ class _InKernel:
 class UringEngine:
     """An IOEngine on a ring of its own. Completions are seen, and timed, when `take_completions` looks.
 
-    Raises:
-        EngineUnavailableError: the kernel, or what is installed, does not allow it.
+    Raises EngineUnavailableError: the kernel, or what is installed, does not allow it.
     """
 
     name = "io_uring"

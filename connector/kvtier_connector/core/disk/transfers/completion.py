@@ -103,8 +103,7 @@ class Completer:
     def end(self, ended: Sequence[EndedTransfer]) -> None:
         """End the orders of transfers.
 
-        Raises:
-            DiskError: what was written cannot be put down; all orders have ended all the same.
+        Raises DiskError: what was written cannot be put down; all orders have ended all the same.
         """
         written = list[EndedTransfer]()
         for done in ended:

@@ -42,17 +42,7 @@ lock from this thread."""
 
 
 class DiskLoop:
-    """Serves orders. An order waits (orders.py), is under way (submission.py), and ends (completion.py).
-
-    Attributes:
-        engine: what talks to the kernel.
-        timeout_s: how long the disk may have one block.
-        timings: how long to wait for everything else.
-        inbox: the messages of the owner of the index.
-        outbox: the events for it.
-        turned_at_s: when the last turn began, by time.monotonic().
-        is_closing: whether nobody waits for reads any more.
-    """
+    """Serves orders. An order waits (orders.py), is under way (submission.py), and ends (completion.py)."""
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
@@ -64,14 +54,14 @@ class DiskLoop:
         *,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
-        self.engine = engine
-        self.timeout_s = timeout_s
-        self.timings = timings
-        self.inbox = deque[Message]()
+        self.engine = engine  # what talks to the kernel
+        self.timeout_s = timeout_s  # how long the disk may have one block
+        self.timings = timings  # how long to wait for everything else
+        self.inbox = deque[Message]()  # the messages of the owner of the index
         self.partial_reads = PartialReads(arrivals, store.shape.namespace, timings.worker_patience_s)
-        self.outbox = Outbox(self.partial_reads)
-        self.turned_at_s = time.monotonic()
-        self.is_closing = False
+        self.outbox = Outbox(self.partial_reads)  # the events for it
+        self.turned_at_s = time.monotonic()  # when the last turn began, by time.monotonic()
+        self.is_closing = False  # whether nobody waits for reads any more
         self._queue = OrderQueue()
         self._in_flight = InFlight()
         self._served = ReopeningStore(store, reopen, timings)
@@ -90,8 +80,7 @@ class DiskLoop:
     def turn(self) -> None:
         """Do what is to be done now, after waiting for something to do.
 
-        Raises:
-            DiskError: the disk is full, read-only or failing.
+        Raises DiskError: the disk is full, read-only or failing.
         """
         self.turned_at_s = time.monotonic()
         ended = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]

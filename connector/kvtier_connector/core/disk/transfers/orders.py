@@ -14,17 +14,11 @@ _MOST_PIECES: Final = 1024
 
 
 class Transfer(NamedTuple):
-    """One transfer: of neighbours on disk, of a block, or of a part of one.
+    """One transfer: of neighbours on disk, of a block, or of a part of one."""
 
-    Attributes:
-        orders: for which it is: neighbours on disk, or a single one.
-        checksums: of each order's whole block.
-        part: which part of a read, from 0; -1 if none is under way yet.
-    """
-
-    orders: Sequence[Order]
-    checksums: Sequence[int]
-    part: int = 0
+    orders: Sequence[Order]  # for which it is: neighbours on disk, or a single one
+    checksums: Sequence[int]  # of each order's whole block
+    part: int = 0  # which part of a read, from 0; -1 if none is under way yet
 
     @property
     def order(self) -> Order:
@@ -98,17 +92,12 @@ class InFlight:
 
 
 class OrderQueue:
-    """Orders that wait for the disk.
-
-    Attributes:
-        reads: in their order.
-        writes: likewise.
-        continued: what an earlier transfer has left to do: a block's next part, or each of several blocks.
-    """
+    """Orders that wait for the disk."""
 
     def __init__(self) -> None:
-        self.reads = deque[Order]()
-        self.writes = deque[Order]()
+        self.reads = deque[Order]()  # in their order
+        self.writes = deque[Order]()  # likewise
+        # what an earlier transfer has left to do: a block's next part, or each of several blocks
         self.continued = deque[Transfer]()
 
     @property

@@ -17,19 +17,12 @@ from kvtier_connector.core.disk.transfers.orders import Transfer
 
 
 class EndedTransfer(NamedTuple):
-    """A transfer that has ended; its orders end when what was read has been checked, or written put down.
+    """A transfer that has ended; its orders end when what was read has been checked, or written put down."""
 
-    Attributes:
-        completion: how it ended.
-        transfer: what it was.
-        at_s: when that was seen, by time.monotonic().
-        is_right: whether a worker has checked what was read.
-    """
-
-    completion: Completion
-    transfer: Transfer
-    at_s: float
-    is_right: bool = False
+    completion: Completion  # how it ended
+    transfer: Transfer  # what it was
+    at_s: float  # when that was seen, by time.monotonic()
+    is_right: bool = False  # whether a worker has checked what was read
 
 
 class PartialReads:

@@ -22,15 +22,10 @@ _IN_A_ROW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the last transfers have shown.
+    """What the last transfers have shown."""
 
-    Attributes:
-        failures: failed blocks in a row.
-        attempts: how often the disk was tried again since a block has last shown that it works.
-    """
-
-    failures: int = 0
-    attempts: int = 0
+    failures: int = 0  # failed blocks in a row
+    attempts: int = 0  # how often the disk was tried again since a block has last shown that it works
 
     def after(self, error: OSError | None) -> Self:
         """Return the health after a transfer that ended so."""
@@ -54,12 +49,7 @@ class Health:
 
 
 class ReopeningStore:
-    """One store after another; each is opened when the one before it is closed.
-
-    Attributes:
-        store: None while the disk is not used.
-        generation: of what is in its slots.
-    """
+    """One store after another; each is opened when the one before it is closed."""
 
     def __init__(
         self,
@@ -68,8 +58,8 @@ class ReopeningStore:
         timings: Timings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.store: Store | None = store
-        self.generation = store.generation
+        self.store: Store | None = store  # none while the disk is not used
+        self.generation = store.generation  # of what is in its slots
         self._reopen = reopen
         self._timings = timings
         self._clock = clock

@@ -47,15 +47,11 @@ class UnalignedBlocksError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive blocks of one prompt, for the index: our hashes (uint64), in the order of the prompt.
-
-    Attributes:
-        parent: The hash before them; None at a prompt's beginning.
-    """
+    """Consecutive blocks of one prompt, for the index: our hashes (uint64), in the order of the prompt."""
 
     tier: Tier
     hashes: NDArray[np.uint64]
-    parent: int | None
+    parent: int | None  # the hash before them; None at a prompt's beginning
 
 
 @dataclass(slots=True)
@@ -78,8 +74,7 @@ class PodChains:
     def store(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
         """Learns blocks; returns what the index has to learn of them.
 
-        Raises:
-            UnalignedBlocksError: The engine's block is not a multiple of ours, or larger than any.
+        Raises UnalignedBlocksError: the engine's block is not a multiple of ours, or larger than any.
         """
         if not self._follows(event.group_idx, event.kv_cache_spec_kind):
             return ()

@@ -74,22 +74,14 @@ def wait_s(failures: int) -> float:
 
 @dataclass(slots=True)
 class PodLimits:
-    """The limits of one pod, for all its connections one after another.
-
-    Attributes:
-        excesses: How often it sent too much; 1 for the first time, or for the first in 10 minutes.
-        resume_s: When it is listened to again.
-        replay_failures: Replays that failed, in a row.
-        next_replay_s: When it may be asked for a replay again, after one that failed.
-        replays_left: How many replays it might be asked for at `last_replay_s`.
-    """
+    """The limits of one pod, for all its connections one after another."""
 
     rate_limiter: ByteRateLimiter
-    excesses: int = 0
-    resume_s: float = 0.0
-    replay_failures: int = 0
-    next_replay_s: float = 0.0
-    replays_left: float = _REPLAYS
+    excesses: int = 0  # how often it sent too much; 1 for the first time, or for the first in 10 minutes
+    resume_s: float = 0.0  # when it is listened to again
+    replay_failures: int = 0  # replays that failed, in a row
+    next_replay_s: float = 0.0  # when it may be asked for a replay again, after one that failed
+    replays_left: float = _REPLAYS  # how many replays it might be asked for at `last_replay_s`
     last_replay_s: float = 0.0
     left_s: float = 0.0
 

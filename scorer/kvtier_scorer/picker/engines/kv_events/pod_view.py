@@ -55,13 +55,9 @@ class Continuity(Enum):
 
 @dataclass(slots=True)
 class MessageSequence:
-    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py).
+    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py)."""
 
-    Attributes:
-        expected: The number that comes next.
-    """
-
-    expected: int = 0
+    expected: int = 0  # the number that comes next
     _last_live: int = -1
 
     def continuity(self, number: int) -> Continuity:
@@ -107,16 +103,12 @@ class TooManyBlocksError(Exception):
 
 
 class PodView:
-    """What one pod's events told so far; the index, which has a number for the pod, learns what it holds.
-
-    Attributes:
-        precise: Whether the index believes the events alone.
-    """
+    """What one pod's events told so far; the index, which has a number for the pod, learns what it holds."""
 
     def __init__(
         self, pod: int, name: str, index: TierIndex, chains: PodChains, held_blocks: HeldBlocks | None = None
     ) -> None:
-        self.precise = False
+        self.precise = False  # whether the index believes the events alone
         self._pod = pod
         self._name = name
         self._index = index

@@ -95,11 +95,9 @@ async def replay(
 ) -> None:
     """Takes the messages from number `first` on that the publisher still has, in their order.
 
-    `take` gets each message's number and payload as it comes, in steps: all of them are never held.
-
-    Raises:
-        ReplayError: It cannot be reached, does not end in time or in bounds, or answers something else.
-            What was taken until then stays.
+    `take` gets each message's number and payload as it comes, in steps: all of them are never held. Raises
+    ReplayError: it cannot be reached, does not end in time or in bounds, or answers something else. What was
+    taken until then stays.
     """
     try:
         async with (

@@ -45,7 +45,6 @@ def prompt_and_body(path: str, body: bytes) -> tuple[Prompt, Body]:
 def read_prompt(path: str, body: bytes) -> Prompt:
     """The prompt alone, as `prompt_and_body` tells it.
 
-    Raises:
-        BadRequestError: The engines would not understand the body either.
+    Raises BadRequestError: the engines would not understand the body either.
     """
     return prompt_and_body(path, body)[0]

@@ -58,9 +58,6 @@ class Exchange:
         upload: Of what may be on its way at a time, in the memory of the gateway or of the transport: as many
             bytes as the client announces, or as a body may have.
         tells_endpoint: Whether a response tells its client which endpoint it came from.
-
-    Attributes:
-        finished: The stream is to be ended; nothing that comes on it matters any more.
     """
 
     __slots__ = (
@@ -69,7 +66,7 @@ class Exchange:
     )  # fmt: skip
 
     def __init__(self, share: BodyShare, upload: BodyShare, *, tells_endpoint: bool = False) -> None:
-        self.finished = False
+        self.finished = False  # the stream is to be ended; nothing that comes on it matters any more
         self._share = share
         self._upload = upload
         self._tells_endpoint = tells_endpoint

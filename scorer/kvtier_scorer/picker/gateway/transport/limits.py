@@ -35,37 +35,26 @@ PING_STRIKES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTimings:
-    """How long a connection may do nothing.
+    """How long a connection may do nothing."""
 
-    Attributes:
-        handshake_ms: For TLS and the first SETTINGS. With `idle_ms` it is how long those who connect and say
-            nothing keep out a gateway that connects anew.
-        idle_ms: Without a call; a gateway is asked to go, and connects anew when it needs to.
-        keepalive_ms: Until a connection on which nothing comes is asked whether it is alive.
-    """
-
+    # for TLS and the first SETTINGS. With `idle_ms` it is how long those who connect and say nothing keep out
+    # a gateway that connects anew.
     handshake_ms: int = 2_000
-    idle_ms: int = 3_000
-    keepalive_ms: int = 60_000
+    idle_ms: int = 3_000  # without a call; a gateway is asked to go, and connects anew when it needs to
+    keepalive_ms: int = 60_000  # until a connection on which nothing comes is asked whether it is alive
     keepalive_timeout_ms: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class CallTimings:
-    """How long a call of a gateway may take for each of its parts.
+    """How long a call of a gateway may take for each of its parts."""
 
-    Attributes:
-        first_message_s: From the begin of a call to its first message, which Envoy sends with it.
-        next_message_s: Between two messages of a request that has not come whole: an upload that stalls.
-        write_s: For a gateway to take one message of an answer.
-        suspect_delay_s: That a call waits on a connection that resets its calls: one that is reset meanwhile
-            has cost little.
-    """
-
-    first_message_s: float = 10.0
+    first_message_s: float = 10.0  # from the begin of a call to its first message, which Envoy sends with it
+    # between two messages of a request that has not come whole: an upload that stalls
     next_message_s: float = 60.0
-    write_s: float = 30.0
+    write_s: float = 30.0  # for a gateway to take one message of an answer
     check_interval_s: float = 1.0
+    # that a call waits on a connection that resets its calls: one that is reset meanwhile has cost little
     suspect_delay_s: float = 0.05
 
 

@@ -48,11 +48,7 @@ def _is_told(record: logging.LogRecord) -> bool:
 
 
 class GrpcServer:
-    """One listening port, which clients may call; an empty host is every address, of both protocols.
-
-    Attributes:
-        port: The port it listens at, once it does.
-    """
+    """One listening port, which clients may call; an empty host is every address, of both protocols."""
 
     def __init__(
         self,
@@ -62,7 +58,7 @@ class GrpcServer:
         port: int,
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
-        self.port = port
+        self.port = port  # the port it listens at, once it does
         self._host = host
         self._credentials = credentials
         _GRPC_LOG.addFilter(_is_told)
