@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_UNLIMITED: Final = 1 << 60
-"""Version 1 writes the largest whole number of pages where there is no limit."""
+_UNLIMITED: Final = 1 << 60  # version 1 writes the largest whole number of pages where there is no limit
 _SELF: Final = Path("/proc/self")
-_CAP_IPC_LOCK: Final = 1 << 14
-"""capabilities(7), bit 14."""
+_CAP_IPC_LOCK: Final = 1 << 14  # capabilities(7), bit 14
 
 
 def lowest_limit(

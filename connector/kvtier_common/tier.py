@@ -22,5 +22,4 @@ class Tier(IntEnum):
         return cls[label.upper()]
 
 
-BEYOND_DEVICE: Final = tuple(Tier)[1:]
-"""Those that the KV connector fills; the device's own cache is vLLM's."""
+BEYOND_DEVICE: Final = tuple(Tier)[1:]  # those that the KV connector fills; the device's own cache is vLLM's

@@ -9,8 +9,7 @@ import aiohttp
 
 from kvtier_common.errors import TooLargeError
 
-LONG_BYTES: Final = 256 << 10
-"""Answers and lines longer than that take turns."""
+LONG_BYTES: Final = 256 << 10  # answers and lines longer than that take turns
 _HEAD_BYTES: Final = 1024
 
 

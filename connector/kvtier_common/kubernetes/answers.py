@@ -12,11 +12,9 @@ _DUMPED: Final = re.compile(r"((?:Invalid|Duplicate) value: )[^\s\"{]*\{.*\}")
 """A whole object as Go writes it (k8s.io/apimachinery, field.Error)."""
 _LEFT_OUT: Final = r"\1(left out)"
 _MOST_READ: Final = 16 << 10
-_MOST: Final = 2000
-"""Characters; webhooks say what they like."""
+_MOST: Final = 2000  # characters; webhooks say what they like
 Document: TypeAlias = dict[str, Any]
-Place: TypeAlias = tuple[str, str]
-"""Namespace (empty for what belongs to none) and name."""
+Place: TypeAlias = tuple[str, str]  # namespace (empty for what belongs to none) and name
 
 
 def without_values(message: str) -> str:

@@ -41,8 +41,7 @@ _JSON: Final = "application/json"
 MOST_BYTES: Final = 16 << 20
 """The longest answer, or line of a watch: an object has 1.5 MiB (etcd, --max-request-bytes), and a character
 of it up to six bytes in JSON."""
-_LONG_AT_A_TIME: Final = 2
-"""Long answers and lines that are read at a time."""
+_LONG_AT_A_TIME: Final = 2  # long answers and lines that are read at a time
 _FIRST_ERROR: Final = 300
 _UNKNOWN_TO_IT: Final = 401
 _AT_A_TIME: Final = 16

@@ -34,8 +34,7 @@ _NAME: Final = re.compile(rb'"metadata":\{"name":"([^"\\]{1,253})"')
 """In the head of a watch's line: the API server writes an object's name before all that can be long."""
 _WATCH_S: Final = 290
 """The server ends a watch after this long; below the five minutes that load balancers allow."""
-_LASTED_S: Final = 5.0
-"""A watch that lived this long did work: the next one starts without waiting."""
+_LASTED_S: Final = 5.0  # a watch that lived this long did work: the next one starts without waiting
 
 
 class Sink(Protocol):

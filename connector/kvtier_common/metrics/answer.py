@@ -11,8 +11,7 @@ from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsText, Metric
 
 _OK: Final = 200
 _ERROR: Final = 400
-_PIECE_BYTES: Final = 64 << 10
-"""What is read at a time; others have their turn between two of them."""
+_PIECE_BYTES: Final = 64 << 10  # what is read at a time; others have their turn between two of them
 _HEADERS: Final = {
     "Accept": "text/plain;version=0.0.4",
     # packing 60 KB takes an engine's server more time than sending them, and unpacking them has no bound
@@ -53,20 +52,14 @@ def metrics_session(timeout_s: float, user_agent: str, kept_s: float | None = No
 
 
 async def read_metrics(
-    session: aiohttp.ClientSession,
-    address: str,
-    wanted: Iterable[bytes],
-    most_bytes: int = MOST_BYTES,
+    session: aiohttp.ClientSession,  # as `metrics_session` makes it
+    address: str,  # `ip:port`, an IPv6 address in brackets
+    wanted: Iterable[bytes],  # names of the samples to keep
+    most_bytes: int = MOST_BYTES,  # of the whole answer
+    # those of answers longer than any engine's usually is (60 KB to 200 KB)
     turns: asyncio.Semaphore | None = None,
 ) -> Families:
     """The families that are asked for, of the engine at an address.
-
-    Args:
-        session: As `metrics_session` makes it.
-        address: `ip:port`, an IPv6 address in brackets.
-        wanted: Names of the samples to keep.
-        most_bytes: Of the whole answer.
-        turns: Those of answers longer than any engine's usually is (60 KB to 200 KB).
 
     Raises:
         NoMetricsError: It answers with an error's status.

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, TypeAlias
 
-MOST_BYTES: Final = 4 << 20
-"""Of a whole answer."""
+MOST_BYTES: Final = 4 << 20  # of a whole answer
 MOST_LINE_BYTES: Final = 64 << 10
 """vLLM's longest lines list adapters, or every field of its cache configuration: some KiB."""
 MOST_KEPT_BYTES: Final = 1 << 20
 """Of the lines that are asked for: vLLM adds one for each set of adapters that it ever ran."""
-MOST_SAMPLES: Final = 8192
-"""Of the families that are asked for, together."""
+MOST_SAMPLES: Final = 8192  # of the families that are asked for, together
 MOST_LABELS: Final = 128
 MOST_LABEL_BYTES: Final = 16 << 10
 LARGEST_VALUE: Final = float(1 << 62)

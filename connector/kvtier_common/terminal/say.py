@@ -11,8 +11,7 @@ import click
 
 from kvtier_common.one_line import visible
 
-MOST_COMPLAINTS: Final = 100
-"""Lines of one error."""
+MOST_COMPLAINTS: Final = 100  # lines of one error
 _MOST_CHARACTERS: Final = 2000
 """Of a line; what is to be read whole, by a program or a shell, is said by `say_whole`."""
 _KEY: Final = secrets.token_hex(8)

@@ -173,8 +173,7 @@ _ENVIRONMENT: Final = {"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
 _CACHE_GIB: Final = "VLLM_CPU_KVCACHE_SPACE"
 """Of a CPU's engine; where it is set vLLM takes no notice of `kv_cache_memory_bytes` (platforms/cpu.py)."""
 _THREADS: Final = "VLLM_CPU_OMP_THREADS_BIND"
-_AT_REST: Final = 0.2
-"""Share of one core that an engine at rest still takes at most."""
+_AT_REST: Final = 0.2  # share of one core that an engine at rest still takes at most
 _REST_TIMEOUT_S: Final = 10.0
 _DEFAULTS: Final = {"enforce_eager": True, "max_num_seqs": 4}
 

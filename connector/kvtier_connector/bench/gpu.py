@@ -70,8 +70,7 @@ class Gpu:
 class _Memories:
     device: torch.Tensor
     memory: region.Slice
-    staging: torch.Tensor
-    """Of a sample's size, for the copy in one piece."""
+    staging: torch.Tensor  # of a sample's size, for the copy in one piece
 
 
 def measure(_run: Run) -> list[dict[str, Any]]:

@@ -24,13 +24,11 @@ from kvtier_connector.errors import ConnectorError
 LIMIT_BYTES: Final = 4096
 """Of one container's termination message; Kubernetes cuts a longer one (pods, Termination message)."""
 _FOR_AN_ERROR_BYTES: Final = 1024
-_DIGITS: Final = 4
-"""That count: a benchmark repeats no closer."""
+_DIGITS: Final = 4  # that count: a benchmark repeats no closer
 _OF_A_ROUND: Final = ("mean_ttft_s", "p90_ttft_s", "mean_e2e_s", "total_tokens_per_s", "hit_rate")
 _OF_A_SIDE: Final = ("ready_s", "cold_s", "device_hit_s", "cpu_tier_s")
 
-Row = tuple[str, str, str, str]
-"""What, measured, beside, limit."""
+Row = tuple[str, str, str, str]  # what, measured, beside, limit
 
 
 @dataclass(frozen=True, slots=True)

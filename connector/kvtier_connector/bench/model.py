@@ -48,10 +48,8 @@ def weights_deviation(hidden_size: int) -> float:
     return float(hidden_size**-0.5)
 
 
-EXTENSION: Final = f"{__name__}.RandomWeights"
-"""vLLM's `worker_extension_cls`."""
-_PART_ELEMENTS: Final = 1 << 26
-"""Drawn at once, in float32: 256 MiB beside the model."""
+EXTENSION: Final = f"{__name__}.RandomWeights"  # vLLM's `worker_extension_cls`
+_PART_ELEMENTS: Final = 1 << 26  # drawn at once, in float32: 256 MiB beside the model
 
 
 class RandomWeights:

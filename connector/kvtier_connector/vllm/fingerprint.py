@@ -29,8 +29,7 @@ _PATTERNS: Final = (
     "adapter_config.json",
     "*processor_config.json",  # what becomes of an image: vLLM's hash of that is of the image as it came
 )
-_BLOBS: Final = "blobs"
-"""Folder of Hugging Face's cache in which a file's name is the hash of its content."""
+_BLOBS: Final = "blobs"  # folder of Hugging Face's cache in which a file's name is the hash of its content
 WeightFacts = dict[str, list[str | int]]
 _CONFIGURATIONS: Final = ("config.json", "*quant*.json", "params.json")
 """Files beside the weights that say how to compute with them."""

@@ -49,17 +49,15 @@ from kvtier_connector.vllm.secondary import (
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
-_PATIENCE: Final = 4
-"""A job may take so many times as long as one chunk."""
+_PATIENCE: Final = 4  # a job may take so many times as long as one chunk
 _LOOK_S: Final = 0.05
 
 
 class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no types
     """Chunks on disk, for vLLM's own tiering.
 
-    Raises:
-        SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used.
-        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
+    Raises SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used;
+    DiskError: another engine has the folder, or the disk is full, read-only or failing.
     """
 
     medium: ClassVar[Medium] = Medium.STORAGE

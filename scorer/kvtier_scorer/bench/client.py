@@ -211,19 +211,12 @@ class LoadResult:
 
 
 async def constant_concurrency(
-    ask: Callable[[Question], Awaitable[Answer]],
-    order: Sequence[Question],
-    concurrency: int,
-    ended: Callable[[Answer], None] = lambda _: None,
+    ask: Callable[[Question], Awaitable[Answer]],  # sends one question and returns its answer; does not raise
+    order: Sequence[Question],  # questions as they are sent
+    concurrency: int,  # requests under way at any time
+    ended: Callable[[Answer], None] = lambda _: None,  # told of each answer
 ) -> LoadResult:
-    """Ask every question, `concurrency` at a time.
-
-    Args:
-        ask: Sends one question and returns its answer; does not raise.
-        order: Questions as they are sent.
-        concurrency: Requests under way at any time.
-        ended: Told of each answer.
-    """
+    """Ask every question, `concurrency` at a time."""
     answers: dict[int, Answer] = {}
     waiting = iter(enumerate(order))
 

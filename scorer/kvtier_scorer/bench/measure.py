@@ -134,9 +134,7 @@ class Figures:
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Figures of an earlier run.
 
-        Raises:
-            KeyError: A figure is missing.
-            TypeError: One is of another kind.
+        Raises KeyError: A figure is missing; TypeError: one is of another kind.
         """
         hit_rate = document["hit_rate"]
         return cls(

@@ -206,9 +206,8 @@ def _prefix(prefixes: Sequence[tuple[str, PrefixParameters, bool]]) -> PrefixSet
 def parse_settings(text: str) -> PickerSettings:
     """The settings in an EndpointPickerConfig, in YAML.
 
-    Raises:
-        NoScorerError: No scorer has a weight.
-        PickerConfigError: It is not such a document, or something in it is wrong.
+    Raises NoScorerError: no scorer has a weight; PickerConfigError: it is not such a document, or something
+    in it is wrong.
     """
     raw = load_mapping(text)
     # told before the fields are: with another picker's document every one of them would be unknown

@@ -20,8 +20,7 @@ _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _STRIPE = 32
 Hashes = NDArray[np.uint64]
-TOKEN_BYTES = 4
-"""A token is hashed as uint32, little-endian."""
+TOKEN_BYTES = 4  # a token is hashed as uint32, little-endian
 _LENGTH_BYTES = 8
 
 

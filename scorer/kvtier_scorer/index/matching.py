@@ -23,8 +23,7 @@ from kvtier_scorer.index.layout import (
 from kvtier_scorer.index.precise import is_ghost
 from kvtier_scorer.index.table import find, find_all, link
 
-_LEADERS = 4
-"""So many holders are searched alone, and the others asked for their length."""
+_LEADERS = 4  # so many holders are searched alone, and the others asked for their length
 
 
 @compiled

@@ -31,8 +31,7 @@ from kvtier_scorer.index.memory import PageDirectory, new_pool, reserve_slots
 
 PRECISE_SLACK: Final = 4
 """A precise tier's capacity is a hint: it may hold so many times that. A pod that only stores is broken."""
-PRECISE_LEAST: Final = 65_536
-"""And at least so many entries, 1.5 MiB."""
+PRECISE_LEAST: Final = 65_536  # and at least so many entries, 1.5 MiB
 _MOST_ENTRIES: Final = NONE - 2 * PAGE_SLOTS
 
 

@@ -24,8 +24,7 @@ _SOONEST_S: Final = 5.0
 _MOST_PODS: Final = 2048
 """Twice as many as the picker is measured with; each costs connections, and memory of the index."""
 _LOG_INTERVAL_S: Final = 60.0
-_LINES: Final = 20
-"""About one pod's capacities; it could tell others each time."""
+_LINES: Final = 20  # about one pod's capacities; it could tell others each time
 
 
 @dataclass(slots=True)

@@ -27,10 +27,8 @@ from kvtier_scorer.scheduling.model import PickRequest
 
 _EXPLAIN: Final = "/explain"
 _HEADERS: Final = (PRIORITY,)
-_AT_A_TIME: Final = 2
-"""Bodies to explain: the loop that takes them in is the picks', too."""
-_NO_BODY: Final = 1
-"""The least that aiohttp takes for a limit."""
+_AT_A_TIME: Final = 2  # bodies to explain: the loop that takes them in is the picks', too
+_NO_BODY: Final = 1  # the least that aiohttp takes for a limit
 
 
 @dataclass(frozen=True, slots=True)

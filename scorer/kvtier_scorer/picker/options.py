@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from kvtier_scorer.config.settings import PickerSettings
 
 
-_LEAST_TOKEN: Final = 16
-"""Characters; a shorter one can be guessed."""
+_LEAST_TOKEN: Final = 16  # characters; a shorter one can be guessed
 _MOST_TOKEN: Final = 4096
 _LAST_PORT: Final = 65535
 _OFF: Final = "off"

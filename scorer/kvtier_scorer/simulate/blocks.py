@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from kvtier_scorer.index.compiled import compiled
 from kvtier_scorer.simulate.trace import Trace
 
-ONCE = -1
-"""The number of a block that no second request has."""
+ONCE = -1  # the number of a block that no second request has
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,16 @@ from kvtier_connector.core.machine.allocation import attach_words, create_words
 from kvtier_connector.errors import ConnectorError, DiskError
 
 Tickets = npt.NDArray[np.int64]
-TICKETS: Final = count(1)
-"""For reads; 0 stands for what is in the region already."""
+TICKETS: Final = count(1)  # for reads; 0 stands for what is in the region already
 
 ROW_BYTES: Final = 24
 _ROW_WORDS: Final = ROW_BYTES // 8
-FAILED: Final = 0
-"""Instead of a number of parts: nothing more comes of a read."""
-DOUBTED: Final = 254
-"""All parts of a block are there, and the worker says that its checksum is wrong."""
+FAILED: Final = 0  # instead of a number of parts: nothing more comes of a read
+DOUBTED: Final = 254  # all parts of a block are there, and the worker says that its checksum is wrong
 WHOLE: Final = 255
 """All parts of a block are there, and its checksum is right. Until then, nobody has checked any."""
 _COUNT_BITS: Final = 8
-_LOOK_S: Final = 0.0002
-"""How often an arrival is looked for: a block's time on a fast disk."""
+_LOOK_S: Final = 0.0002  # how often an arrival is looked for: a block's time on a fast disk
 
 
 class Arrivals:

@@ -18,17 +18,11 @@ single copies so small that a GPU's bandwidth suffers: of Qwen3-8B's block of 2.
 
 @dataclass(frozen=True, slots=True)
 class LayerPart:
-    """Some layers of a block that is read from disk.
+    """Some layers of a block that is read from disk."""
 
-    Args:
-        last_layer: the last of them, counted from 0.
-        end_bytes: where their part of a slot ends; it begins where the one before it does.
-        layout: the layers' pages.
-    """
-
-    last_layer: int
-    end_bytes: int
-    layout: Layout
+    last_layer: int  # the last of them, counted from 0
+    end_bytes: int  # where their part of a slot ends; it begins where the one before it does
+    layout: Layout  # the layers' pages
 
 
 def layer_parts(layout: Layout) -> tuple[LayerPart, ...]:

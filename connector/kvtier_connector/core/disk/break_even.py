@@ -18,10 +18,8 @@ _FADING_TOKENS: Final = 1 << 17
 """Computed tokens after which a step counts half: an engine's pace changes with what else it serves."""
 _LEAST_DETERMINANT: Final = 1e-6
 """Of the two sums' correlation, below which all steps began at one place: the slope is not known then."""
-_CHANGED: Final = 0.1
-"""What is kept is written again when a figure is off by so much."""
-_FADING_BYTES: Final = 64 << 20
-"""Read bytes after which an older bandwidth counts half."""
+_CHANGED: Final = 0.1  # what is kept is written again when a figure is off by so much
+_FADING_BYTES: Final = 64 << 20  # read bytes after which an older bandwidth counts half
 _BELIEVED_S: Final = 0.01
 """For how long a disk is taken to have been as fast as an earlier engine said: new figures count more."""
 _MARGIN: Final = 1.05
@@ -33,8 +31,7 @@ _BURST_S: Final = 600.0
 """What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
 _PROBE_BYTES: Final = 64 << 20
 """What is read at most: enough for a fast disk to show its pace, and half a second of a slow one."""
-_abandoned: Final = list[mmap.mmap]()
-"""What the kernel may still write to, of a disk that hangs."""
+_abandoned: Final = list[mmap.mmap]()  # what the kernel may still write to, of a disk that hangs
 
 
 @dataclass(frozen=True, slots=True)

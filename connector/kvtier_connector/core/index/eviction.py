@@ -38,10 +38,8 @@ from kvtier_connector.core.index.eviction_kernels import (
 )
 from kvtier_connector.core.index.keytable import Marks, Slots
 
-Estimates = npt.NDArray[np.float32]
-"""Uses for each block and use of time, shape (CLASSES, STEPS)."""
-PerStep = npt.NDArray[np.float64]
-"""One number for each step of age, shape (STEPS,)."""
+Estimates = npt.NDArray[np.float32]  # uses for each block and use of time, shape (CLASSES, STEPS)
+PerStep = npt.NDArray[np.float64]  # one number for each step of age, shape (STEPS,)
 _PER_STEP: Final = np.empty(0)
 
 _UNITS_PER_CAPACITY: Final = 64
@@ -50,16 +48,13 @@ _HALF_LIFE_CAPACITIES: Final = 32
 """After so many uses as the capacity has blocks, times this, an observation counts half."""
 _PRIOR_HAZARD: Final = np.full(STEPS, 0.12)
 """Chance of a use within a step before anything is known: constant, so that worth falls with age: LRU."""
-_PRIOR_WEIGHT: Final = 64.0
-"""Observations that outweigh it."""
-_FEWEST_RUNS: Final = 256
-"""Looked at even for one that leaves: fewer tell little of what is worth least."""
+_PRIOR_WEIGHT: Final = 64.0  # observations that outweigh it
+_FEWEST_RUNS: Final = 256  # looked at even for one that leaves: fewer tell little of what is worth least
 _LOOKED_AT_FOR_EACH: Final = 8
 """Slots looked at for each that leaves, at least: what leaves is of the worst eighth, or nearly. Redis and
 LHD choose from samples in the same way."""
 _GOLDEN: Final = 0.618
-_STORED_TOGETHER: Final = 1024
-"""Blocks: some prompts of 16,000 tokens."""
+_STORED_TOGETHER: Final = 1024  # blocks: some prompts of 16,000 tokens
 
 
 class ReuseStatistics:

@@ -16,16 +16,11 @@ import numpy.typing as npt
 from kvtier_connector.core.compiled import compiled
 
 Slots = npt.NDArray[np.int32]
-PackedKeys = npt.NDArray[np.uint8]
-"""Keys as rows, shape (keys, key bytes)."""
-Words = npt.NDArray[np.uint64]
-"""Keys as rows of 64-bit words, zero-padded, shape (keys, words)."""
-Buckets = npt.NDArray[np.int64]
-"""The bucket that each key belongs to, shape (keys,)."""
-Places = npt.NDArray[np.int64]
-"""Where keys are in their batch, shape (keys,)."""
-Marks = npt.NDArray[np.uint64]
-"""64 bits of each key, the same in every table, shape (keys,)."""
+PackedKeys = npt.NDArray[np.uint8]  # keys as rows, shape (keys, key bytes)
+Words = npt.NDArray[np.uint64]  # keys as rows of 64-bit words, zero-padded, shape (keys, words)
+Buckets = npt.NDArray[np.int64]  # the bucket that each key belongs to, shape (keys,)
+Places = npt.NDArray[np.int64]  # where keys are in their batch, shape (keys,)
+Marks = npt.NDArray[np.uint64]  # 64 bits of each key, the same in every table, shape (keys,)
 
 ABSENT: Final = -1
 _WORD_BYTES: Final = 8

@@ -16,8 +16,7 @@ _V2_LIMITS: Final = ("max", "high")
 """A group is killed beyond the first and slowed down without end beyond the second (Linux,
 Documentation/admin-guide/cgroup-v2.rst): memory that is locked cannot be reclaimed from it."""
 _SELF: Final = Path("/proc/self")
-_ALL_IDS: Final = 2**32 - 1
-"""Length of the identity mapping in the first user namespace, user_namespaces(7)."""
+_ALL_IDS: Final = 2**32 - 1  # length of the identity mapping in the first user namespace, user_namespaces(7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +93,13 @@ def _clean_page_cache(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LockLimit:
-    """A process's limit on locked memory.
+    """A process's limit on locked memory."""
 
-    Args:
-        limit_bytes: RLIMIT_MEMLOCK as it is, the soft limit; None for unlimited.
-        hard_bytes: what it may be raised to; None for unlimited.
-        locked_bytes: what is locked already.
-        privileged: CAP_IPC_LOCK is effective and counts: the limit does not hold.
-        in_namespace: the process is in a user namespace, where the capability does not count for mlock(2).
-    """
-
-    limit_bytes: int | None
-    hard_bytes: int | None
-    locked_bytes: int
-    privileged: bool
-    in_namespace: bool
+    limit_bytes: int | None  # RLIMIT_MEMLOCK as it is, the soft limit; None for unlimited
+    hard_bytes: int | None  # what it may be raised to; None for unlimited
+    locked_bytes: int  # what is locked already
+    privileged: bool  # CAP_IPC_LOCK is effective and counts: the limit does not hold
+    in_namespace: bool  # the process is in a user namespace, where the capability does not count for mlock(2)
 
     def allows(self, more_bytes: int) -> bool:
         """Whether so much more may be locked, the soft limit being raised as far as it may."""

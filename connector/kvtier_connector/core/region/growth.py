@@ -35,17 +35,11 @@ _CORES_A_THREAD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """How far the tier has grown.
+    """How far the tier has grown."""
 
-    Args:
-        slots: that are there, from the first.
-        pinned_bytes: of all ranks that are locked in memory.
-        is_over: no more comes.
-    """
-
-    slots: int
-    pinned_bytes: int
-    is_over: bool
+    slots: int  # that are there, from the first
+    pinned_bytes: int  # of all ranks that are locked in memory
+    is_over: bool  # no more comes
 
 
 class GrowthWords:

@@ -34,17 +34,11 @@ PIECE_BYTES: Final = 128 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of this process's memory that is to be backed.
+    """A range of this process's memory that is to be backed."""
 
-    Args:
-        address: its beginning, on a page.
-        size_bytes: its size, whole pages.
-        node: the NUMA node that its pages should come from; None for the caller's own.
-    """
-
-    address: int
-    size_bytes: int
-    node: int | None
+    address: int  # its beginning, on a page
+    size_bytes: int  # its size, whole pages
+    node: int | None  # the NUMA node that its pages should come from; None for the caller's own
 
 
 def format_pages(page_bytes: int) -> str:
@@ -109,19 +103,14 @@ def transparent_obstacle(*, shared: bool) -> str:
 
 
 def populate(
-    ranges: Iterable[Range],
-    page_bytes: int,
+    ranges: Iterable[Range],  # of this process
+    page_bytes: int,  # size of their pages
     *,
-    threads: int | None = None,
+    threads: int | None = None,  # how many at most; None for as many as CPUs may be used
+    # taken in one call, for which whoever else changes this process's memory waits
     at_once_bytes: int = _POPULATE_PIECE_BYTES,
 ) -> None:
     """Take all pages of some ranges, each on its range's NUMA node.
-
-    Args:
-        ranges: of this process.
-        page_bytes: size of their pages.
-        threads: how many at most; None for as many as CPUs may be used.
-        at_once_bytes: taken in one call, for which whoever else changes this process's memory waits.
 
     Raises:
         OSError: the kernel has no memory for it, or a control group allows no more. What was taken stays so.
@@ -171,17 +160,11 @@ def _populate_piece(address: int, size_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece in which a slice of the region is taken and locked; none cuts a slot.
+    """A piece in which a slice of the region is taken and locked; none cuts a slot."""
 
-    Args:
-        offset_bytes: where it begins in the slice, on a page.
-        size_bytes: its size, whole pages.
-        slots: how many slots, from the slice's first, are whole with it and those before.
-    """
-
-    offset_bytes: int
-    size_bytes: int
-    slots: int
+    offset_bytes: int  # where it begins in the slice, on a page
+    size_bytes: int  # its size, whole pages
+    slots: int  # how many slots, from the slice's first, are whole with it and those before
 
 
 def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:

@@ -23,27 +23,19 @@ from kvtier_connector.errors import RegionError
 
 @dataclass(frozen=True, slots=True)
 class RegionRequest:
-    """What is asked of the region.
+    """What is asked of the region."""
 
-    Args:
-        slices: number of slices: one for each rank, or one for all where the ranks hold the same bytes (MLA).
-        slice_bytes: size of a slice before rounding to pages.
-        shared: more than one process uses the region.
-        hugepages: policy for hugetlbfs pages.
-        hugepage_bytes: their size.
-        nodes: the NUMA node that each slice should lie on, as many as slices: that of its rank's device
-            (numa.node_of_pci) or CPUs (numa.node_of_cpus). None, or none at all: the node of who takes the
-            pages, which is the rank itself except for hugetlbfs pages that `create` takes.
-        grows: slices are taken piece by piece later; hugetlbfs pages are reserved until then.
-    """
-
+    # number of slices: one for each rank, or one for all where the ranks hold the same bytes (MLA)
     slices: int
-    slice_bytes: int
-    shared: bool
-    hugepages: Policy
-    hugepage_bytes: int
+    slice_bytes: int  # size of a slice before rounding to pages
+    shared: bool  # more than one process uses the region
+    hugepages: Policy  # policy for hugetlbfs pages
+    hugepage_bytes: int  # their size
+    # the NUMA node that each slice should lie on, as many as slices: that of its rank's device
+    # (numa.node_of_pci) or CPUs (numa.node_of_cpus). None, or none at all: the node of who takes the pages,
+    # which is the rank itself except for hugetlbfs pages that `create` takes.
     nodes: tuple[int | None, ...] = ()
-    grows: bool = False
+    grows: bool = False  # slices are taken piece by piece later; hugetlbfs pages are reserved until then
 
     def round_up(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
@@ -57,19 +49,12 @@ class RegionRequest:
 
 @dataclass(frozen=True, slots=True)
 class RegionHandle:
-    """How ranks reach a region: plain data that can be sent to them.
+    """How ranks reach a region: plain data that can be sent to them."""
 
-    Args:
-        path: the memfd's path under /proc of its creator; empty for memory of one process.
-        slice_bytes: size of a slice.
-        report: what the creator got.
-        nodes: the NUMA node that each slice should lie on, or none at all.
-    """
-
-    path: str
-    slice_bytes: int
-    report: RegionReport
-    nodes: tuple[int | None, ...] = ()
+    path: str  # the memfd's path under /proc of its creator; empty for memory of one process
+    slice_bytes: int  # size of a slice
+    report: RegionReport  # what the creator got
+    nodes: tuple[int | None, ...] = ()  # the NUMA node that each slice should lie on, or none at all
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from kvtier_connector.core.copies.copyplan import CopyPlan, Run
 from kvtier_connector.core.machine.numa import use_every_core
 
-_THREADS: Final = 2
-"""One thread does not reach the memory's bandwidth; more would take cores from the model."""
+_THREADS: Final = 2  # one thread does not reach the memory's bandwidth; more would take cores from the model
 _LEAST_FOR_VIEW: Final = 4
 """Copies from which on making two array views is cheaper than one call for each copy."""
 _PIECE_BYTES: Final = 16 << 20

@@ -9,8 +9,7 @@ from vllm import __version__ as installed_version
 from kvtier_connector.errors import UnsupportedEngineError
 from kvtier_connector.supported import TESTED_RELEASES, minor_of
 
-log: Final = logging.getLogger("vllm.kvtier")
-"""vLLM configures handlers for its own name only."""
+log: Final = logging.getLogger("vllm.kvtier")  # vLLM configures handlers for its own name only
 
 
 def require_supported_vllm(version: str = installed_version) -> None:

@@ -33,8 +33,7 @@ _SINGLE_PREFIX_SCORER: Final = (1, 5)
 _DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
 """Where the model's longest prompt is not known. The picker's own default, 256 blocks, would see only the
 first 4,096 tokens of a prompt; llm-d-router's default is this figure (defaultMaxPrefixTokens)."""
-FIXED_ENTRIES: Final = 31250
-"""v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer."""
+FIXED_ENTRIES: Final = 31250  # v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer
 MIN_BLOCK_TOKENS: Final = 8
 """Smaller entries would hash 131,072 tokens of a prompt over 16,384 times a request."""
 

@@ -37,12 +37,10 @@ WANTED: Final = frozenset({
 _LOAD: Final = (_WAITING, _RUNNING, _USAGE, _USAGE_BEFORE_0_10)
 _MOST_REQUESTS: Final = float(1 << 40)
 """More than any engine queues, and few enough that the scheduler can add to them."""
-_MOST_ENGINES: Final = 1024
-"""Data-parallel engines of a pod, each with a line of information of its own."""
+_MOST_ENGINES: Final = 1024  # data-parallel engines of a pod, each with a line of information of its own
 _MOST_LORAS: Final = 1024
 _KEPT_LABELS: Final = 1024
-_KEPT_BYTES: Final = 2048
-"""Of labels that are read once, because those of information never change."""
+_KEPT_BYTES: Final = 2048  # of labels that are read once, because those of information never change
 _LONGEST_MODEL: Final = 1024
 _kept_labels: Final = lru_cache(maxsize=_KEPT_LABELS)(read_labels)
 _MOST: Final = 1 << 20

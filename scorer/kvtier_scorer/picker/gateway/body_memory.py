@@ -35,9 +35,7 @@ class BodyShare:
     def check_announced(self, size_bytes: int) -> None:
         """Checks the length that a client announced; nothing is held for it yet.
 
-        Raises:
-            TooLargeError: It is too long.
-            BudgetSpentError: So much cannot be had now.
+        Raises TooLargeError: it is too long; BudgetSpentError: so much cannot be had now.
         """
         self._budget.check_size(size_bytes)
         if size_bytes > self._budget.free_bytes_for(self):
@@ -46,9 +44,8 @@ class BodyShare:
     def take(self, size_bytes: int) -> None:
         """Takes more of the budget.
 
-        Raises:
-            TooLargeError: It would be more than one body may have.
-            BudgetSpentError: The budget is spent, by others who hold less or not for as long.
+        Raises TooLargeError: it would be more than one body may have; BudgetSpentError: the budget is spent,
+        by others who hold less or not for as long.
         """
         self._budget.check_size(self.held_bytes + size_bytes)
         self._budget.grow(self, size_bytes)

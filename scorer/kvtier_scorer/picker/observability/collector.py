@@ -12,8 +12,7 @@ from kvtier_scorer.picker.observability.counters import DECISION_BUCKETS_S, Pick
 from kvtier_scorer.scheduling.pods import PodTable
 
 _PREFIX: Final = "kvtier_picker_"
-_Samples: TypeAlias = Mapping[Any, float]
-"""By the values of their labels, a tuple."""
+_Samples: TypeAlias = Mapping[Any, float]  # by the values of their labels, a tuple
 
 
 @dataclass(frozen=True, slots=True, eq=False)

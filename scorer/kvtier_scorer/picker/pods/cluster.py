@@ -13,10 +13,8 @@ from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy
 from kvtier_scorer.picker.pods.source import Endpoint, EndpointSink, PodInstance, ReadyEndpoints, address_of
 
 _PODS: Final = "/api/v1/namespaces/{}/pods"
-_OBJECT_BYTES: Final = 4 << 20
-"""etcd keeps 1.5 MiB of an object, which as JSON can be more."""
-_LIST_AFTER: Final = 5
-"""Failures in a row from which the resource version itself is in doubt."""
+_OBJECT_BYTES: Final = 4 << 20  # etcd keeps 1.5 MiB of an object, which as JSON can be more
+_LIST_AFTER: Final = 5  # failures in a row from which the resource version itself is in doubt
 USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
 _LOG: Final = logging.getLogger(__name__)
 _POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"

@@ -11,10 +11,8 @@ from typing_extensions import Buffer
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
 
-_FORMAT: Final = 1
-"""Of the bytes in a slot. Another number makes every block on disk another engine's."""
-_LONGEST_VALUE: Final = 40
-"""Characters of a fact that are said; of a longer one only the name is."""
+_FORMAT: Final = 1  # of the bytes in a slot. Another number makes every block on disk another engine's.
+_LONGEST_VALUE: Final = 40  # characters of a fact that are said; of a longer one only the name is
 _LONGEST_NAME: Final = 40
 _MOST_FACTS: Final = 64
 """No engine writes longer names, or more of them; a folder's own text goes into a line of the log."""

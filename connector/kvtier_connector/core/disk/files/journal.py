@@ -26,19 +26,16 @@ from kvtier_connector.core.disk.files.fingerprint import bound_checksum
 from kvtier_connector.core.disk.files.folder import Directory, disk_errors
 from kvtier_connector.core.index.keytable import Slots
 
-_MAGIC: Final = b"kvtier\x00\x01"
-"""The last byte is the format's version."""
+_MAGIC: Final = b"kvtier\x00\x01"  # the last byte is the format's version
 _HEADER: Final = struct.Struct("<8sIIQQ")  # magic, key bytes, slots, namespace, nonce
 _CHECKSUM: Final = struct.Struct("<Q")
 _PLACE: Final = struct.Struct("<Q")  # of a frame in the file
 _FRAME: Final = struct.Struct("<Q")  # number of records
 _START: Final = _HEADER.size + _CHECKSUM.size
 _BLOCK: Final = 1
-INDEX: Final = "index"
-"""Of its file."""
+INDEX: Final = "index"  # of its file
 _LONGEST_KEY_BYTES: Final = 256
-_MOST_COUNTED_BYTES: Final = 64 << 20
-"""Of a journal whose blocks are only counted."""
+_MOST_COUNTED_BYTES: Final = 64 << 20  # of a journal whose blocks are only counted
 _NEW: Final = f"{INDEX}.new"
 _MOST_SHRINKING: Final = 16
 """The journal of a tier that was so many times as large is read in full; of a larger one, what fits."""
@@ -193,11 +190,8 @@ class Journal:
 def count_blocks(folder: Directory) -> int | None:
     """Return how many blocks lie in a folder of any shape, of a very large one at least so many.
 
-    None where there is no journal, or one of another format.
-
-    Raises:
-        UnsafeFolderError: the journal is no plain file of ours alone.
-        OSError: it cannot be read.
+    None where there is no journal, or one of another format. Raises UnsafeFolderError: the journal is no
+    plain file of ours alone; OSError: it cannot be read.
     """
     content = folder.read(INDEX, _MOST_COUNTED_BYTES)
     if len(content) < _START:

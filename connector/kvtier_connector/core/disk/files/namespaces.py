@@ -21,8 +21,7 @@ _FILE: Final = re.compile(rf"({INDEX}|{RATES})(\.new)?|{FACTS}|blocks-\d{{6,}}")
 _MOST_RATES_BYTES: Final = 4096
 _MOST_FACTS_BYTES: Final = 4 << 20
 _BLOCK_BYTES: Final = 512  # of st_blocks, whatever the file system's own
-_SIZES: Final = ("KV cache", "chunk")
-"""Facts with which a chunk has other tokens."""
+_SIZES: Final = ("KV cache", "chunk")  # facts with which a chunk has other tokens
 
 
 def is_namespace(folder: Directory) -> bool:

@@ -37,21 +37,14 @@ class Segments:
     @classmethod
     def open(
         cls,
-        folder: Directory,
+        folder: Directory,  # in one that this process has locked
         *,
-        slot_bytes: int,
-        slots: int,
-        direct: bool,
-        segment_bytes: int = SEGMENT_BYTES,
+        slot_bytes: int,  # size of a slot, a multiple of DISK_ALIGNMENT_BYTES
+        slots: int,  # number of slots
+        direct: bool,  # whether to pass by the page cache where the file system can
+        segment_bytes: int = SEGMENT_BYTES,  # size of a file at most, but at least one slot
     ) -> Self:
         """Open a folder's segments, make those that it lacks, and remove those that are too many.
-
-        Args:
-            folder: in one that this process has locked.
-            slot_bytes: size of a slot, a multiple of DISK_ALIGNMENT_BYTES.
-            slots: number of slots.
-            direct: whether to pass by the page cache where the file system can.
-            segment_bytes: size of a file at most, but at least one slot.
 
         Raises:
             ValueError: a slot is not aligned.

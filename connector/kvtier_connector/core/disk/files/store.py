@@ -22,8 +22,7 @@ from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.errors import SettingError
 
 GENERATIONS: Final = count(1)
-_ROWS_AT_ONCE: Final = 4096
-"""Of a snapshot: some 0.1 ms, for which the index's owner may have to wait."""
+_ROWS_AT_ONCE: Final = 4096  # of a snapshot: some 0.1 ms, for which the index's owner may have to wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +91,9 @@ class Store:
         """Take the folder, give it its space, and read what the last engine left there.
 
         Namespaces of other fingerprints are removed: the space is bounded, and this one takes all of it.
-
-        Raises:
-            SettingError: the folder or the capacity cannot be used at all.
-            UnsafeFolderError: the folder, or something in it, may be another user's.
-            FolderInUseError: another engine has the folder.
-            DiskError: the disk is full, read-only or failing.
+        Raises SettingError: the folder or the capacity cannot be used at all; UnsafeFolderError: the folder,
+        or something in it, may be another user's; FolderInUseError: another engine has the folder; DiskError:
+        the disk is full, read-only or failing.
         """
         shape = request.shape
         with ExitStack() as undo:

@@ -11,8 +11,7 @@ from kvtier_connector.core.disk.io.engine import EngineUnavailableError, IOEngin
 from kvtier_connector.core.disk.io.threads import ThreadEngine
 from kvtier_connector.core.disk.io.uring import UringEngine
 
-_STATFS_BYTES: Final = 256
-"""`struct statfs` takes 120; its first member, a long, is the kind (statfs(2))."""
+_STATFS_BYTES: Final = 256  # `struct statfs` takes 120; its first member, a long, is the kind (statfs(2))
 _KINDS: Final = {
     0xEF53: "ext4",
     0x58465342: "XFS",

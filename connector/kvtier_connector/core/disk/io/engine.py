@@ -55,11 +55,9 @@ class IOEngine(Protocol):
     One thread owns it; only `wake` is for others.
     """
 
-    name: str
-    """For people: how it talks to the kernel."""
+    name: str  # for people: how it talks to the kernel
     depth: int
-    joined_bytes: int
-    """How large a transfer of several blocks may be."""
+    joined_bytes: int  # how large a transfer of several blocks may be
 
     def submit(self, ios: Sequence[BlockIO]) -> None:
         """Take transfers on and return at once; those beyond `depth` wait for their turn, in order."""

@@ -31,8 +31,7 @@ from kvtier_connector.core.disk.io.engine import (
     unusable,
 )
 
-_RING_BYTES: Final = 1024
-"""`struct io_uring` takes 216 in liburing 2.15, and may grow."""
+_RING_BYTES: Final = 1024  # `struct io_uring` takes 216 in liburing 2.15, and may grow
 _SUBMIT_ALL: Final = 1 << 7
 """IORING_SETUP_SUBMIT_ALL: a transfer that is refused does not hold up those behind it. Linux 5.18.
 
@@ -41,8 +40,7 @@ With IORING_SETUP_COOP_TASKRUN or IORING_SETUP_DEFER_TASKRUN blocks of 128 and 5
 _TRY_LATER: Final = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR})
 """The kernel is short of memory or of space (io_uring_enter(2)); what it did not take stays in the ring."""
 
-_RETRY_S: Final = 0.01
-"""How soon it is asked again."""
+_RETRY_S: Final = 0.01  # how soon it is asked again
 _PREPARE: Final = (c_void_p, c_int, c_void_p, c_uint, c_uint64)
 _ENTERING: Final[dict[str, tuple[Any, ...]]] = {
     "queue_init": (c_int, c_uint, c_void_p, c_uint),
@@ -64,12 +62,10 @@ _IN_MEMORY: Final[dict[str, tuple[Any, ...]]] = {
 }
 """Of what touches the ring's memory only."""
 _NO_BYTES: Final = ctypes.c_char * 0
-_COUNTER_BYTES: Final = 8
-"""What is read of an eventfd (eventfd(2))."""
+_COUNTER_BYTES: Final = 8  # what is read of an eventfd (eventfd(2))
 _abandoned: Final = list[object]()
 """What the kernel still had when its engine was closed: it may yet write to that memory, so it is kept."""
-_WAKE: Final = 0
-"""What the completion of a wake is told by; transfers have the numbers from 1."""
+_WAKE: Final = 0  # what the completion of a wake is told by; transfers have the numbers from 1
 
 
 class _Completion(ctypes.Structure):
@@ -388,10 +384,8 @@ def _prepare(ring: Ring, number: int, transfer: _InKernel) -> None:
 def _locate(parts: Sequence[memoryview], *, write: bool) -> tuple[list[object], "array[int]", int]:
     """Return what keeps the memory from being given back, address and length of each part, and their sum.
 
-    Raises:
-        TypeError: memory to read into is read-only.
-        ValueError: memory has been released.
-        BufferError: memory is not in one piece.
+    Raises TypeError: memory to read into is read-only; ValueError: memory has been released; BufferError:
+    memory is not in one piece.
     """
     kept: list[object] = []  # not list[object](): for every transfer, that takes half a microsecond more
     vectors, total_bytes = array("Q"), 0

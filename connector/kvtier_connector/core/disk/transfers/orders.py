@@ -9,8 +9,7 @@ from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO
 from kvtier_connector.core.disk.transfers.messages import Order
 
-_MOST_PIECES: Final = 1024
-"""Of a transfer's memory: IOV_MAX of readv(2)."""
+_MOST_PIECES: Final = 1024  # of a transfer's memory: IOV_MAX of readv(2)
 
 
 class Transfer(NamedTuple):

@@ -28,8 +28,7 @@ from kvtier_scorer.picker.engines.kv_events.payload import (
 
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8
-_ENTRY_BYTES: Final = _HASH_BYTES + SLOT_BYTES
-"""Of each entry: its hash here, and the index's own."""
+_ENTRY_BYTES: Final = _HASH_BYTES + SLOT_BYTES  # of each entry: its hash here, and the index's own
 _NO_PARENT: Final = bytes(_HASH_BYTES)
 _MOST_BLOCK_TOKENS: Final = 1 << 16
 """Of an engine's block, which is learned at once; those of hybrid models have some thousand."""

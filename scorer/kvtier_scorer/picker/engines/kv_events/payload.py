@@ -24,12 +24,10 @@ _KNOWN: Final = frozenset({"BlockStored", "BlockRemoved", "AllBlocksCleared"})
 _TEXT: Final = msgspec.msgpack.Decoder(str)
 _TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in Tier}, "STORAGE": Tier.DISK}
 """vLLM's own are GPU, CPU and STORAGE (vllm/distributed/kv_events.py); kvtier's connector uses these too."""
-PART_BLOCKS: Final = 512
-"""A few milliseconds, at up to 10 us a block."""
+PART_BLOCKS: Final = 512  # a few milliseconds, at up to 10 us a block
 _BLOCK_TOKENS: Final = 16
 """What a block has where it is not large: larger ones count as several, for their tokens are hashed."""
-_CLEARING_BLOCKS: Final = 4
-"""What a reset of the caches counts, as a number of blocks."""
+_CLEARING_BLOCKS: Final = 4  # what a reset of the caches counts, as a number of blocks
 
 
 class MalformedEventsError(ValueError):

@@ -36,8 +36,7 @@ from kvtier_scorer.picker.observability.logs import LogRateLimiter
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2
-_LINES: Final = 20
-"""About one pod; what it sends could differ each time."""
+_LINES: Final = 20  # about one pod; what it sends could differ each time
 _LOG_INTERVAL_S: Final = 60.0
 """Between two lines that say that it became approximate, or precise: it decides how often it does."""
 _AT_LEAST: Final = 1 << 16

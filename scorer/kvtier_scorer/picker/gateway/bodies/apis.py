@@ -25,8 +25,7 @@ _TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal", 
 _MESSAGE_FIELDS: Final = frozenset({"role", "content", "type", "id", "status"})
 """Read by themselves, or no part of a prompt: a Responses item's `id` and `status` are the server's notes."""
 _REFERENCE: Final = "item_reference"
-_REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}
-"""All that such an item says is which one it means."""
+_REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}  # all that such an item says is which one it means
 _CHAT_PREAMBLE: Final = (
     "chat_template", "chat_template_kwargs", "reasoning_effort", "documents", "tools", "functions",
 )  # fmt: skip

@@ -37,10 +37,8 @@ class _Request(Enum):
 
     EXPECTED = auto()
     BODY = auto()
-    ASKED = auto()
-    """The question has not been answered yet."""
-    ANSWERED = auto()
-    """Only trailers may follow, if the body was buffered."""
+    ASKED = auto()  # the question has not been answered yet
+    ANSWERED = auto()  # only trailers may follow, if the body was buffered
 
 
 class _Response(Enum):

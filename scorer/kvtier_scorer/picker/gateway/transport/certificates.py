@@ -22,9 +22,9 @@ from kvtier_scorer.config.model import PickerConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# the names that a Secret of type kubernetes.io/tls has, and cert-manager writes
 _CERTIFICATE: Final = "tls.crt"
 _KEY: Final = "tls.key"
-"""The names that a Secret of type kubernetes.io/tls has, and cert-manager writes."""
 _VALID: Final = timedelta(days=3650)
 _NAME: Final = "kvtier-picker"
 

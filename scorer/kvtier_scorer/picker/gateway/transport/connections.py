@@ -18,8 +18,7 @@ _SHARE: Final = 2
 """Half is kept for health checks, and for what the picker asks of pods and of the API server."""
 _LOG: Final = logging.getLogger(__name__)
 _CHECK_INTERVAL_S: Final = 1.0
-_LOGGED_EVERY: Final = 60
-"""Looks between two tellings, while it lasts."""
+_LOGGED_EVERY: Final = 60  # looks between two tellings, while it lasts
 _MAPPED: Final = "::ffff:"
 _OPEN_STATES: Final = (1, 8)
 """ESTABLISHED and CLOSE_WAIT, as the first byte of TCP_INFO has them (include/net/tcp_states.h)."""

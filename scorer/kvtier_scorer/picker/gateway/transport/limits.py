@@ -17,16 +17,13 @@ ENDED_STREAMS: Final = 64
 grpcio's default is none, which would cost gateways that use all of STREAMS some requests."""
 HEADER_BYTES: Final = 64 << 10
 """Of one call's headers. Envoy sends some 1 KiB with an ext_proc call; Envoy's own limit is 60 KiB."""
-AROUND_BYTES: Final = 1 << 18
-"""Of a message, beside a body that comes whole: headers, metadata, attributes."""
-HEALTH_MESSAGE_BYTES: Final = 4096
-"""Of a HealthCheckRequest: the name of a service."""
+AROUND_BYTES: Final = 1 << 18  # of a message, beside a body that comes whole: headers, metadata, attributes
+HEALTH_MESSAGE_BYTES: Final = 4096  # of a HealthCheckRequest: the name of a service
 CALLS: Final = 16_384
 """At a time, of all connections: some 20 KiB each. Further ones are told RESOURCE_EXHAUSTED."""
 CONNECTIONS: Final = 1024
 """A gateway has one for each of its threads, and one more for each STREAMS requests under way."""
-HEALTH_CONNECTIONS: Final = 64
-"""Kubernetes opens one for each probe and closes it."""
+HEALTH_CONNECTIONS: Final = 64  # Kubernetes opens one for each probe and closes it
 PING_INTERVAL_MS: Final = 5_000
 """Between pings of a client without calls: gateways are told 30 s, say; grpcio's default is 5 minutes."""
 PING_STRIKES: Final = 2

@@ -15,11 +15,9 @@ from typing import Final
 
 CALLS: Final = 20
 """Of one connection, before it can be suspect; Envoy has 500. Half are enough where all are resets."""
-BRIEF_S: Final = 1.0
-"""A call that has been open for longer is one that its client gave up: Envoy's time, too."""
+BRIEF_S: Final = 1.0  # a call that has been open for longer is one that its client gave up: Envoy's time, too
 _SHARE: Final = 2
-_PEERS: Final = 4096
-"""More connections than there may be at a time."""
+_PEERS: Final = 4096  # more connections than there may be at a time
 
 
 class PrematureResets:
