@@ -298,11 +298,7 @@ def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | No
     numbers = random.Random(ask.seed)  # noqa: S311 - not for secrets
     prompt = [numbers.randrange(10, 16000) for _ in range(ask.prompt_tokens)]
     how = SamplingParams(
-        temperature=0,
-        max_tokens=ask.output_tokens,
-        ignore_eos=True,
-        detokenize=False,
-        extra_args=extra_args,
+        temperature=0, max_tokens=ask.output_tokens, ignore_eos=True, detokenize=False, extra_args=extra_args
     )
     start = time.perf_counter()
     (output,) = llm.generate([{"prompt_token_ids": prompt}], how, use_tqdm=False)

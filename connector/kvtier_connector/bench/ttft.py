@@ -108,11 +108,7 @@ def measure(run: Run) -> dict[str, Any]:
     if not run.gpu:
         comparison = replace(comparison, sides=(KVTIER,), turns=1)
     return compare_ttft(
-        comparison,
-        prompt_tokens=run.prompt_tokens,
-        repeats=run.repeats,
-        log=run.log("ttft"),
-        say=run.say,
+        comparison, prompt_tokens=run.prompt_tokens, repeats=run.repeats, log=run.log("ttft"), say=run.say
     )
 
 

@@ -34,10 +34,7 @@ _SAMPLE_WORDS: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrefixOptions:
-    """The options; None where one was left out.
-
-    Attributes are named as the options are.
-    """
+    """The options; None where one was left out. Attributes are named as the options are."""
 
     url: str
     workload: str

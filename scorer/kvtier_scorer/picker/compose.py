@@ -25,8 +25,7 @@ from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
 from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import AROUND_BYTES, CALLS, Limits
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import AROUND_BYTES, CALLS, GrpcServer, Limits
 from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters

@@ -17,8 +17,7 @@ from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import AROUND_BYTES, CALLS, CONNECTIONS, Limits
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import AROUND_BYTES, CALLS, CONNECTIONS, GrpcServer, Limits
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
 from kvtier_scorer.picker.options import RouterOptions
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.machine.allocation import attach_words, create_words
+from kvtier_connector.core.machine.memory import attach_words, create_words
 from kvtier_connector.errors import ConnectorError, DiskError
 
 Tickets = npt.NDArray[np.int64]

@@ -1,5 +1,7 @@
-"""How much memory this process may still take and lock, and who says so."""
+"""How much memory this process may still take and lock, and who says so; memory whose space is all there."""
 
+import mmap
+import os
 import resource
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -9,6 +11,7 @@ from typing import Final
 
 from kvtier_common.kernel import groups, has_ipc_lock, memlock_limits, status_fields
 from kvtier_connector.config import GIB, MIB
+from kvtier_connector.errors import ConnectorError
 
 _PROC: Final = Path("/proc")
 _CGROUP: Final = Path("/sys/fs/cgroup")
@@ -139,3 +142,40 @@ def raise_soft_limit(limit: LockLimit, more_bytes: int) -> LockLimit:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
         return replace(limit, limit_bytes=limit.hard_bytes)
     return limit
+
+
+def allocate(descriptor: int, size_bytes: int) -> int:
+    """Give a new file its size and take all of its space; returns the descriptor.
+
+    fallocate(2) takes the space before anything touches it: what is exhausted says so now, and neither with a
+    SIGBUS nor with a write that fails later. Raises OSError: there is not enough; the descriptor is closed.
+    """
+    try:
+        os.ftruncate(descriptor, size_bytes)
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def create_words(name: str, size_bytes: int) -> tuple[mmap.mmap, str]:
+    """Make memory of zeros and return it with its path for `attach_words`; OSError if there is not enough.
+
+    It is there until this process has ended and all have let go. The name is for people who look at the
+    process's descriptors.
+    """
+    descriptor = allocate(os.memfd_create(name, os.MFD_CLOEXEC), size_bytes)
+    return mmap.mmap(descriptor, size_bytes), f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def attach_words(path: str) -> mmap.mmap:
+    """Map what `create_words` has made. Raises ConnectorError: it cannot be reached."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConnectorError(f"{path}: {error.strerror}") from error
+    try:
+        return mmap.mmap(descriptor, 0)
+    finally:
+        os.close(descriptor)

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from kvtier_connector.config import MIB
-from kvtier_connector.core.machine.allocation import attach_words, create_words
-from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.machine.memory import attach_words, create_words, format_bytes
 from kvtier_connector.core.machine.numa import use_every_core
 from kvtier_connector.core.region import pages
 from kvtier_connector.core.region.pages import Piece

@@ -123,10 +123,7 @@ class EngineTokenizer:
     """Asks a ready pod, another one each time if there are several; estimates where none answers in time."""
 
     def __init__(
-        self,
-        address: Callable[[], str | None],
-        timeout_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        self, address: Callable[[], str | None], timeout_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._address = address
         self._timeout_s = timeout_s

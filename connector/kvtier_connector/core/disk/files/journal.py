@@ -65,12 +65,7 @@ class Shape:
     def record(self) -> np.dtype[np.void]:
         """The layout of a record: a slot, whether it holds a block, that block's checksum and key."""
         return np.dtype(
-            [
-                ("slot", "<u4"),
-                ("holds", "<u4"),
-                ("checksum", "<u8"),
-                ("key", "u1", (self.key_bytes,)),
-            ]
+            [("slot", "<u4"), ("holds", "<u4"), ("checksum", "<u8"), ("key", "u1", (self.key_bytes,))]
         )
 
     @property

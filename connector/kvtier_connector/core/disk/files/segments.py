@@ -7,8 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.disk.files.folder import Directory, disk_errors
-from kvtier_connector.core.machine.allocation import allocate
-from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.machine.memory import allocate, format_bytes
 from kvtier_connector.errors import DiskError, UnsafeFolderError
 
 SEGMENT_BYTES: Final = 1 << 30

@@ -269,11 +269,7 @@ class UringEngine:
         if not self._listening:  # by the thread that waits: the kernel completes in the thread that asked
             self._listening = True
             ring.prepare(
-                _WAKE,
-                write=False,
-                descriptor=self._wake_descriptor,
-                offset=0,
-                vectors=self._counter_vector,
+                _WAKE, write=False, descriptor=self._wake_descriptor, offset=0, vectors=self._counter_vector
             )
         handed = self._reap(ring)
         while not (self._ended or self._woken):

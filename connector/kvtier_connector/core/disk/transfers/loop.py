@@ -30,8 +30,13 @@ from kvtier_connector.core.disk.transfers.messages import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue
-from kvtier_connector.core.disk.transfers.outbox import EndedTransfer, Outbox, PartialReads
+from kvtier_connector.core.disk.transfers.orders import (
+    EndedTransfer,
+    InFlight,
+    OrderQueue,
+    Outbox,
+    PartialReads,
+)
 from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
 from kvtier_connector.core.disk.transfers.submission import Submitter
 from kvtier_connector.errors import DiskError

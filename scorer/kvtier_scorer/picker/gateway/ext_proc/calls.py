@@ -25,10 +25,14 @@ from kvtier_scorer.picker.gateway.protocol.events import (
     ResponseReceived,
 )
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.transport.connections import disconnect
-from kvtier_scorer.picker.gateway.transport.limits import CallTimings
-from kvtier_scorer.picker.gateway.transport.resets import BRIEF_S, HeldCalls, HoldLimits, PrematureResets
-from kvtier_scorer.picker.gateway.transport.server import Context, Methods
+from kvtier_scorer.picker.gateway.transport.connections import (
+    BRIEF_S,
+    HeldCalls,
+    HoldLimits,
+    PrematureResets,
+    disconnect,
+)
+from kvtier_scorer.picker.gateway.transport.server import CallTimings, Context, Methods
 from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.logs import LogRateLimiter, error_location
 
