@@ -18,18 +18,8 @@ from kubernetes.aio.config import ConfigException
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.http.answer import CutLine, read_body, read_lines
-from kvtier_common.kubernetes.answers import (
-    ConflictError,
-    Document,
-    ExpiredError,
-    ForbiddenError,
-    InvalidObjectError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    ServerError,
-    parse_document,
-    without_values,
-)
+from kvtier_common.kubernetes import answers
+from kvtier_common.kubernetes.answers import Document
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -48,16 +38,16 @@ _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
 _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
-    400: InvalidObjectError,
-    401: ForbiddenError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    405: InvalidObjectError,
-    409: ConflictError,
-    410: ExpiredError,
-    413: InvalidObjectError,
-    415: InvalidObjectError,
-    422: InvalidObjectError,
+    400: answers.InvalidObjectError,
+    401: answers.ForbiddenError,
+    403: answers.ForbiddenError,
+    404: answers.NotFoundError,
+    405: answers.InvalidObjectError,
+    409: answers.ConflictError,
+    410: answers.ExpiredError,
+    413: answers.InvalidObjectError,
+    415: answers.InvalidObjectError,
+    422: answers.InvalidObjectError,
 }
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError, ConfigException)
 """Also where the token could not be read again, from a file that is not there or for want of descriptors."""
@@ -203,7 +193,7 @@ def api_error(
     code: object, status: Mapping[str, Any], message: str, retry_after: str | None = None
 ) -> KvtierError:
     """The error for what an API server says."""
-    message = without_values(str(status.get("message") or message))
+    message = answers.without_values(str(status.get("message") or message))
     if code == _UNKNOWN_TO_IT:
         message = f"{message}: the API server does not take these credentials; renew them"
     details = status.get("details")
@@ -211,16 +201,16 @@ def api_error(
     if isinstance(causes, list) and any(
         isinstance(each, dict) and each.get("reason") == "NamespaceTerminating" for each in causes
     ):
-        return NamespaceTerminatingError(message)
+        return answers.NamespaceTerminatingError(message)
     if isinstance(code, int) and code in _ERRORS:
         return _ERRORS[code](message)
     seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
-    return ServerError(message, seconds)
+    return answers.ServerError(message, seconds)
 
 
 def _status(content: bytes) -> Document:
     try:
-        return parse_document(content)
+        return answers.parse_document(content)
     except UnreachableError:
         return {}
 

@@ -12,17 +12,7 @@ from typing import Any, Final, Protocol
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_common.http.answer import CutLine
-from kvtier_common.kubernetes.answers import (
-    ExpiredError,
-    ForbiddenError,
-    Place,
-    as_object,
-    items_of,
-    parse_document,
-    place_of,
-    table_names,
-    version_of,
-)
+from kvtier_common.kubernetes import answers
 from kvtier_common.kubernetes.client import TABLE, Api, api_error
 
 _LOG: Final = logging.getLogger(__name__)
@@ -46,7 +36,7 @@ class Sink(Protocol):
     def delete(self, document: dict[str, Any]) -> None:
         """An object was deleted, or is no longer one of those that were asked for."""
 
-    def replace(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[answers.Place], version: int) -> None:
         """A list is complete: at its resource version there were these and no others. They were upserted."""
 
 
@@ -102,7 +92,7 @@ class Reflector:
                 async with aclosing(watch) as lines:
                     async for line in lines:
                         version = self._take(line) or version
-            except ExpiredError:
+            except answers.ExpiredError:
                 version = ""
                 self.restarted(self.name, "expired")
             except self.policy.ends_on:
@@ -123,7 +113,7 @@ class Reflector:
 
     async def _list(self) -> str:
         """Everything, page by page; returns the resource version to watch from."""
-        places: set[Place] = set()
+        places: set[answers.Place] = set()
         left_out: set[str] = set()
         query, limit = dict(self.query), _PAGE
         while True:
@@ -137,20 +127,20 @@ class Reflector:
                     if not self.policy.leaves_out:
                         raise
                     page = await self._page(query | {"includeObject": "None"}, 1, TABLE)
-                    left_out.update(table_names(page))
+                    left_out.update(answers.table_names(page))
                 limit = min(_PAGE, 2 * limit)
                 self._touch()
-                documents = items_of(page)
+                documents = answers.items_of(page)
                 documents.reverse()
                 while documents:  # each is let go of once the sink has it
-                    document = as_object(documents.pop())
-                    places.add(place_of(document))
+                    document = answers.as_object(documents.pop())
+                    places.add(answers.place_of(document))
                     self.sink.upsert(document)
-            following = as_object(page.get("metadata")).get("continue")
+            following = answers.as_object(page.get("metadata")).get("continue")
             if not following:
                 break
             query["continue"] = str(following)
-        version = version_of(page)
+        version = answers.version_of(page)
         if not version.isdecimal():
             raise UnreachableError(f"the API server sends a list of no version: {version!r:.60}")
         self._tell_left_out(left_out - self._left_out)
@@ -162,7 +152,7 @@ class Reflector:
     async def _page(self, query: Mapping[str, str], limit: int, *accept: str) -> dict[str, Any]:
         most_bytes = min(_PAGE_BYTES, self.policy.object_bytes) if limit > 1 else self.policy.object_bytes
         asked = {**query, "limit": str(limit)}
-        return parse_document(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
+        return answers.parse_document(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
 
     def _watch_query(self, version: str) -> dict[str, str]:
         spread = random.randint(0, _WATCH_S // 10)  # noqa: S311 - spreads load, no secret
@@ -180,18 +170,18 @@ class Reflector:
         if isinstance(line, CutLine):
             self._leave_out(line)
             return ""
-        event = parse_document(line)
-        document = as_object(event.get("object"))
+        event = answers.parse_document(line)
+        document = answers.as_object(event.get("object"))
         match event.get("type"):
             case "ADDED" | "MODIFIED":
-                place_of(document)
+                answers.place_of(document)
                 self.sink.upsert(document)
             case "DELETED":
-                place_of(document)
+                answers.place_of(document)
                 self.sink.delete(document)
             case "ERROR":
                 raise api_error(document.get("code", 500), document, f"watch {self.path} failed")
-        version = version_of(document)
+        version = answers.version_of(document)
         self._better()
         return version
 
@@ -201,7 +191,7 @@ class Reflector:
             raise TooLargeError(f"watch {self.path}: a line of more than {self.policy.object_bytes} bytes")
         match = _NAME.search(line.head)
         if match is None:
-            raise ExpiredError(f"watch {self.path}: a line too long to read, of no name")
+            raise answers.ExpiredError(f"watch {self.path}: a line too long to read, of no name")
         name = match.group(1).decode(errors="replace")
         self._tell_left_out({name} - self._left_out)
         self._left_out.add(name)
@@ -223,7 +213,7 @@ class Reflector:
         if self.trouble != str(error):
             _LOG.warning("watching %s: %s; %s", self.name, error, self.policy.meanwhile)
         self.trouble = str(error)
-        if isinstance(error, ForbiddenError):
+        if isinstance(error, answers.ForbiddenError):
             self.synced.clear()  # nobody knows for how long
             self.refusal.set()
 

@@ -16,18 +16,7 @@ from kvtier_common.benchmarks import WORKLOADS, Workload, p90
 from kvtier_common.formats.json_text import json_file
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
-from kvtier_scorer.bench.client import (
-    Answer,
-    FoundTokens,
-    LoadResult,
-    Question,
-    Server,
-    ServerError,
-    constant_concurrency,
-    questions,
-    read_engines,
-    text,
-)
+from kvtier_scorer.bench import client
 
 _SAMPLE_WORDS: Final = 400
 
@@ -86,9 +75,9 @@ class Figures:
         cls,
         name: str,
         workload: Workload,
-        result: LoadResult,
-        before: Mapping[str, FoundTokens],
-        after: Mapping[str, FoundTokens],
+        result: client.LoadResult,
+        before: Mapping[str, client.FoundTokens],
+        after: Mapping[str, client.FoundTokens],
     ) -> Self:
         """Figures of a run and of what its engines counted before and after it."""
         answers = [answer for answer in result.answers if not answer.error]
@@ -96,7 +85,7 @@ class Figures:
         output = sum(answer.output_tokens for answer in answers)
         prompt = sum(answer.prompt_tokens for answer in answers)
         by_engine = {url: after[url] - before[url] for url in after}
-        total = sum(by_engine.values(), FoundTokens())
+        total = sum(by_engine.values(), client.FoundTokens())
         known = total.queried > 0
         return cls(
             name=name,
@@ -170,7 +159,7 @@ def measure(options: SharedPrefixOptions) -> None:
     else:
         PlainConsole().print(table(runs))
     if figures.failed:
-        raise ServerError(
+        raise client.ServerError(
             f"{figures.failed} of {shape.requests} requests failed; the first: {figures.failure}"
         )
 
@@ -189,29 +178,31 @@ def _shape(options: SharedPrefixOptions) -> Workload:
 
 
 async def _measure(options: SharedPrefixOptions, shape: Workload) -> Figures:
-    connecting = Server(
+    connecting = client.Server(
         options.url, api_key=options.api_key, timeout_s=options.timeout_s, connections=shape.concurrency
     )
     async with connecting as server:
         model = options.model or await server.first_model()
-        sample = text(random.Random(options.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
-        prompts = questions(shape, await server.words_per_token(model, sample), options.seed)
-        before = await read_engines(options.engines)
+        sample = client.text(random.Random(options.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
+        prompts = client.questions(shape, await server.words_per_token(model, sample), options.seed)
+        before = await client.read_engines(options.engines)
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: client.Question) -> client.Answer:
             return await server.ask(model, question, shape.output_tokens)
 
         result = await _ask_all(ask, prompts, shape.concurrency)
-        return Figures.of(options.name, shape, result, before, await read_engines(options.engines))
+        return Figures.of(options.name, shape, result, before, await client.read_engines(options.engines))
 
 
 async def _ask_all(
-    ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
-) -> LoadResult:
+    ask: Callable[[client.Question], Awaitable[client.Answer]],
+    prompts: list[client.Question],
+    concurrency: int,
+) -> client.LoadResult:
     columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as progress:
         task = progress.add_task("requests", total=len(prompts))
-        return await constant_concurrency(ask, prompts, concurrency, lambda _: progress.advance(task))
+        return await client.constant_concurrency(ask, prompts, concurrency, lambda _: progress.advance(task))
 
 
 def _read(path: Path) -> Figures:
