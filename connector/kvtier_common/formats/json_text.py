@@ -29,8 +29,7 @@ def parse_json(
 ) -> object:
     """Parse JSON; an integer beyond 64 bits becomes a float, as most readers have it.
 
-    Raises:
-        MalformedError: It is no JSON, or longer or deeper than that.
+    Raises MalformedError: it is no JSON, or longer or deeper than that.
     """
     if len(text) > most_bytes:
         raise MalformedError(f"more than {most_bytes:,} bytes")

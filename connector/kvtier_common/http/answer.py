@@ -62,10 +62,8 @@ async def read_lines(
 ) -> AsyncGenerator[bytes | CutLine, None]:
     """The lines of an answer that goes on; what is unfinished at its end is dropped.
 
-    Args:
-        stream: Where they come from.
-        most_bytes: The longest to take; of a longer one a `CutLine` is told at once, its rest is dropped.
-        turns: Those of long lines.
+    Of a line longer than `most_bytes` a `CutLine` is told at once, and its rest is dropped; long lines take
+    turns.
     """
     line, is_cut, turn = bytearray(), False, LargeReadSlot(turns, LONG_BYTES)
     try:

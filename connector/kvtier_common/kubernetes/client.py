@@ -72,11 +72,8 @@ class Request:
 class Api:
     """One API server; `close` it in the end, or use it as a context.
 
-    Args:
-        configuration: Where it is and who we are.
-        user_agent: Who asks.
-        silence_s: A watch without a line for this long is dead. The server sends a bookmark every 60 to 75
-            seconds (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
+    A watch without a line for `silence_s` is dead. The server sends a bookmark every 60 to 75 seconds
+    (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
     """
 
     def __init__(self, configuration: Configuration, user_agent: str, silence_s: float = 100.0) -> None:

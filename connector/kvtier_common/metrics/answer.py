@@ -34,10 +34,7 @@ class NoMetricsError(MetricsAnswerError):
 def metrics_session(timeout_s: float, user_agent: str, kept_s: float | None = None) -> aiohttp.ClientSession:
     """A session for asking engines; nothing is unpacked, remembered or taken from the environment.
 
-    Args:
-        timeout_s: Of one answer, from the connection to its end.
-        user_agent: Who asks.
-        kept_s: How long an idle connection is kept, one an engine; None to close each after its answer.
+    An idle connection is kept for `kept_s`, one an engine; with None each is closed after its answer.
     """
     kept = {"force_close": True} if kept_s is None else {"keepalive_timeout": kept_s}
     return aiohttp.ClientSession(
@@ -61,12 +58,9 @@ async def read_metrics(
 ) -> Families:
     """The families that are asked for, of the engine at an address.
 
-    Raises:
-        NoMetricsError: It answers with an error's status.
-        MetricsAnswerError: It answers with something else: a redirect, packed, or out of bounds. The
-            connection is closed then, not drained.
-        aiohttp.ClientError: It does not answer, or not in HTTP.
-        TimeoutError: Its answer did not end in time.
+    Raises NoMetricsError: it answers with an error's status; MetricsAnswerError: with something else: a
+    redirect, packed, or out of bounds, and the connection is closed then, not drained; aiohttp.ClientError:
+    it does not answer, or not in HTTP; TimeoutError: its answer did not end in time.
     """
     reading = MetricsText(wanted, most_bytes)
     async with session.get(f"http://{address}/metrics", allow_redirects=False) as response:

@@ -78,9 +78,8 @@ class MetricsText:
     def feed(self, part: bytes) -> None:
         """Takes the next piece; the work is in proportion to its length.
 
-        Raises:
-            MetricsTextError: The text, or a line of it, is longer than any engine's, or has too much of what
-                is asked for.
+        Raises MetricsTextError: the text or a line is longer than any engine's, or has too much of what is
+        asked for.
         """
         self._size += len(part)
         if self._size > self._most_bytes:

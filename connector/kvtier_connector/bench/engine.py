@@ -269,17 +269,14 @@ def bench_engine(
 def environment(settings: dict[str, Any], given: Given, cores: str) -> dict[str, str]:
     """Return an engine's environment: this process's, with what a benchmark sets."""
     sized = "kv_cache_memory_bytes" in settings or "--kv-cache-memory-bytes" in given.arguments
+    every_core = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     inherited = {name: value for name, value in os.environ.items() if name != _CACHE_GIB}
     return {
         **inherited,
         **_ENVIRONMENT,
         **({} if sized else {_CACHE_GIB: "1"}),
-        _THREADS: cores or os.environ.get(_THREADS) or _every_core(),
+        _THREADS: cores or os.environ.get(_THREADS) or every_core,
     }
-
-
-def _every_core() -> str:
-    return ",".join(str(core) for core in sorted(os.sched_getaffinity(0)))
 
 
 def start_llm(arguments: Sequence[str]) -> tuple[int, "LLM"]:

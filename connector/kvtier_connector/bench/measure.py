@@ -78,8 +78,7 @@ class Run:
 def measure(run: Run, parts: Mapping[str, Part]) -> None:
     """Measure part by part: what is done is in the file, whatever becomes of the next.
 
-    Raises:
-        click.ClickException: Something cannot be measured as asked; the message is one line.
+    Raises click.ClickException: something cannot be measured as asked; the message is one line.
     """
     console = PlainConsole()
     run.out.parent.mkdir(parents=True, exist_ok=True)

@@ -89,12 +89,10 @@ class Sample:
 
 
 def measure(_run: Run) -> dict[str, Any]:
-    """Measure the region's start on each kind of pages.
+    """Measure the region's start on each kind of pages: medians of seconds a GiB, without and with locking.
 
-    Returns:
-        For each kind, medians of seconds a GiB, without and with locking, and their spread (smallest and
-        largest); None where the machine has no such pages. `missing` says why, or why there are fewer
-        samples. `ratio` is 4 KiB pages over huge pages.
+    Beside them their spread (smallest and largest); None where the machine has no such pages. `missing` says
+    why, or why there are fewer samples. `ratio` is 4 KiB pages over huge pages.
     """
     samples_of: dict[str, list[Sample]] = {name: [] for name in KINDS}
     with reserve_hugepages(SAMPLE_BYTES) as missing:

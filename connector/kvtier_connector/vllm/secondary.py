@@ -198,11 +198,7 @@ class DiskKeys:
 
 
 class LentMemory:
-    """vLLM's memory before the disk tier.
-
-    Args:
-        view: Shape (rows, bytes of a row).
-    """
+    """vLLM's memory before the disk tier, of shape (rows, bytes of a row)."""
 
     def __init__(self, view: memoryview) -> None:
         self.rows = len(view)

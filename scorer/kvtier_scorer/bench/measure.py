@@ -142,9 +142,8 @@ class Figures:
 def measure(options: SharedPrefixOptions) -> None:
     """Ask, print, and write what was asked for.
 
-    Raises:
-        ServerError: The server does not answer, or refused a request.
-        click.BadParameter: An earlier run's file is none.
+    Raises ServerError: the server does not answer, or refused a request; click.BadParameter: an earlier run's
+    file is none.
     """
     shape = _shape(options)
     earlier = [_read(path) for path in options.beside]

@@ -108,8 +108,7 @@ class PrefixIndex:
     def match(self, hashes: Hashes, pods: NDArray[np.int32]) -> NDArray[np.int32]:
         """How many blocks each of `pods` holds of a prompt: contiguous, from the first, each tier on its own.
 
-        Returns:
-            Shape (tiers, pods). A number that is no pod holds nothing.
+        Of shape (tiers, pods). A number that is no pod holds nothing.
         """
         lengths = np.empty((TIERS, len(pods)), np.int32)
         matching.match(self._memory, _readable(hashes), np.ascontiguousarray(pods, np.int32), lengths)

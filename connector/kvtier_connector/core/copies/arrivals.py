@@ -67,16 +67,9 @@ class Arrivals:
         return self._words[row + 1], self._words[row + 2]
 
     def wait(self, slots: Slots, tickets: Tickets, parts: int, timeout_s: float) -> None:
-        """Return when all these reads have come so far.
+        """Return when so many parts of all these reads have come, or WHOLE; ticket 0 is waited for by nobody.
 
-        Args:
-            slots: of the region.
-            tickets: of the reads, one for each slot; 0 where there is none to wait for.
-            parts: how many of each, or WHOLE.
-            timeout_s: how long none may get any further.
-
-        Raises:
-            DiskError: a read has failed, or none got further for longer than the timeout.
+        Raises DiskError: a read has failed, or none got further for longer than the timeout.
         """
         slots, tickets = slots[tickets > 0], tickets[tickets > 0]
         until = time.monotonic() + timeout_s

@@ -161,11 +161,8 @@ class Copies:
 def single_copies(plan: CopyPlan, region_address: int = 0, piece_bytes: int = 0) -> Copies:
     """Return a plan's copies one by one; a run whose copies follow one another on both sides is one copy.
 
-    Args:
-        plan: the copies.
-        region_address: where the first piece of the region begins.
-        piece_bytes: size of the pieces that are page-locked one by one, which no copy may cross; 0 if all
-            of the region is one.
+    No copy crosses the pieces of `piece_bytes` that are page-locked one by one, the first at
+    `region_address`; 0 if all of the region is one.
     """
 
     def is_one_copy(run: Run) -> bool:

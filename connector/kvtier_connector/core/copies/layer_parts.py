@@ -72,9 +72,8 @@ class CopyPart:
 def copy_parts(layout: Layout, layers: Sequence[LayerPlace]) -> tuple[CopyPart, ...]:
     """Return the parts of a layout, in the order in which a step needs them; none if it cannot be parted.
 
-    Args:
-        layout: of one KV cache group: a page for each layer, or for all layers of a block together.
-        layers: where each layer lies, in the order in which a step computes them.
+    The layout is of one KV cache group: a page for each layer, or for all layers of a block together. The
+    layers come in the order in which a step computes them.
     """
     if len(layout.groups) != 1 or len(layers) < _PARTS:
         return ()

@@ -122,7 +122,8 @@ class Rates:
             rates = cls(**{name: None if value is None else float(value) for name, value in figures.items()})
         except (ValueError, TypeError):
             return cls()
-        return rates if all(_is_possible(value) for value in asdict(rates).values()) else cls()
+        known = [value for value in asdict(rates).values() if value is not None]
+        return rates if all(math.isfinite(value) and value >= 0 for value in known) else cls()
 
     def text(self) -> str:
         """Return it as `parse` reads it."""
@@ -144,10 +145,6 @@ class Rates:
         yield self.read_bytes_per_s, other.read_bytes_per_s
         yield self.token_s, other.token_s
         yield self.position_s, other.position_s
-
-
-def _is_possible(value: float | None) -> bool:
-    return value is None or (math.isfinite(value) and value >= 0)
 
 
 @dataclass(slots=True)
@@ -181,11 +178,8 @@ class BreakEven:
     """Compares reading a prompt's tokens from disk with computing them, by what was measured.
 
     Nobody waits for a disk of which it is not known that it is sooner: what is not known of it is found out
-    beside the engine (`probe`), and the engine's own pace with the first prompt that it computes.
-
-    Args:
-        kept: what an earlier engine found.
-        always: say that it pays, whatever was measured.
+    beside the engine (`probe`), and the engine's own pace with the first prompt that it computes. It begins
+    with what an earlier engine found; with `always` it says that reading pays, whatever was measured.
     """
 
     def __init__(self, kept: Rates | None = None, *, always: bool = False) -> None:
@@ -258,9 +252,8 @@ def probe(
 ) -> tuple[int, float] | None:
     """Read slots that hold blocks; where none does, write free ones first. Nothing else may be under way.
 
-    Returns:
-        Bytes that were read and the seconds that took, so that a disk which did not end in time counts as
-        slower than that; None if it fails.
+    Returns how many bytes were read and in how many seconds, so that a disk which did not end in time counts
+    as slower than that; None if it fails.
     """
     count = max(1, min(_PROBE_BYTES // segments.slot_bytes, engine.depth))
     slots = (held or free)[:count]

@@ -103,12 +103,9 @@ class ReuseStatistics:
 
 @compiled(_PER_STEP, _PER_STEP, _PER_STEP)
 def hazard(used: PerStep, lost: PerStep, prior: PerStep) -> PerStep:
-    """Return the chance that a block which has reached an age is used in that step.
+    """Return the chance that a block which has reached an age is used in that step, of `prior` without any.
 
-    Args:
-        used: blocks that were used again at each age.
-        lost: blocks that were lost sight of at each age: in the middle of the step, on average.
-        prior: what is believed without any.
+    Blocks that were lost sight of at an age were so in the middle of the step, on average.
     """
     estimate = np.empty(len(used))
     reached = 0.0

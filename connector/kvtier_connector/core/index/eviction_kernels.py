@@ -156,9 +156,8 @@ def look_at(
 ) -> tuple[Slots, Order, int]:
     """Find slots without a hold in so many runs, and in more until as many are found as are wanted.
 
-    Returns:
-        The slots found, the order in which they should leave (by worth, of equal ones the oldest first, then
-        tails), and the run to begin with next time.
+    Returns the slots, the order in which they should leave (by worth, of equal ones the oldest first, then
+    tails), and the run to begin with next time.
     """
     rows = state.slots
     slots = np.empty(min(len(rows), wanted + runs * RUN) + 1, np.int32)

@@ -113,11 +113,8 @@ class BlockIndex:
     def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
         """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
-        Keys that it has are counted as used. Where there are not enough for all, the first ones get them.
-
-        Args:
-            keys: root to tail.
-            keep: tells of a key whether it must stay; others leave in its place.
+        Keys go from root to tail. Those that it has are counted as used. Where there are not enough slots for
+        all, the first ones get them. What `keep` tells of must stay, and others leave in its place.
         """
         batch = self._table.batch(keys)
         places = self._table.find(batch)
@@ -235,17 +232,11 @@ class BlockIndex:
         self._free.add(slots)
 
     def restore(self, keys: PackedKeys, slots: Slots) -> None:
-        """Fill an empty index with ready blocks that lie in given slots already.
+        """Fill an empty index with ready blocks that lie in given slots already; the first are evicted first.
 
-        Of several slots with one key the last keeps it and the others are free.
-
-        Args:
-            keys: shape (blocks, key bytes); the first are evicted first.
-            slots: the slot of each, shape (blocks,).
-
-        Raises:
-            ValueError: the index is not empty, a slot is given twice or not the tier's, or a key has another
-                length than this index's.
+        Of several slots with one key the last keeps it and the others are free. Keys have the shape (blocks,
+        key bytes), slots (blocks,). Raises ValueError: the index is not empty, a slot is given twice or not
+        the tier's, or a key has another length than this index's.
         """
         if self.used:
             raise ValueError("only an empty index can be restored")
@@ -342,9 +333,8 @@ class WithheldSlots:
     def reset(self, *, by_workers: Iterable[int], by_disk: Iterable[int]) -> Slots:
         """Take note of another reset, and return all slots that may not be filled.
 
-        Args:
-            by_workers: slots that their copies use; those of earlier resets may still be in use, too.
-            by_disk: all slots that its transfers use, those of earlier resets included.
+        Of those that workers' copies use, earlier resets' may still be in use, too; the disk's are all that
+        there are.
         """
         self._by_workers.update(by_workers)
         self._by_disk = set(by_disk)

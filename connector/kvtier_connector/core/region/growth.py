@@ -131,7 +131,10 @@ class Growth:
             self._thread.join()
 
     def _run(self) -> None:
-        self._stand_back()
+        with suppress(OSError):  # a sandbox may forbid it
+            use_every_core()
+            # this thread, and those that it makes, take little time that the engine could use
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         for piece in self._pieces[1:]:
             begun_s = time.monotonic()
             if not self._take(piece):
@@ -197,9 +200,3 @@ class Growth:
             )
         self._say(f"{self._memory.report}; {pinned}; {outcome}", bool(self._refused))
         return pinned.pinned_bytes
-
-    def _stand_back(self) -> None:
-        """Have the thread, and those that it makes, take little time that the engine could use."""
-        with suppress(OSError):  # a sandbox may forbid it
-            use_every_core()
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -112,8 +112,8 @@ def populate(
 ) -> None:
     """Take all pages of some ranges, each on its range's NUMA node.
 
-    Raises:
-        OSError: the kernel has no memory for it, or a control group allows no more. What was taken stays so.
+    Raises OSError: the kernel has no memory for it, or a control group allows no more. What was taken stays
+    so.
     """
     pieces: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for part in ranges:

@@ -93,14 +93,10 @@ class Slice:
 
 
 def create(request: RegionRequest) -> tuple[RegionHandle, int]:
-    """Make the region that `attach` then maps.
+    """Make the region that `attach` then maps. Raises RegionError: Require cannot be met, or memory is short.
 
-    Returns:
-        The handle, and a file descriptor that keeps the memory alive (-1 for memory of one process): close it
-        when every rank has attached, and whoever else opens the whole.
-
-    Raises:
-        RegionError: Require cannot be met, or there is not enough memory.
+    Returns the handle, and a file descriptor that keeps the memory alive (-1 for memory of one process):
+    close it when every rank has attached, and whoever else opens the whole.
     """
     start = time.monotonic()
     request = request.round_up()
@@ -187,16 +183,9 @@ def open_whole(handle: RegionHandle) -> memoryview:
     Nothing is touched or locked: that is done, once and on the right NUMA node, by the ranks, so they attach
     first. A disk may read and write in the view directly (O_DIRECT): it begins on a page, as each slice does.
 
-    Args:
-        handle: of a region made with `shared`, whose creator lives and still has its descriptor open. Once
-            mapped, the view needs neither.
-
-    Returns:
-        The region's bytes, shape (slices * handle.slice_bytes,), read and write; slice `number` begins at
-        `number * handle.slice_bytes`. The mapping ends with the last view of it.
-
-    Raises:
-        RegionError: the region belongs to one process alone, or cannot be reached.
+    The region was made with `shared`, and its creator lives and still has its descriptor open. Once mapped,
+    the view, of shape (slices * handle.slice_bytes,), needs neither: the mapping ends with the last view of
+    it. Raises RegionError: the region belongs to one process alone, or cannot be reached.
     """
     if not handle.path:
         raise RegionError(

@@ -223,7 +223,11 @@ class Promotions:
         """Tell whether there are slots; who has to wait is looked up again, and holds nothing meanwhile."""
         pinned = self._hold(request_id).pinned
         needed = sum(key not in pinned for key in ready) + len(wanted)
-        return needed <= self._memory.reservable or not self._others_hold(request_id)
+        if needed <= self._memory.reservable:
+            return True
+        return not any(
+            held.pinned or held.loading for other, held in self._held.items() if other != request_id
+        )
 
     def _begin(
         self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], part_ends: tuple[int, ...]
@@ -243,9 +247,6 @@ class Promotions:
     def _is_coming(self, key: bytes, request_id: str) -> bool:
         coming = self._hold(request_id).loading.get(key)
         return coming is not None and coming.ticket > 0
-
-    def _others_hold(self, request_id: str) -> bool:
-        return any(held.pinned or held.loading for other, held in self._held.items() if other != request_id)
 
     def _pin(self, held: _Held, keys: Sequence[bytes]) -> None:
         self._memory.hold(keys)

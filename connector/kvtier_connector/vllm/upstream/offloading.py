@@ -129,8 +129,7 @@ class UpstreamScheduler:
     ) -> tuple[int, UpstreamJob]:
         """Have a load planned, and return its number and it: whoever asked keeps its books.
 
-        Raises:
-            KeyError: The request was never looked up.
+        Raises KeyError: the request was never looked up.
         """
         scheduler = self._scheduler
         state = scheduler._req_status[request.request_id]

@@ -40,8 +40,8 @@ class Pool:
 def pool_of(document: Mapping[str, Any]) -> Pool:
     """Reads an InferencePool.
 
-    Raises:
-        MalformedObjectError: It has no selector or no port: an empty selector would take every pod there is.
+    Raises MalformedObjectError: it has no selector or no port: an empty selector would take every pod there
+    is.
     """
     spec = _mapping(document.get("spec"))
     labels = _mapping(_mapping(spec.get("selector")).get("matchLabels"))

@@ -34,11 +34,8 @@ class Fingerprint:
 def fingerprint(facts: Mapping[str, object]) -> Fingerprint:
     """Return the fingerprint of all that decides what a block's bytes mean.
 
-    Args:
-        facts: such as the weights' revision, dtypes, layout and ranks; of JSON's types, in any order.
-
-    Raises:
-        TypeError: a fact is not of JSON's types, so that its text might not be the same next time.
+    Facts are such as the weights' revision, dtypes, layout and ranks, in any order. Raises TypeError: one is
+    not of JSON's types, so that its text might not be the same next time.
     """
     known = {"format": _FORMAT, **facts}
     lines = (f"{json.dumps(name)}: {json.dumps(known[name], sort_keys=True)}" for name in sorted(known))
@@ -49,9 +46,7 @@ def fingerprint(facts: Mapping[str, object]) -> Fingerprint:
 def changed_facts(before: str, now: str) -> dict[str, str]:
     """Return what tells two fingerprints apart: `"before" -> "now"` by a fact's name, `""` if that is long.
 
-    Args:
-        before: a fingerprint's text, or anything else that lay in its place; of that, nothing is said.
-        now: a fingerprint's text.
+    Of a text before that was no fingerprint nothing is said.
     """
     old, new = _facts(before), _facts(now)
     if not old:
@@ -80,10 +75,7 @@ def _change(old: str, new: str) -> str:
 def bound_checksum(whole: int, part: bytes, *data: Buffer) -> int:
     """Return the checksum of data and of where they belong: what is undamaged is still refused elsewhere.
 
-    Args:
-        whole: what they are a part of: a block's namespace, or a journal's nonce.
-        part: which part: a block's key, or a frame's place.
-        data: the bytes as they lie on disk, in one piece or several.
+    They are a part of a whole, a block's namespace or a journal's nonce: a block's key, or a frame's place.
     """
     seed = bound_seed(whole, part)
     if len(data) == 1:

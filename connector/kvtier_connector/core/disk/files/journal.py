@@ -106,9 +106,8 @@ class Journal:
     def create(cls, folder: Directory, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
         """Write a journal that holds a snapshot, in pieces, in place of a folder's: old or new, never half.
 
-        Raises:
-            DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new one
-                has taken its place and only the folder could not be flushed; the caller has neither open.
+        Raises DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new
+        one has taken its place and only the folder could not be flushed; the caller has neither open.
         """
         nonce = secrets.randbits(64)
         with disk_errors(folder.path / INDEX), ExitStack() as undo:

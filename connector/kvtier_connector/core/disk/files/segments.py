@@ -45,10 +45,9 @@ class Segments:
     ) -> Self:
         """Open a folder's segments, make those that it lacks, and remove those that are too many.
 
-        Raises:
-            ValueError: a slot is not aligned.
-            DiskError: there is not enough space, the disk is read-only or failing, or something else is in a
-                segment's place; what there was before is still there, and nothing else.
+        Raises ValueError: a slot is not aligned; DiskError: there is not enough space, the disk is read-only
+        or failing, or something else is in a segment's place; what there was before is still there, and
+        nothing else.
         """
         if slot_bytes % DISK_ALIGNMENT_BYTES:
             raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {DISK_ALIGNMENT_BYTES}")

@@ -72,17 +72,10 @@ def depth_for(block_bytes: int) -> int:
 def open_engine(
     depth: int, *, folder: Path | None = None, prefer: str | None = None
 ) -> tuple[IOEngine, EngineReport]:
-    """Open the best engine that the kernel allows.
+    """Open the best engine that the kernel allows for a folder's files, or that of a preferred name.
 
-    Args:
-        depth: how many transfers the kernel has at a time.
-        folder: where the files lie: io_uring is for file systems on which its submissions do not wait.
-        prefer: the name of one that is tried before the others.
-
-    Raises:
-        ValueError: there is none of that name.
-        OSError: the folder cannot be looked at.
-        EngineUnavailableError: none is to be had.
+    Raises ValueError: there is none of that name; OSError: the folder cannot be looked at;
+    EngineUnavailableError: none is to be had.
     """
     if prefer is not None and prefer not in ENGINES:
         raise ValueError(f"no engine is called {prefer!r}; there are {', '.join(ENGINES)}")

@@ -15,8 +15,8 @@ from array import array
 from collections import deque
 from collections.abc import Sequence
 from ctypes import c_int, c_int32, c_longlong, c_uint, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -80,28 +80,9 @@ class _Timespec(ctypes.Structure):
     _fields_ = (("seconds", c_longlong), ("nanoseconds", c_longlong))
 
 
-@dataclass(frozen=True, slots=True)
-class _Functions:
-    """The library's functions: each `io_uring_<name>` of liburing's manual pages."""
-
-    queue_init: Any
-    queue_exit: Any
-    submit: Any
-    submit_and_wait_timeout: Any
-    wait_cqes: Any
-    get_sqe: Any
-    prep_readv: Any
-    prep_writev: Any
-    sqe_set_data64: Any
-    sq_ready: Any
-    cq_ready: Any
-    peek_batch_cqe: Any
-    cq_advance: Any
-
-
 @cache
-def _library() -> _Functions:
-    """Find the C functions in the package's shared object.
+def _library() -> SimpleNamespace:
+    """Find the C functions in the package's shared object: each `io_uring_<name>` of liburing's manual pages.
 
     Raises EngineUnavailableError: the package is not installed, or does not show them.
     """
@@ -115,14 +96,13 @@ def _library() -> _Functions:
                 function.restype, function.argtypes = result, arguments
     except (ImportError, OSError, AttributeError) as error:
         raise EngineUnavailableError(f"the liburing package: {error}") from error
-    return _Functions(**functions)
+    return SimpleNamespace(**functions)
 
 
 class Ring:
     """A ring for `entries` transfers at a time. Not thread-safe, but any one thread may use it.
 
-    Raises:
-        EngineUnavailableError: the kernel refuses: too old, or forbidden by its settings or a seccomp filter.
+    Raises EngineUnavailableError: the kernel is too old, or its settings or a seccomp filter forbid it.
     """
 
     def __init__(self, entries: int) -> None:
@@ -143,16 +123,9 @@ class Ring:
     ) -> None:
         """Put one transfer into the ring; the kernel has it with the next `submit` or `wait`.
 
-        Args:
-            user_data: what its completion is told by.
-            write: the direction: from memory to the file.
-            descriptor: of the file.
-            offset: in the file, in bytes.
-            vectors: address and length of each part of the memory, one after the other (`struct iovec`). They
-                must stay until they have been submitted; the memory, until the completion.
-
-        Raises:
-            ValueError: more transfers are under way than the ring has entries.
+        Its completion is told by `user_data`. The vectors are address and length of each part of the memory,
+        one after the other (`struct iovec`). They must stay until they have been submitted; the memory, until
+        the completion. Raises ValueError: more transfers are under way than the ring has entries.
         """
         entry = self._call.get_sqe(self._ring)
         if entry is None:
@@ -367,14 +340,8 @@ def _go_on(ring: Ring, number: int, transfer: _InKernel) -> None:
 
 
 def _prepare(ring: Ring, number: int, transfer: _InKernel) -> None:
-    io = transfer.io
-    ring.prepare(
-        number,
-        write=io.write,
-        descriptor=io.descriptor,
-        offset=io.offset + transfer.done_bytes,
-        vectors=transfer.vectors,
-    )
+    io, offset = transfer.io, transfer.io.offset + transfer.done_bytes
+    ring.prepare(number, write=io.write, descriptor=io.descriptor, offset=offset, vectors=transfer.vectors)
 
 
 def _locate(parts: Sequence[memoryview], *, write: bool) -> tuple[list[object], "array[int]", int]:

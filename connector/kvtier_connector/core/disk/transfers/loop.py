@@ -116,7 +116,10 @@ class DiskLoop:
         while self.inbox:
             with suppress(DiskError):
                 self._take_messages()
-        self._write_out(write_until_s)
+        with suppress(DiskError, OSError):
+            while self._served.store is not None and self._queue.writes and time.monotonic() < write_until_s:
+                self._submitter.submit(self._served.store, self._served.generation)
+                self._end(self._land(self.timings.look_s))
         self._refuse_waiting(DiskError("the disk tier is closed"))
         until_s = time.monotonic() + self.timings.check_s
         while self._in_flight and time.monotonic() < until_s:
@@ -215,12 +218,6 @@ class DiskLoop:
     def _refuse_waiting(self, error: DiskError) -> None:
         for order in [*self._queue.take_all(), *self.partial_reads.drop_unchecked()]:
             self.outbox.end(order, error)
-
-    def _write_out(self, until_s: float) -> None:
-        with suppress(DiskError, OSError):
-            while self._served.store is not None and self._queue.writes and time.monotonic() < until_s:
-                self._submitter.submit(self._served.store, self._served.generation)
-                self._end(self._land(self.timings.look_s))
 
 
 class DiskThread:

@@ -39,14 +39,6 @@ class Health:
         """Whether nothing should be asked of the disk."""
         return self.failures >= _IN_A_ROW
 
-    def after_retry(self) -> Self:
-        """Return the health after another attempt."""
-        return replace(self, attempts=self.attempts + 1)
-
-    def after_reopening(self) -> Self:
-        """Return the health once the disk can be opened again; no block has shown yet that it works."""
-        return replace(self, failures=0)
-
 
 class ReopeningStore:
     """One store after another; each is opened when the one before it is closed."""
@@ -105,13 +97,13 @@ class ReopeningStore:
         """Serve a store again, if the old one is closed, it is time, and the disk can be used; returns it."""
         if self._leaving is not None or self._clock() < self._retry_at_s:
             return None
-        self._health = self._health.after_retry()
+        self._health = replace(self._health, attempts=self._health.attempts + 1)
         try:
             store = self._open()
         except ConnectorError:
             self._retry_at_s = self._clock() + self._retry_s
             return None
-        self._health = self._health.after_reopening()
+        self._health = replace(self._health, failures=0)  # no block has shown yet that it works
         self.store, self.generation = store, store.generation
         return store
 

@@ -140,11 +140,7 @@ class PodView:
         return self._sequence.continuity(number) is Continuity.AFTER_GAP
 
     def apply_live(self, number: int, payload: bytes) -> Generator[int]:
-        """Takes a message of the publisher's stream, in steps of a few milliseconds.
-
-        Yields:
-            What the step that was done counts, in blocks.
-        """
+        """Takes a message of the publisher's stream, in steps of some milliseconds; yields their blocks."""
         self.notice_restart(number)
         if self.misses(number):
             self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")

@@ -42,11 +42,9 @@ class _Response(Enum):
 class Exchange:
     """One stream.
 
-    Args:
-        share: Of the memory for bodies; a body that finds none is refused while it comes in.
-        upload: Of what may be on its way at a time, in the memory of the gateway or of the transport: as many
-            bytes as the client announces, or as a body may have.
-        tells_endpoint: Whether a response tells its client which endpoint it came from.
+    A body that finds no share of the memory is refused while it comes in. `upload` is of what may be on its
+    way at a time, in the memory of the gateway or of the transport: as many bytes as the client announces, or
+    as a body may have. With `tells_endpoint` a response tells its client which endpoint it came from.
     """
 
     __slots__ = (

@@ -147,11 +147,7 @@ def request_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
 
 
 def response_headers(endpoint: str | None) -> bytes:
-    """Answer to response headers: lets them through, and tells the client which endpoint answered.
-
-    Args:
-        endpoint: `ip:port`; None to tell nothing.
-    """
+    """Answer to response headers: lets them through, and tells the client which endpoint answered, if any."""
     response = ProcessingResponse()
     response.response_headers.SetInParent()
     if endpoint is not None:

@@ -76,8 +76,7 @@ async def warn_when_full(
 def disconnect(peer: str) -> bool:
     """End the connection of a client, of which the C core learns; whether it was still there, and open.
 
-    Args:
-        peer: The client as grpcio names it: `ipv4:10.0.0.7:33240` or `ipv6:%5B::1%5D:33240`.
+    grpcio names the client as `ipv4:10.0.0.7:33240` or `ipv6:%5B::1%5D:33240`.
     """
     host, _, port = unquote(peer.partition(":")[2]).rpartition(":")
     wanted = host.strip("[]"), int(port)

@@ -170,8 +170,7 @@ class GrpcServer:
     async def drain(self, grace_s: float) -> None:
         """Take no more clients or calls, ask those there are to go, and close when their calls have ended.
 
-        Args:
-            grace_s: How long calls may go on; what is still open then is cut off.
+        What is still open after `grace_s` is cut off.
         """
         await self._server.stop(grace_s)
 
