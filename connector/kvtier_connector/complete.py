@@ -41,10 +41,7 @@ def require_all() -> None:
 
 
 def refuse(error: ConnectorError) -> NoReturn:
-    """End a container's life with an error's line: raise it, and leave it where Kubernetes looks.
-
-    Raises ConnectorError: always.
-    """
+    """Raise an error, which ends a container's life, and leave its line where Kubernetes looks."""
     with suppress(OSError):  # none outside a container
         flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(_TERMINATION_LOG, flags), "w") as log:

@@ -100,10 +100,7 @@ class Api:
         await self._asking.close()
 
     async def request(self, request: Request) -> bytes:
-        """One request and the answer's body.
-
-        Raises KvtierError: one of `kvtier_common.kubernetes.answers`, by what the server said.
-        """
+        """One request and the answer's body. Raises KvtierError of `answers`, by what the server said."""
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
             content = await self._body(response, request)

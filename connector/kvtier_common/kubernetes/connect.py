@@ -26,10 +26,7 @@ class NoClusterError(PermanentError):
 
 
 async def connection(context: str | None = None) -> Configuration:
-    """Configuration of the official client, credentials that renew themselves included.
-
-    Raises NoClusterError: with what to set.
-    """
+    """The client's configuration, with credentials that renew themselves; NoClusterError says what to set."""
     configuration = Configuration()
     with usable():
         if _is_pod(context):
@@ -40,10 +37,7 @@ async def connection(context: str | None = None) -> Configuration:
 
 
 def own_namespace(context: str | None = None) -> str:
-    """The namespace that is meant where none is named: the context's, or the pod's own.
-
-    Raises NoClusterError: with what to set.
-    """
+    """The namespace where none is named: the context's, or the pod's own; NoClusterError says what to set."""
     with usable():
         if _is_pod(context):
             return _POD_NAMESPACE.read_text(encoding="utf-8").strip()

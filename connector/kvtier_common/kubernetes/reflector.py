@@ -56,10 +56,7 @@ class ReflectorPolicy:
 
 @dataclass(slots=True)
 class Reflector:
-    """One list+watch.
-
-    Nothing is gone unless the server says so: not while it cannot be reached, and not between two lists.
-    """
+    """One list+watch. Only what the server says is gone: nothing while it is out of reach, or between lists."""
 
     api: Api
     name: str  # for logs and metrics

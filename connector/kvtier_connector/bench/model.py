@@ -41,10 +41,7 @@ def write_bench_config(folder: Path, shape: str) -> Path:
 
 
 def weights_deviation(hidden_size: int) -> float:
-    """Return the standard deviation of weights that keep the size of what goes through a layer.
-
-    Glorot and Bengio, AISTATS 2010.
-    """
+    """Return the deviation of weights that keep the size of what goes through (Glorot and Bengio, 2010)."""
     return float(hidden_size**-0.5)
 
 

@@ -29,10 +29,7 @@ _ALL: Final = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 
 @contextmanager
 def reserve_hugepages(size_bytes: int) -> Iterator[str]:
-    """Have huge pages of 2 MiB free for so much memory, and put the pool back.
-
-    Gives what is missing, for people, or nothing.
-    """
+    """Have huge pages of 2 MiB free for so much memory, then put the pool back; gives what is missing."""
     pages = -(-size_bytes // PAGE_BYTES)
     lacking = pages - free_pages(PAGE_BYTES)
     if lacking <= 0:

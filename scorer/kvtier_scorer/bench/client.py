@@ -107,10 +107,7 @@ class Server:
         await self._session.close()
 
     async def first_model(self) -> str:
-        """Name of the first model that the server lists.
-
-        Raises ServerError: the server does not answer, or lists none.
-        """
+        """Name of the first model that the server lists; ServerError if it does not answer, or lists none."""
         match (await self._json("GET", "/v1/models")).get("data"):
             case [{"id": str(name)}, *_]:
                 return name

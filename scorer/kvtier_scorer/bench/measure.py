@@ -118,10 +118,7 @@ class Figures:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Figures of an earlier run.
-
-        Raises KeyError: A figure is missing; TypeError: one is of another kind.
-        """
+        """Figures of an earlier run; KeyError if a figure is missing, TypeError if one is of another kind."""
         hit_rate = document["hit_rate"]
         return cls(
             name=str(document["name"]),

@@ -192,7 +192,7 @@ class PickerSettings:
     """Everything that the picker is configured with: each scorer once, and at least one."""
 
     scorers: tuple[ScorerSetting, ...]
-    prefix: PrefixSettings | None  # none where no prefix scorer has a weight: prompts are then not hashed
+    prefix: PrefixSettings | None  # None where no prefix scorer has a weight: prompts are then not hashed
     shedding: Shedding = field(default_factory=Shedding)
     metrics: Metrics = field(default_factory=Metrics)
     events: Events = field(default_factory=Events)

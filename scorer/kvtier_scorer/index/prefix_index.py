@@ -79,10 +79,7 @@ class PrefixIndex:
         return pod
 
     def remove_pod(self, pod: int) -> None:
-        """Forget a pod and all that it held, at once.
-
-        Raises KeyError: there is no such pod. All other methods raise it too.
-        """
+        """Forget a pod and all that it held; KeyError, as of all others, if there is no such pod."""
         self.set_precise(pod, precise=False)
         for tier in Tier:
             holder = self._holder(pod, tier)

@@ -78,10 +78,7 @@ class ModelRouter(ExtProcCalls):
 
 
 async def serve(options: RouterOptions) -> None:
-    """Run until SIGTERM or SIGINT, then let requests under way finish.
-
-    Raises OSError: a port cannot be had.
-    """
+    """Run until SIGTERM or SIGINT, then let requests under way finish; OSError if a port cannot be had."""
     stop, health = stop_event(), Health()
     json_size.prepare_reading()
     total_bytes, most_bytes = options.total_body_bytes, options.max_body_bytes

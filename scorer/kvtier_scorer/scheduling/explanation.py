@@ -35,7 +35,7 @@ class PodExplanation:
     running: int
     kv_cache_utilization: float
     loras: tuple[str, ...]
-    reading_age_s: float | None  # none before the first reading
+    reading_age_s: float | None  # None before the first reading
     fresh: bool  # whether the reading is recent enough to say something
     saturated: bool  # whether the shed rule counts it as saturated
     matched_tokens: Mapping[Tier, int]  # tokens of the prompt that each tier is believed to hold
@@ -47,7 +47,7 @@ class Explanation:
 
     refused: str | None  # what the client would be told instead of a pick; None where there would be one
     prompt_tokens: int
-    block_tokens: int | None  # none without a prefix scorer
+    block_tokens: int | None  # None without a prefix scorer
     blocks: int  # blocks of the prompt that were looked up
     weights: Mapping[str, float]
     pods: tuple[PodExplanation, ...]  # every pod, the best first; those that were no candidates last

@@ -88,10 +88,7 @@ class _Line:
 
 
 def load_trace(path: Path) -> Trace:
-    """The trace in a file.
-
-    Raises TraceError: it cannot be read, is of no known format, or a line is wrong.
-    """
+    """The trace in a file; TraceError if it cannot be read, is of no known format, or a line is wrong."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS)

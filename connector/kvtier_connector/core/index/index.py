@@ -160,10 +160,7 @@ class BlockIndex:
         return slots
 
     def hold(self, keys: Sequence[bytes]) -> Slots:
-        """Protect ready keys like `pin`, but not for a use. Any order.
-
-        Raises KeyError: a key is not ready.
-        """
+        """Protect ready keys like `pin`, but not for a use. Any order. Raises KeyError: one is not ready."""
         slots = self._slots_of(keys)
         if not (self._state[slots] == _READY).all():
             raise KeyError("a block that is not ready cannot be protected")

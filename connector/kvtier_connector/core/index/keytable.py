@@ -86,10 +86,7 @@ class KeyTable:
         return self._table.keys[slots].view(np.uint8)[:, : self.key_bytes]
 
     def unpack(self, keys: PackedKeys) -> list[bytes]:
-        """Return keys that come as rows as objects.
-
-        Raises ValueError: the keys have another length than the table's.
-        """
+        """Return keys that come as rows as objects; ValueError if their length is not the table's."""
         if keys.shape[1:] != (self.key_bytes,):
             raise ValueError(f"every key must have {self.key_bytes} bytes")
         # Void items become bytes in one call, and unlike those of type S keep zeros at their end.
@@ -97,10 +94,7 @@ class KeyTable:
         return objects
 
     def batch(self, keys: Sequence[bytes]) -> KeyBatch:
-        """Return `keys` in the form that the other methods take.
-
-        Raises ValueError: a key has another length than the table's.
-        """
+        """Return `keys` as the other methods take them; ValueError if a length is not the table's."""
         flat = np.frombuffer(b"".join(keys), np.uint8)
         if flat.size != len(keys) * self.key_bytes:
             raise ValueError(f"every key must have {self.key_bytes} bytes")

@@ -82,10 +82,7 @@ def pool_shortage(total_bytes: int, page_bytes: int, error: OSError) -> str:
 
 
 def free_pages(page_bytes: int) -> int:
-    """Return how many huge pages of a size are free and reserved by nobody.
-
-    Raises OSError: this kernel has no pages of this size.
-    """
+    """Return how many huge pages of a size are free and not reserved; OSError if the kernel has none."""
     pool = _POOLS / f"hugepages-{page_bytes // 1024}kB"
     free, reserved = (int((pool / name).read_text()) for name in ("free_hugepages", "resv_hugepages"))
     return max(0, free - reserved)

@@ -151,10 +151,7 @@ def attach(handle: RegionHandle, number: int) -> Slice:
 
 
 def map_slice(handle: RegionHandle, number: int) -> Slice:
-    """Map slice `number` of the region, of which nothing need be there yet.
-
-    Raises RegionError: it cannot be reached.
-    """
+    """Map slice `number`, of which nothing need be there yet. Raises RegionError: it cannot be reached."""
     if handle.path:
         memory = _map(handle.path, handle.slice_bytes, number * handle.slice_bytes)
     else:

@@ -122,17 +122,9 @@ def copy_run(run: Run, *, to_device: bool) -> None:
 
 def _view(address: int, step: int, run: Run) -> npt.NDArray[np.uint8]:
     """Return the memory of one side of a run as an array of shape (count, size_bytes)."""
-    return np.asarray(
-        _ArrayInterface(
-            {
-                "version": 3,
-                "typestr": "|u1",
-                "data": (address, False),
-                "shape": (run.count, run.size_bytes),
-                "strides": (step, 1),
-            }
-        )
-    )
+    shape, strides = (run.count, run.size_bytes), (step, 1)
+    array = {"version": 3, "typestr": "|u1", "data": (address, False), "shape": shape, "strides": strides}
+    return np.asarray(_ArrayInterface(array))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,7 @@ def require_supported_vllm(version: str = installed_version) -> None:
 
 
 def require_attributes(owner: object, names: Iterable[str]) -> None:
-    """Refuse an object of vLLM's that lacks some attributes.
-
-    Raises UnsupportedEngineError: names those that it lacks.
-    """
+    """Refuse an object of vLLM's that lacks some attributes (UnsupportedEngineError), which are named."""
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise UnsupportedEngineError(

@@ -72,10 +72,7 @@ class EngineMetrics:
 
 
 def engine_metrics(families: Families) -> EngineMetrics:
-    """Makes figures of what a page has.
-
-    Raises NotMetricsError: it is not vLLM's, or does not tell the load in numbers.
-    """
+    """Makes figures of a page; NotMetricsError if it is not vLLM's, or does not tell the load in numbers."""
     for name in _LOAD:
         if name in families.unreadable:
             raise NotMetricsError(f"{name.decode()} is not a number of 0 or more")

@@ -107,10 +107,7 @@ class Completer:
         return ended
 
     def end(self, ended: Sequence[EndedTransfer]) -> None:
-        """End the orders of transfers.
-
-        Raises DiskError: what was written cannot be put down; all orders have ended all the same.
-        """
+        """End the orders of transfers, also if what was written cannot be put down (DiskError)."""
         written = list[EndedTransfer]()
         for done in ended:
             transfer, failure = done.transfer, done.completion.error

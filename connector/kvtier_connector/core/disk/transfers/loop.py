@@ -83,10 +83,7 @@ class DiskLoop:
         return not self.inbox and (not self._queue.reads or len(self._in_flight) >= self.engine.depth)
 
     def turn(self) -> None:
-        """Do what is to be done now, after waiting for something to do.
-
-        Raises DiskError: the disk is full, read-only or failing.
-        """
+        """Wait for something to do, and do it. Raises DiskError: the disk is full, read-only or failing."""
         self.turned_at_s = time.monotonic()
         ended = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]
         # Now, when all that has ended is known: what follows may take as long as the file system likes.

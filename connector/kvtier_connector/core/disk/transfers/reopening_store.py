@@ -50,7 +50,7 @@ class ReopeningStore:
         timings: Timings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.store: Store | None = store  # none while the disk is not used
+        self.store: Store | None = store  # None while the disk is not used
         self.generation = store.generation  # of what is in its slots
         self._reopen = reopen
         self._timings = timings

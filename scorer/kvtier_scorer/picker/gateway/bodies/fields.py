@@ -58,10 +58,7 @@ def optional_text(body: Body, field: str) -> str:
 
 
 def required_list(body: Body, field: str) -> list[Any]:
-    """A list, whose emptiness is the engines' to judge.
-
-    Raises BadFieldError: it is missing or something else.
-    """
+    """A list, whose emptiness is the engines' to judge; BadFieldError if it is missing or something else."""
     value = body.get(field)
     if value is None:
         raise BadFieldError(field, "is required")
