@@ -56,7 +56,7 @@ class ReflectorPolicy:
 
 @dataclass(slots=True)
 class Reflector:
-    """One list+watch. Only what the server says is gone: nothing while it is out of reach, or between lists."""
+    """One list+watch. Only what the server says is gone: nothing while out of reach, or between lists."""
 
     api: Api
     name: str  # for logs and metrics
