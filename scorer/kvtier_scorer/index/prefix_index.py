@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.index import matching, precise, recency, table
+from kvtier_scorer.index import matching, recency, table
 from kvtier_scorer.index.chain import Hashes, text_hashes, token_hashes
 from kvtier_scorer.index.layout import (
     CAPACITY,
@@ -139,14 +139,14 @@ class PrefixIndex:
         What does not fit is counted in `dropped`.
         """
         holder = self._precise(pod, tier)
-        lost = precise.store_blocks(
+        lost = matching.store_blocks(
             self._memory, holder, _readable(hashes), np.uint64(parent or 0), parent is None
         )
         self._memory.holders[holder, DROPPED] += lost
 
     def remove(self, pod: int, tier: Tier, hashes: Hashes) -> None:
         """A precise pod removed blocks; what followed them it still holds, and no match reaches it."""
-        precise.remove_blocks(self._memory, self._precise(pod, tier), _readable(hashes))
+        matching.remove_blocks(self._memory, self._precise(pod, tier), _readable(hashes))
 
     def clear(self, pod: int, tier: Tier) -> None:
         """A precise pod removed everything from the tier."""
