@@ -4,8 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-_DOUBLINGS: Final = 16
-"""Further ones come to a number that no float has, sooner or later."""
+_DOUBLINGS: Final = 16  # further ones come to a number that no float has, sooner or later
 
 
 def doubled_s(first_s: float, longest_s: float, times: int) -> float:

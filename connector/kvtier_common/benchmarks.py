@@ -62,9 +62,7 @@ class StreamedError(Exception):
 def event_of(line: bytes) -> Mapping[str, Any] | None:
     """The event in a line; None for a line without one, and for the mark of the end.
 
-    Raises:
-        StreamedError: It tells of an error.
-        ValueError: It is no event.
+    Raises StreamedError: it tells of an error; ValueError: it is no event.
     """
     if not line.startswith(_DATA) or (data := line.removeprefix(_DATA).strip()) == _DONE:
         return None

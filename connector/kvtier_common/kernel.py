@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_UNLIMITED: Final = 1 << 60
-"""Version 1 writes the largest whole number of pages where there is no limit."""
+_UNLIMITED: Final = 1 << 60  # version 1 writes the largest whole number of pages where there is no limit
 _SELF: Final = Path("/proc/self")
-_CAP_IPC_LOCK: Final = 1 << 14
-"""capabilities(7), bit 14."""
+_CAP_IPC_LOCK: Final = 1 << 14  # capabilities(7), bit 14
 
 
 def lowest_limit(
@@ -18,12 +16,8 @@ def lowest_limit(
 ) -> int | None:
     """The lowest limit of the own group and those above it; None where none is set or to be seen.
 
-    Args:
-        controller: Version 1's controller, such as `memory`.
-        v1: Name of its file, such as `memory.limit_in_bytes`.
-        v2: Name of version 2's file, such as `memory.max`.
-        proc: The proc file system.
-        root: Where control groups are mounted.
+    `controller` is version 1's, such as `memory`, `v1` its file's name, such as `memory.limit_in_bytes`, and
+    `v2` version 2's, such as `memory.max`. Control groups are mounted at `root`.
     """
     limits = [
         limit

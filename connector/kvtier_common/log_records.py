@@ -7,8 +7,7 @@ from typing import Final
 from kvtier_common.one_line import one_line, visible
 
 _MOST_MESSAGE: Final = 4096
-_MOST_LINES: Final = 200
-"""Of a traceback, whose messages may quote others."""
+_MOST_LINES: Final = 200  # of a traceback, whose messages may quote others
 _MOST_CHARACTERS: Final = 1000
 
 

@@ -18,13 +18,8 @@ class Tier(IntEnum):
 
     @classmethod
     def of(cls, label: str) -> Self:
-        """The tier of a label.
-
-        Raises:
-            KeyError: There is none of that name.
-        """
+        """The tier of a label. Raises KeyError: there is none of that name."""
         return cls[label.upper()]
 
 
-BEYOND_DEVICE: Final = tuple(Tier)[1:]
-"""Those that the KV connector fills; the device's own cache is vLLM's."""
+BEYOND_DEVICE: Final = tuple(Tier)[1:]  # those that the KV connector fills; the device's own cache is vLLM's

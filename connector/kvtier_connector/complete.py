@@ -34,19 +34,14 @@ def missing() -> str:
 def require_all() -> None:
     """Refuse to be loaded where something is missing.
 
-    Raises:
-        UnsupportedEngineError: it is; the line is the container's termination message, too.
+    Raises UnsupportedEngineError: it is; the line is the container's termination message, too.
     """
     if line := missing():
         refuse(UnsupportedEngineError(line))
 
 
 def refuse(error: ConnectorError) -> NoReturn:
-    """End a container's life with an error's line: raise it, and leave it where Kubernetes looks.
-
-    Raises:
-        ConnectorError: always.
-    """
+    """Raise an error, which ends a container's life, and leave its line where Kubernetes looks."""
     with suppress(OSError):  # none outside a container
         flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(_TERMINATION_LOG, flags), "w") as log:

@@ -31,15 +31,12 @@ DISK_WRITE_SHARE: Final = 4
 """One chunk in so many of the memory may wait to be written: it stays there until then."""
 DISK_INDEX_SIZES: Final = 5
 """The index on disk grows to at most four full snapshots, and a new one is written beside it."""
-DISK_SPARE_BYTES: Final = MIB
-"""Of a disk tier, for the lock, the facts, and an index that is short."""
-_RECORD_BYTES: Final = 16
-"""Of a block in the index, besides its key (core/disk/files/journal.py)."""
+DISK_SPARE_BYTES: Final = MIB  # of a disk tier, for the lock, the facts, and an index that is short
+_RECORD_BYTES: Final = 16  # of a block in the index, besides its key (core/disk/files/journal.py)
 _EXTENT_BYTES: Final = 24
 """For each slot, of what a file system keeps to find a file's parts. ext4 took 12.5 to 16 bytes, measured
 where every other slot had been written."""
-_EXTENT_SHIFT: Final = 17
-"""And 8 KiB for each GiB, however large its slots are."""
+_EXTENT_SHIFT: Final = 17  # and 8 KiB for each GiB, however large its slots are
 
 
 class Policy(StrEnum):
@@ -52,44 +49,28 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorConfig:
-    """What one engine's tiers are given.
+    """What one engine's tiers are given. Raises SettingError: a value is of a wrong type or out of range."""
 
-    Args:
-        cpu_capacity_bytes: size of the CPU tier, all ranks of one engine together.
-        hugepages: whether the region must, may or must not be on hugetlbfs pages.
-        hugepage_bytes: hugetlbfs page size, 2 MiB or 1 GiB.
-        memlock: whether the region must, may or must not be locked (CPU) or page-locked for DMA (CUDA).
-        blocks_per_chunk: engine blocks that are stored and looked up together. More make fewer keys and
-            larger copies; a prompt's last partial chunk is computed again. 64 tokens suit GPUs.
-        offload_prompt_only: store the prompt's blocks only, not those of generated tokens.
-        self_describing_kv_events: put token ids into KV events (vLLM's own setting of this name).
-        disk_path: folder of the disk tier, which one engine has at a time; empty for no disk tier.
-        disk_capacity_bytes: what the disk tier's files take, a hard bound; taken at once.
-        disk_direct_io: pass by the page cache, where the file system can.
-        disk_write_bytes_per_hour: bound on the disk's wear; 0 for none.
-        disk_timeout_s: a disk that needs longer for one chunk is given up until it answers again.
-        layered_loads: on a GPU, have a step compute with the first layers of what it loads while the others
-            are copied, which saves an H200 37 of 99 ms; vLLM's async scheduling has to be off.
-        disk_break_even: read from and write to the disk only what comes back sooner than it is computed, by
-            what is measured. Without it all is, which leaves a device that others wait for free meanwhile.
-
-    Raises:
-        SettingError: a value is of the wrong type or out of range.
-    """
-
-    cpu_capacity_bytes: int
-    hugepages: Policy = Policy.PREFER
-    hugepage_bytes: int = HUGEPAGE_BYTES[0]
+    cpu_capacity_bytes: int  # size of the CPU tier, all ranks of one engine together
+    hugepages: Policy = Policy.PREFER  # whether the region must, may or must not be on hugetlbfs pages
+    hugepage_bytes: int = HUGEPAGE_BYTES[0]  # hugetlbfs page size, 2 MiB or 1 GiB
+    # whether the region must, may or must not be locked (CPU) or page-locked for DMA (CUDA)
     memlock: Policy = Policy.PREFER
+    # engine blocks that are stored and looked up together. More make fewer keys and larger copies; a prompt's
+    # last partial chunk is computed again. 64 tokens suit GPUs.
     blocks_per_chunk: int = 1
-    offload_prompt_only: bool = True
-    self_describing_kv_events: bool = False
-    disk_path: str = ""
-    disk_capacity_bytes: int = 0
-    disk_direct_io: bool = True
-    disk_write_bytes_per_hour: int = 0
-    disk_timeout_s: float = 5.0
+    offload_prompt_only: bool = True  # store the prompt's blocks only, not those of generated tokens
+    self_describing_kv_events: bool = False  # put token ids into KV events (vLLM's own setting of this name)
+    disk_path: str = ""  # folder of the disk tier, which one engine has at a time; empty for no disk tier
+    disk_capacity_bytes: int = 0  # what the disk tier's files take, a hard bound; taken at once
+    disk_direct_io: bool = True  # pass by the page cache, where the file system can
+    disk_write_bytes_per_hour: int = 0  # bound on the disk's wear; 0 for none
+    disk_timeout_s: float = 5.0  # a disk that needs longer for one chunk is given up until it answers again
+    # read from and write to the disk only what comes back sooner than it is computed, by what is measured.
+    # Without it all is, which leaves a device that others wait for free meanwhile.
     disk_break_even: bool = True
+    # on a GPU, have a step compute with the first layers of what it loads while the others are copied, which
+    # saves an H200 37 of 99 ms; vLLM's async scheduling has to be off
     layered_loads: bool = False
 
     def __post_init__(self) -> None:
@@ -152,8 +133,7 @@ def disk_slots(capacity_bytes: int, block_bytes: int, key_bytes: int) -> int:
 def parse_extra_config(extra: Mapping[str, Any]) -> ConnectorConfig:
     """Read ``kv_connector_extra_config`` strictly.
 
-    Raises:
-        SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
+    Raises SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
     """
     known = {field.name for field in fields(ConnectorConfig)}
     for name, expected in (("spec_name", SPEC_NAME), ("spec_module_path", SPEC_MODULE)):

@@ -1,12 +1,8 @@
-"""The connector's error hierarchy. `retryable` says whether the same call may succeed later."""
-
-from typing import ClassVar
+"""The connector's error hierarchy."""
 
 
 class ConnectorError(Exception):
     """Base of every error that the connector raises on purpose: one clear line, no traceback needed."""
-
-    retryable: ClassVar[bool] = False
 
 
 class SettingError(ConnectorError):
@@ -20,8 +16,6 @@ class UnsupportedEngineError(ConnectorError):
 class RegionError(ConnectorError):
     """The memory region cannot be made as asked (pool, limit or space exhausted)."""
 
-    retryable: ClassVar[bool] = True
-
 
 class PinError(ConnectorError):
     """The region cannot be locked into memory and the policy requires it."""
@@ -30,13 +24,9 @@ class PinError(ConnectorError):
 class DiskError(ConnectorError):
     """A file of the disk tier cannot be read or written now (full, read-only, failing, gone)."""
 
-    retryable: ClassVar[bool] = True
-
 
 class UnsafeFolderError(DiskError):
     """The disk tier's folder, or something in it, may be another user's; a person has to look."""
-
-    retryable: ClassVar[bool] = False
 
 
 class CorruptBlockError(ConnectorError):

@@ -4,14 +4,10 @@ from typing import ClassVar
 
 
 class RefusedRequestError(Exception):
-    """A request that gets an answer of the picker's own; the message is for its client.
+    """A request that gets an answer of the picker's own; the message is for its client."""
 
-    Attributes:
-        status: HTTP status of the answer.
-        retry_after_s: Seconds after which sending it again may help; None where nobody can say.
-    """
-
-    status: ClassVar[int] = 500
+    status: ClassVar[int] = 500  # HTTP status of the answer
+    # seconds after which sending it again may help; None where nobody can say
     retry_after_s: ClassVar[int | None] = None
 
 
@@ -22,15 +18,11 @@ class BadRequestError(RefusedRequestError):
 
 
 class BadFieldError(BadRequestError):
-    """A field of the body is missing or of a wrong type.
-
-    Attributes:
-        field: Its path, such as `messages[2].content`.
-    """
+    """A field of the body is missing or of a wrong type."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
-        self.field = field
+        self.field = field  # its path, such as `messages[2].content`
 
 
 class UnknownApiError(RefusedRequestError):

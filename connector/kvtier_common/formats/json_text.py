@@ -10,36 +10,26 @@ from typing import Any, Final
 from kvtier_common.errors import MalformedError
 from kvtier_common.one_line import one_line
 
-DEEPEST: Final = 64
-"""Objects and lists within one another, where nothing else is asked for."""
-MOST_BYTES: Final = 4 << 20
-"""Likewise."""
-_MOST_DIGITS: Final = 20
-"""Of an integer of 64 bits, with its sign."""
+DEEPEST: Final = 64  # objects and lists within one another, where nothing else is asked for
+MOST_BYTES: Final = 4 << 20  # likewise
+_MOST_DIGITS: Final = 20  # of an integer of 64 bits, with its sign
 _LEAST_INTEGER, _MOST_INTEGER = -(1 << 63), (1 << 64) - 1
 _MOST_SHOWN: Final = 80
 _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(
-    text: str | bytes,
+    text: str | bytes,  # what stands there
     *,
-    most_bytes: int = MOST_BYTES,
-    deepest: int = DEEPEST,
-    finite: bool = True,
+    most_bytes: int = MOST_BYTES,  # of the text; of one that is text already, characters
+    deepest: int = DEEPEST,  # objects and lists within one another at most
+    finite: bool = True,  # whether to refuse NaN and infinities, which Python writes and JSON does not have
+    # whether to refuse a key that is there twice; of such the last counts otherwise
     unique_keys: bool = False,
 ) -> object:
     """Parse JSON; an integer beyond 64 bits becomes a float, as most readers have it.
 
-    Args:
-        text: What stands there.
-        most_bytes: Of the text; of one that is text already, characters.
-        deepest: Objects and lists within one another at most.
-        finite: Whether to refuse NaN and infinities, which Python writes and JSON does not have.
-        unique_keys: Whether to refuse a key that is there twice; of such the last counts otherwise.
-
-    Raises:
-        MalformedError: It is no JSON, or longer or deeper than that.
+    Raises MalformedError: it is no JSON, or longer or deeper than that.
     """
     if len(text) > most_bytes:
         raise MalformedError(f"more than {most_bytes:,} bytes")
@@ -63,11 +53,7 @@ def parse_json(
 
 
 def parse_json_object(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """The same of what has to be an object.
-
-    Raises:
-        MalformedError: It is none.
-    """
+    """The same of what has to be an object. Raises MalformedError: it is none."""
     value = parse_json(text, most_bytes=most_bytes)
     if not isinstance(value, dict):
         raise MalformedError("no JSON object")
@@ -77,9 +63,7 @@ def parse_json_object(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> dic
 def json_file(path: Path) -> dict[str, Any]:
     """The object in a file that somebody names.
 
-    Raises:
-        MalformedError: It holds none; with the file's name.
-        OSError: It cannot be read.
+    Raises MalformedError: it holds none; with the file's name; OSError: it cannot be read.
     """
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)

@@ -28,13 +28,11 @@ _SafeLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MOST_VALUES: Final = 200_000
 """Of a stream, with what anchors and merges repeat; etcd takes 1.5 MiB, so that no one object has as many."""
 _MOST_DIRECTIVES: Final = 100
-_MOST_DEPTH: Final = 100
-"""Deeper than any Kubernetes object."""
+_MOST_DEPTH: Final = 100  # deeper than any Kubernetes object
 _LARGEST_WRITTEN_OUT: Final = 1e21
 """Go's JSON writes larger floats with an exponent, which makes them no integers for the API server."""
 _LEAST_INTEGER, _MOST_INTEGER = -(1 << 63), (1 << 64) - 1
-_MOST_DIGITS: Final = 66
-"""Of an integer of 64 bits, in base 2 with its prefix."""
+_MOST_DIGITS: Final = 66  # of an integer of 64 bits, in base 2 with its prefix
 _MOST_SHOWN: Final = 80
 _MOST_MESSAGE: Final = 300
 _TAG: Final = "tag:yaml.org,2002:"
@@ -76,8 +74,7 @@ for _tag, _pattern, _first in (
 def read_yaml(text: str | bytes) -> Iterator[object]:
     """The documents of a YAML or JSON stream, empty ones left out, as plain Python values that JSON has too.
 
-    Raises:
-        MalformedError: The stream is not YAML, or has too many values or levels; with line and column.
+    Raises MalformedError: the stream is not YAML, or has too many values or levels; with line and column.
     """
     try:
         _check_size(text)

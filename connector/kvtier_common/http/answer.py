@@ -9,22 +9,16 @@ import aiohttp
 
 from kvtier_common.errors import TooLargeError
 
-LONG_BYTES: Final = 256 << 10
-"""Answers and lines longer than that take turns."""
+LONG_BYTES: Final = 256 << 10  # answers and lines longer than that take turns
 _HEAD_BYTES: Final = 1024
 
 
 @dataclass(slots=True)
 class LargeReadSlot:
-    """The turn that one answer takes once it is long.
+    """The turn that one answer takes once it is long."""
 
-    Attributes:
-        turns: How many long ones are read at a time; the others wait, and their senders with them.
-        long_bytes: Above this it is long.
-    """
-
-    turns: Semaphore
-    long_bytes: int
+    turns: Semaphore  # how many long ones are read at a time; the others wait, and their senders with them
+    long_bytes: int  # above this it is long
     _taken: bool = False
 
     async def grew_to(self, size_bytes: int) -> bool:
@@ -43,21 +37,13 @@ class LargeReadSlot:
 
 @dataclass(frozen=True, slots=True)
 class CutLine:
-    """A line that is longer than was asked for.
+    """A line that is longer than was asked for."""
 
-    Attributes:
-        head: How it begins, 1 KiB.
-    """
-
-    head: bytes
+    head: bytes  # how it begins, 1 KiB
 
 
 async def read_body(stream: aiohttp.StreamReader, what: str, most_bytes: int, turns: Semaphore) -> bytes:
-    """A whole answer.
-
-    Raises:
-        TooLargeError: It is longer.
-    """
+    """A whole answer. Raises TooLargeError: it is longer."""
     body, turn = bytearray(), LargeReadSlot(turns, LONG_BYTES)
     try:
         async for chunk in stream.iter_any():
@@ -76,10 +62,8 @@ async def read_lines(
 ) -> AsyncGenerator[bytes | CutLine, None]:
     """The lines of an answer that goes on; what is unfinished at its end is dropped.
 
-    Args:
-        stream: Where they come from.
-        most_bytes: The longest to take; of a longer one a `CutLine` is told at once, its rest is dropped.
-        turns: Those of long lines.
+    Of a line longer than `most_bytes` a `CutLine` is told at once, and its rest is dropped; long lines take
+    turns.
     """
     line, is_cut, turn = bytearray(), False, LargeReadSlot(turns, LONG_BYTES)
     try:

@@ -6,12 +6,10 @@ from typing import Final, cast
 
 from aiohttp import web
 
-CONNECTIONS: Final = 64
-"""At once; a cluster has a handful of Prometheus servers."""
+CONNECTIONS: Final = 64  # at once; a cluster has a handful of Prometheus servers
 LASTS_S: Final = 60.0
 """A connection, whatever it does: longer than any page takes, and than Prometheus may wait for one."""
-HEAD_BYTES: Final = 16 * 1024
-"""Of a request line, and of one header field."""
+HEAD_BYTES: Final = 16 * 1024  # of a request line, and of one header field
 HEADERS: Final = 64
 
 
@@ -57,11 +55,7 @@ class LimitedSite(web.BaseSite):
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Listen.
-
-        Raises:
-            OSError: The address cannot be had.
-        """
+        """Listen. Raises OSError: the address cannot be had."""
         await super().start()
         answering = self._runner.server
         assert answering is not None  # noqa: S101 - the base class refuses a runner that is not set up

@@ -12,11 +12,9 @@ _DUMPED: Final = re.compile(r"((?:Invalid|Duplicate) value: )[^\s\"{]*\{.*\}")
 """A whole object as Go writes it (k8s.io/apimachinery, field.Error)."""
 _LEFT_OUT: Final = r"\1(left out)"
 _MOST_READ: Final = 16 << 10
-_MOST: Final = 2000
-"""Characters; webhooks say what they like."""
+_MOST: Final = 2000  # characters; webhooks say what they like
 Document: TypeAlias = dict[str, Any]
-Place: TypeAlias = tuple[str, str]
-"""Namespace (empty for what belongs to none) and name."""
+Place: TypeAlias = tuple[str, str]  # namespace (empty for what belongs to none) and name
 
 
 def without_values(message: str) -> str:
@@ -58,11 +56,7 @@ class InvalidObjectError(PermanentError):
 
 
 def parse_document(text: bytes) -> Document:
-    """A document, or a line of a watch.
-
-    Raises:
-        UnreachableError: It is none.
-    """
+    """A document, or a line of a watch. Raises UnreachableError: it is none."""
     try:
         return as_object(orjson.loads(text))
     except orjson.JSONDecodeError as error:
@@ -70,22 +64,14 @@ def parse_document(text: bytes) -> Document:
 
 
 def as_object(value: object) -> Document:
-    """The value, which has to be an object.
-
-    Raises:
-        UnreachableError: It is none.
-    """
+    """The value, which has to be an object. Raises UnreachableError: it is none."""
     if not isinstance(value, dict):
         raise UnreachableError(f"the API server sends something that is not an object: {value!r:.60}")
     return value
 
 
 def place_of(document: Document) -> Place:
-    """An object's namespace and name.
-
-    Raises:
-        UnreachableError: It has no name.
-    """
+    """An object's namespace and name. Raises UnreachableError: it has no name."""
     metadata = as_object(document.get("metadata"))
     name, namespace = metadata.get("name"), metadata.get("namespace", "")
     if not isinstance(name, str) or not name or not isinstance(namespace, str):
@@ -94,11 +80,7 @@ def place_of(document: Document) -> Place:
 
 
 def items_of(page: Document) -> list[object]:
-    """The objects of a page.
-
-    Raises:
-        UnreachableError: They are no list.
-    """
+    """The objects of a page. Raises UnreachableError: they are no list."""
     items = page.get("items") or []
     if not isinstance(items, list):
         raise UnreachableError(f"the API server sends a list whose items are none: {items!r:.60}")

@@ -18,18 +18,8 @@ from kubernetes.aio.config import ConfigException
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.http.answer import CutLine, read_body, read_lines
-from kvtier_common.kubernetes.answers import (
-    ConflictError,
-    Document,
-    ExpiredError,
-    ForbiddenError,
-    InvalidObjectError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    ServerError,
-    parse_document,
-    without_values,
-)
+from kvtier_common.kubernetes import answers
+from kvtier_common.kubernetes.answers import Document
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -41,24 +31,23 @@ _JSON: Final = "application/json"
 MOST_BYTES: Final = 16 << 20
 """The longest answer, or line of a watch: an object has 1.5 MiB (etcd, --max-request-bytes), and a character
 of it up to six bytes in JSON."""
-_LONG_AT_A_TIME: Final = 2
-"""Long answers and lines that are read at a time."""
+_LONG_AT_A_TIME: Final = 2  # long answers and lines that are read at a time
 _FIRST_ERROR: Final = 300
 _UNKNOWN_TO_IT: Final = 401
 _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
 _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
-    400: InvalidObjectError,
-    401: ForbiddenError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    405: InvalidObjectError,
-    409: ConflictError,
-    410: ExpiredError,
-    413: InvalidObjectError,
-    415: InvalidObjectError,
-    422: InvalidObjectError,
+    400: answers.InvalidObjectError,
+    401: answers.ForbiddenError,
+    403: answers.ForbiddenError,
+    404: answers.NotFoundError,
+    405: answers.InvalidObjectError,
+    409: answers.ConflictError,
+    410: answers.ExpiredError,
+    413: answers.InvalidObjectError,
+    415: answers.InvalidObjectError,
+    422: answers.InvalidObjectError,
 }
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError, ConfigException)
 """Also where the token could not be read again, from a file that is not there or for want of descriptors."""
@@ -83,11 +72,8 @@ class Request:
 class Api:
     """One API server; `close` it in the end, or use it as a context.
 
-    Args:
-        configuration: Where it is and who we are.
-        user_agent: Who asks.
-        silence_s: A watch without a line for this long is dead. The server sends a bookmark every 60 to 75
-            seconds (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
+    A watch without a line for `silence_s` is dead. The server sends a bookmark every 60 to 75 seconds
+    (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
     """
 
     def __init__(self, configuration: Configuration, user_agent: str, silence_s: float = 100.0) -> None:
@@ -114,11 +100,7 @@ class Api:
         await self._asking.close()
 
     async def request(self, request: Request) -> bytes:
-        """One request and the answer's body.
-
-        Raises:
-            KvtierError: One of `kvtier_common.kubernetes.answers`, by what the server said.
-        """
+        """One request and the answer's body. Raises KvtierError of `answers`, by what the server said."""
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
             content = await self._body(response, request)
@@ -144,8 +126,7 @@ class Api:
     ) -> AsyncGenerator[bytes | CutLine, None]:
         """The lines of a watch until the server ends it.
 
-        Raises:
-            KvtierError: As `request`; UnreachableError also for a watch that went silent.
+        Raises KvtierError: as `request`; UnreachableError also for a watch that went silent.
         """
         request = Request("GET", path, query, most_bytes=most_bytes)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._silence_s)
@@ -206,7 +187,7 @@ def api_error(
     code: object, status: Mapping[str, Any], message: str, retry_after: str | None = None
 ) -> KvtierError:
     """The error for what an API server says."""
-    message = without_values(str(status.get("message") or message))
+    message = answers.without_values(str(status.get("message") or message))
     if code == _UNKNOWN_TO_IT:
         message = f"{message}: the API server does not take these credentials; renew them"
     details = status.get("details")
@@ -214,16 +195,16 @@ def api_error(
     if isinstance(causes, list) and any(
         isinstance(each, dict) and each.get("reason") == "NamespaceTerminating" for each in causes
     ):
-        return NamespaceTerminatingError(message)
+        return answers.NamespaceTerminatingError(message)
     if isinstance(code, int) and code in _ERRORS:
         return _ERRORS[code](message)
     seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
-    return ServerError(message, seconds)
+    return answers.ServerError(message, seconds)
 
 
 def _status(content: bytes) -> Document:
     try:
-        return parse_document(content)
+        return answers.parse_document(content)
     except UnreachableError:
         return {}
 

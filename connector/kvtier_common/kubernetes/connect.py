@@ -26,11 +26,7 @@ class NoClusterError(PermanentError):
 
 
 async def connection(context: str | None = None) -> Configuration:
-    """Configuration of the official client, credentials that renew themselves included.
-
-    Raises:
-        NoClusterError: With what to set.
-    """
+    """The client's configuration, with credentials that renew themselves; NoClusterError says what to set."""
     configuration = Configuration()
     with usable():
         if _is_pod(context):
@@ -41,11 +37,7 @@ async def connection(context: str | None = None) -> Configuration:
 
 
 def own_namespace(context: str | None = None) -> str:
-    """The namespace that is meant where none is named: the context's, or the pod's own.
-
-    Raises:
-        NoClusterError: With what to set.
-    """
+    """The namespace where none is named: the context's, or the pod's own; NoClusterError says what to set."""
     with usable():
         if _is_pod(context):
             return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
@@ -58,8 +50,7 @@ def own_namespace(context: str | None = None) -> str:
 def usable() -> Iterator[None]:
     """Around what takes a kubeconfig at its word.
 
-    Raises:
-        NoClusterError: It holds something that nobody can use, such as a certificate that is none.
+    Raises NoClusterError: it holds something that nobody can use, such as a certificate that is none.
     """
     try:
         yield

@@ -12,17 +12,7 @@ from typing import Any, Final, Protocol
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_common.http.answer import CutLine
-from kvtier_common.kubernetes.answers import (
-    ExpiredError,
-    ForbiddenError,
-    Place,
-    as_object,
-    items_of,
-    parse_document,
-    place_of,
-    table_names,
-    version_of,
-)
+from kvtier_common.kubernetes import answers
 from kvtier_common.kubernetes.client import TABLE, Api, api_error
 
 _LOG: Final = logging.getLogger(__name__)
@@ -34,8 +24,7 @@ _NAME: Final = re.compile(rb'"metadata":\{"name":"([^"\\]{1,253})"')
 """In the head of a watch's line: the API server writes an object's name before all that can be long."""
 _WATCH_S: Final = 290
 """The server ends a watch after this long; below the five minutes that load balancers allow."""
-_LASTED_S: Final = 5.0
-"""A watch that lived this long did work: the next one starts without waiting."""
+_LASTED_S: Final = 5.0  # a watch that lived this long did work: the next one starts without waiting
 
 
 class Sink(Protocol):
@@ -47,71 +36,47 @@ class Sink(Protocol):
     def delete(self, document: dict[str, Any]) -> None:
         """An object was deleted, or is no longer one of those that were asked for."""
 
-    def replace(self, places: set[Place], version: int) -> None:
+    def replace(self, places: set[answers.Place], version: int) -> None:
         """A list is complete: at its resource version there were these and no others. They were upserted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectorPolicy:
-    """What is done when something is wrong.
+    """What is done when something is wrong."""
 
-    Attributes:
-        wait_s: Seconds to wait after so many failures in a row.
-        relists: Whether everything is listed again after an error (None for a watch that ended), and so many
-            failures in a row.
-        ends_on: Errors that end the reflector; after any other it tries again.
-        object_bytes: The largest object to read.
-        leaves_out: Whether a larger one counts as none, and holds up no other; else it is an error.
-        meanwhile: What becomes of what was seen, for the log.
-    """
-
-    wait_s: Callable[[int], float]
+    wait_s: Callable[[int], float]  # seconds to wait after so many failures in a row
+    # whether everything is listed again after an error (None for a watch that ended), and so many failures in
+    # a row
     relists: Callable[[KvtierError | None, int], bool]
-    ends_on: tuple[type[KvtierError], ...]
-    object_bytes: int
-    leaves_out: bool
-    meanwhile: str
+    ends_on: tuple[type[KvtierError], ...]  # errors that end the reflector; after any other it tries again
+    object_bytes: int  # the largest object to read
+    leaves_out: bool  # whether a larger one counts as none, and holds up no other; else it is an error
+    meanwhile: str  # what becomes of what was seen, for the log
 
 
 @dataclass(slots=True)
 class Reflector:
-    """One list+watch.
-
-    Nothing is gone unless the server says so: not while it cannot be reached, and not between two lists.
-
-    Attributes:
-        name: For logs and metrics.
-        query: Which of its objects, by label or field.
-        sink: Who keeps the objects.
-        policy: What is done when something is wrong.
-        turns: How many lists may be read at a time; the peak of a restart's memory.
-        restarted: Called with the name and the reason each time the watch has to start anew for trouble.
-        synced: Set while the sink has a complete list, and the server lets it be kept up to date.
-        alive_at: When something last came from the server, in seconds of the loop's clock.
-        trouble: What the server said when it last failed; empty while it goes well.
-        refusal: Set while that was for want of rights.
-    """
+    """One list+watch. Only what the server says is gone: nothing while out of reach, or between lists."""
 
     api: Api
-    name: str
+    name: str  # for logs and metrics
     path: str
-    query: Mapping[str, str]
-    sink: Sink
-    policy: ReflectorPolicy
+    query: Mapping[str, str]  # which of its objects, by label or field
+    sink: Sink  # who keeps the objects
+    policy: ReflectorPolicy  # what is done when something is wrong
+    # how many lists may be read at a time; the peak of a restart's memory
     turns: asyncio.Semaphore = field(default_factory=asyncio.Semaphore)
+    # called with the name and the reason each time the watch has to start anew for trouble
     restarted: Callable[[str, str], None] = lambda _name, _reason: None
+    # set while the sink has a complete list, and the server lets it be kept up to date
     synced: asyncio.Event = field(default_factory=asyncio.Event)
-    alive_at: float = 0.0
-    trouble: str = ""
-    refusal: asyncio.Event = field(default_factory=asyncio.Event)
+    alive_at: float = 0.0  # when something last came from the server, in seconds of the loop's clock
+    trouble: str = ""  # what the server said when it last failed; empty while it goes well
+    refusal: asyncio.Event = field(default_factory=asyncio.Event)  # set while that was for want of rights
     _left_out: set[str] = field(default_factory=set)
 
     async def run(self) -> None:
-        """Lists and watches until cancelled.
-
-        Raises:
-            KvtierError: One of the policy's `ends_on`.
-        """
+        """Lists and watches until cancelled. Raises KvtierError: one of the policy's `ends_on`."""
         failures, version = 0, ""
         while True:
             self._touch()
@@ -124,7 +89,7 @@ class Reflector:
                 async with aclosing(watch) as lines:
                     async for line in lines:
                         version = self._take(line) or version
-            except ExpiredError:
+            except answers.ExpiredError:
                 version = ""
                 self.restarted(self.name, "expired")
             except self.policy.ends_on:
@@ -145,7 +110,7 @@ class Reflector:
 
     async def _list(self) -> str:
         """Everything, page by page; returns the resource version to watch from."""
-        places: set[Place] = set()
+        places: set[answers.Place] = set()
         left_out: set[str] = set()
         query, limit = dict(self.query), _PAGE
         while True:
@@ -159,20 +124,20 @@ class Reflector:
                     if not self.policy.leaves_out:
                         raise
                     page = await self._page(query | {"includeObject": "None"}, 1, TABLE)
-                    left_out.update(table_names(page))
+                    left_out.update(answers.table_names(page))
                 limit = min(_PAGE, 2 * limit)
                 self._touch()
-                documents = items_of(page)
+                documents = answers.items_of(page)
                 documents.reverse()
                 while documents:  # each is let go of once the sink has it
-                    document = as_object(documents.pop())
-                    places.add(place_of(document))
+                    document = answers.as_object(documents.pop())
+                    places.add(answers.place_of(document))
                     self.sink.upsert(document)
-            following = as_object(page.get("metadata")).get("continue")
+            following = answers.as_object(page.get("metadata")).get("continue")
             if not following:
                 break
             query["continue"] = str(following)
-        version = version_of(page)
+        version = answers.version_of(page)
         if not version.isdecimal():
             raise UnreachableError(f"the API server sends a list of no version: {version!r:.60}")
         self._tell_left_out(left_out - self._left_out)
@@ -184,7 +149,7 @@ class Reflector:
     async def _page(self, query: Mapping[str, str], limit: int, *accept: str) -> dict[str, Any]:
         most_bytes = min(_PAGE_BYTES, self.policy.object_bytes) if limit > 1 else self.policy.object_bytes
         asked = {**query, "limit": str(limit)}
-        return parse_document(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
+        return answers.parse_document(await self.api.get(self.path, asked, *accept, most_bytes=most_bytes))
 
     def _watch_query(self, version: str) -> dict[str, str]:
         spread = random.randint(0, _WATCH_S // 10)  # noqa: S311 - spreads load, no secret
@@ -202,18 +167,18 @@ class Reflector:
         if isinstance(line, CutLine):
             self._leave_out(line)
             return ""
-        event = parse_document(line)
-        document = as_object(event.get("object"))
+        event = answers.parse_document(line)
+        document = answers.as_object(event.get("object"))
         match event.get("type"):
             case "ADDED" | "MODIFIED":
-                place_of(document)
+                answers.place_of(document)
                 self.sink.upsert(document)
             case "DELETED":
-                place_of(document)
+                answers.place_of(document)
                 self.sink.delete(document)
             case "ERROR":
                 raise api_error(document.get("code", 500), document, f"watch {self.path} failed")
-        version = version_of(document)
+        version = answers.version_of(document)
         self._better()
         return version
 
@@ -223,7 +188,7 @@ class Reflector:
             raise TooLargeError(f"watch {self.path}: a line of more than {self.policy.object_bytes} bytes")
         match = _NAME.search(line.head)
         if match is None:
-            raise ExpiredError(f"watch {self.path}: a line too long to read, of no name")
+            raise answers.ExpiredError(f"watch {self.path}: a line too long to read, of no name")
         name = match.group(1).decode(errors="replace")
         self._tell_left_out({name} - self._left_out)
         self._left_out.add(name)
@@ -245,7 +210,7 @@ class Reflector:
         if self.trouble != str(error):
             _LOG.warning("watching %s: %s; %s", self.name, error, self.policy.meanwhile)
         self.trouble = str(error)
-        if isinstance(error, ForbiddenError):
+        if isinstance(error, answers.ForbiddenError):
             self.synced.clear()  # nobody knows for how long
             self.refusal.set()
 

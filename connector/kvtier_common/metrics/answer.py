@@ -11,8 +11,7 @@ from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsText, Metric
 
 _OK: Final = 200
 _ERROR: Final = 400
-_PIECE_BYTES: Final = 64 << 10
-"""What is read at a time; others have their turn between two of them."""
+_PIECE_BYTES: Final = 64 << 10  # what is read at a time; others have their turn between two of them
 _HEADERS: Final = {
     "Accept": "text/plain;version=0.0.4",
     # packing 60 KB takes an engine's server more time than sending them, and unpacking them has no bound
@@ -21,14 +20,10 @@ _HEADERS: Final = {
 
 
 class MetricsAnswerError(ValueError):
-    """The answer is not one that an engine gives; the message says what it is, in one line.
-
-    Attributes:
-        kind: What sort of trouble it is, the same for as long as only its details change.
-    """
+    """The answer is not one that an engine gives; the message says what it is, in one line."""
 
     def __init__(self, kind: str, message: str) -> None:
-        self.kind = kind
+        self.kind = kind  # what sort of trouble it is, the same for as long as only its details change
         super().__init__(message)
 
 
@@ -39,10 +34,7 @@ class NoMetricsError(MetricsAnswerError):
 def metrics_session(timeout_s: float, user_agent: str, kept_s: float | None = None) -> aiohttp.ClientSession:
     """A session for asking engines; nothing is unpacked, remembered or taken from the environment.
 
-    Args:
-        timeout_s: Of one answer, from the connection to its end.
-        user_agent: Who asks.
-        kept_s: How long an idle connection is kept, one an engine; None to close each after its answer.
+    An idle connection is kept for `kept_s`, one an engine; with None each is closed after its answer.
     """
     kept = {"force_close": True} if kept_s is None else {"keepalive_timeout": kept_s}
     return aiohttp.ClientSession(
@@ -57,27 +49,18 @@ def metrics_session(timeout_s: float, user_agent: str, kept_s: float | None = No
 
 
 async def read_metrics(
-    session: aiohttp.ClientSession,
-    address: str,
-    wanted: Iterable[bytes],
-    most_bytes: int = MOST_BYTES,
+    session: aiohttp.ClientSession,  # as `metrics_session` makes it
+    address: str,  # `ip:port`, an IPv6 address in brackets
+    wanted: Iterable[bytes],  # names of the samples to keep
+    most_bytes: int = MOST_BYTES,  # of the whole answer
+    # those of answers longer than any engine's usually is (60 KB to 200 KB)
     turns: asyncio.Semaphore | None = None,
 ) -> Families:
     """The families that are asked for, of the engine at an address.
 
-    Args:
-        session: As `metrics_session` makes it.
-        address: `ip:port`, an IPv6 address in brackets.
-        wanted: Names of the samples to keep.
-        most_bytes: Of the whole answer.
-        turns: Those of answers longer than any engine's usually is (60 KB to 200 KB).
-
-    Raises:
-        NoMetricsError: It answers with an error's status.
-        MetricsAnswerError: It answers with something else: a redirect, packed, or out of bounds. The
-            connection is closed then, not drained.
-        aiohttp.ClientError: It does not answer, or not in HTTP.
-        TimeoutError: Its answer did not end in time.
+    Raises NoMetricsError: it answers with an error's status; MetricsAnswerError: with something else: a
+    redirect, packed, or out of bounds, and the connection is closed then, not drained; aiohttp.ClientError:
+    it does not answer, or not in HTTP; TimeoutError: its answer did not end in time.
     """
     reading = MetricsText(wanted, most_bytes)
     async with session.get(f"http://{address}/metrics", allow_redirects=False) as response:

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, TypeAlias
 
-MOST_BYTES: Final = 4 << 20
-"""Of a whole answer."""
+MOST_BYTES: Final = 4 << 20  # of a whole answer
 MOST_LINE_BYTES: Final = 64 << 10
 """vLLM's longest lines list adapters, or every field of its cache configuration: some KiB."""
 MOST_KEPT_BYTES: Final = 1 << 20
 """Of the lines that are asked for: vLLM adds one for each set of adapters that it ever ran."""
-MOST_SAMPLES: Final = 8192
-"""Of the families that are asked for, together."""
+MOST_SAMPLES: Final = 8192  # of the families that are asked for, together
 MOST_LABELS: Final = 128
 MOST_LABEL_BYTES: Final = 16 << 10
 LARGEST_VALUE: Final = float(1 << 62)
@@ -48,16 +46,12 @@ class Families:
     A sample whose value is not a number from 0 to 2^62 (NaN, infinite, negative, 1e300) leaves its whole
     family unsaid: a sum over some of a pod's engines would be a wrong one. Of samples with the same name and
     labels the first counts.
-
-    Attributes:
-        samples: By name; a family that was not said, or not readable, has none.
-        unreadable: The families that were said, but not so that they can be read.
-        start: How the text begins, for messages about it.
     """
 
+    # by name; a family that was not said, or not readable, has none
     samples: Mapping[bytes, Sequence[Sample]]
-    unreadable: frozenset[bytes]
-    start: bytes
+    unreadable: frozenset[bytes]  # the families that were said, but not so that they can be read
+    start: bytes  # how the text begins, for messages about it
 
     def of(self, name: bytes) -> Sequence[Sample]:
         """The samples of a family."""
@@ -84,9 +78,8 @@ class MetricsText:
     def feed(self, part: bytes) -> None:
         """Takes the next piece; the work is in proportion to its length.
 
-        Raises:
-            MetricsTextError: The text, or a line of it, is longer than any engine's, or has too much of what
-                is asked for.
+        Raises MetricsTextError: the text or a line is longer than any engine's, or has too much of what is
+        asked for.
         """
         self._size += len(part)
         if self._size > self._most_bytes:
@@ -102,11 +95,7 @@ class MetricsText:
             raise MetricsTextError(f"a line of it is longer than {MOST_LINE_BYTES} bytes")
 
     def end(self) -> Families:
-        """What was found, once all has come.
-
-        Raises:
-            MetricsTextError: As for `feed`.
-        """
+        """What was found, once all has come. Raises MetricsTextError: as for `feed`."""
         self.feed(b"\n")
         readable = {
             name: list(samples.items())
@@ -135,11 +124,7 @@ class MetricsText:
 
 
 def read_families(text: bytes, wanted: Iterable[bytes]) -> Families:
-    """The same of a text that is there already.
-
-    Raises:
-        MetricsTextError: It is out of bounds.
-    """
+    """The same of a text that is there already. Raises MetricsTextError: it is out of bounds."""
     reading = MetricsText(wanted)
     reading.feed(text)
     return reading.end()

@@ -7,14 +7,12 @@ from kvtier_common.tier import BEYOND_DEVICE, Tier
 
 DEVICE: Final = b"vllm:cache_config_info"
 """vLLM 0.32 and 0.33, v1/metrics/loggers.py; labels are the fields of config/cache.py."""
-DEVICE_TOKENS: Final = "kv_cache_size_tokens"
-"""A label of `DEVICE`: of each engine."""
+DEVICE_TOKENS: Final = "kv_cache_size_tokens"  # a label of `DEVICE`: of each engine
 DEVICE_BLOCK: Final = "block_size"
 """A label of `DEVICE`: tokens of a block that vLLM uses, the smallest where groups of layers differ."""
 DEVICE_BLOCKS: Final = ("num_gpu_blocks", DEVICE_BLOCK)
 """Labels of `DEVICE` whose product is of all data-parallel engines already (v1/engine/core_client.py)."""
-OFFLOADED: Final = b"vllm:kv_offload_config_info"
-"""vLLM 0.33, from its first scheduler step on."""
+OFFLOADED: Final = b"vllm:kv_offload_config_info"  # vLLM 0.33, from its first scheduler step on
 OFFLOADED_TOKENS: Final = "cpu_kv_cache_size_tokens"
 """A label of `OFFLOADED`: what the CPU tier will hold when it has grown."""
 

@@ -11,8 +11,7 @@ import click
 
 from kvtier_common.one_line import visible
 
-MOST_COMPLAINTS: Final = 100
-"""Lines of one error."""
+MOST_COMPLAINTS: Final = 100  # lines of one error
 _MOST_CHARACTERS: Final = 2000
 """Of a line; what is to be read whole, by a program or a shell, is said by `say_whole`."""
 _KEY: Final = secrets.token_hex(8)
@@ -23,9 +22,7 @@ _NOT_PRINTABLE: Final = re.compile(r"[^\n\x20-\x7e]")
 def in_style(text: str, sgr: str) -> str:
     """Text in a style, which only `style_text` makes out of it: what others wrote cannot forge it.
 
-    Args:
-        text: Without line breaks.
-        sgr: The style's parameter (ECMA-48, 8.3.117), such as `31` for red.
+    The text has no line breaks; `sgr` is the style's parameter (ECMA-48, 8.3.117), such as `31` for red.
     """
     return f"\x02{_KEY}{sgr}\x03{text}\x02{_KEY}0\x03"
 

@@ -16,8 +16,7 @@ PARTS: Final[Mapping[str, str]] = {
     "gpu": "kvtier_connector.bench.gpu",
 }
 """Modules by the names that users type."""
-ONLY_WHEN_ASKED: Final = ("gpu",)
-"""The other parts need no GPU."""
+ONLY_WHEN_ASKED: Final = ("gpu",)  # the other parts need no GPU
 ELSEWHERE: Final = {
     name: f"measures kvtier itself; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
     for name in (
@@ -36,10 +35,8 @@ VLLM: Final = "vllm"
 KVTIER: Final = "kvtier"
 SIDES: Final = (NONE, VLLM, KVTIER)
 TITLES: Final = {NONE: "no tier", VLLM: "vLLM's OffloadingConnector", KVTIER: "kvtier"}
-COMPARED_PARTS: Final = ("ttft", "workloads")
-"""The parts of `kvtier bench connector` that compare them."""
-TURNS: Final = 2
-"""Engines of each side, where nobody says how many."""
+COMPARED_PARTS: Final = ("ttft", "workloads")  # the parts of `kvtier bench connector` that compare them
+TURNS: Final = 2  # engines of each side, where nobody says how many
 
 
 @dataclass(frozen=True, slots=True)

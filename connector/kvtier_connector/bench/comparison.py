@@ -14,14 +14,11 @@ from kvtier_connector.bench.model import EXTENSION, write_bench_config
 from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
-_BLOCK_TOKENS: Final = 16
-"""vLLM's block on CUDA (config/cache.py)."""
-_CPU_BLOCK_TOKENS: Final = 32
-"""The smallest block that vLLM's CPU attention likes (platforms/cpu.py)."""
+_BLOCK_TOKENS: Final = 16  # vLLM's block on CUDA (config/cache.py)
+_CPU_BLOCK_TOKENS: Final = 32  # the smallest block that vLLM's CPU attention likes (platforms/cpu.py)
 PINNING_TIMEOUT_S: Final = 120.0
 """Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""
-_CHUNK_TOKENS: Final = 64
-"""kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs."""
+_CHUNK_TOKENS: Final = 64  # kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs
 _DRAWN: Final = {"load_format": "dummy", "worker_extension_cls": EXTENSION}
 
 

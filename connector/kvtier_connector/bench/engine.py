@@ -79,8 +79,7 @@ class LineProcess:
     def answer(self) -> Any:  # noqa: ANN401 - JSON
         """Wait for the next answer, of which the first says that the process is ready.
 
-        Raises:
-            ConnectorError: it died; the message ends with its last lines.
+        Raises ConnectorError: it died; the message ends with its last lines.
         """
         line = self._answers.readline()
         if not line:
@@ -174,8 +173,7 @@ _ENVIRONMENT: Final = {"HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
 _CACHE_GIB: Final = "VLLM_CPU_KVCACHE_SPACE"
 """Of a CPU's engine; where it is set vLLM takes no notice of `kv_cache_memory_bytes` (platforms/cpu.py)."""
 _THREADS: Final = "VLLM_CPU_OMP_THREADS_BIND"
-_AT_REST: Final = 0.2
-"""Share of one core that an engine at rest still takes at most."""
+_AT_REST: Final = 0.2  # share of one core that an engine at rest still takes at most
 _REST_TIMEOUT_S: Final = 10.0
 _DEFAULTS: Final = {"enforce_eager": True, "max_num_seqs": 4}
 
@@ -271,17 +269,14 @@ def bench_engine(
 def environment(settings: dict[str, Any], given: Given, cores: str) -> dict[str, str]:
     """Return an engine's environment: this process's, with what a benchmark sets."""
     sized = "kv_cache_memory_bytes" in settings or "--kv-cache-memory-bytes" in given.arguments
+    every_core = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     inherited = {name: value for name, value in os.environ.items() if name != _CACHE_GIB}
     return {
         **inherited,
         **_ENVIRONMENT,
         **({} if sized else {_CACHE_GIB: "1"}),
-        _THREADS: cores or os.environ.get(_THREADS) or _every_core(),
+        _THREADS: cores or os.environ.get(_THREADS) or every_core,
     }
-
-
-def _every_core() -> str:
-    return ",".join(str(core) for core in sorted(os.sched_getaffinity(0)))
 
 
 def start_llm(arguments: Sequence[str]) -> tuple[int, "LLM"]:
@@ -300,11 +295,7 @@ def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | No
     numbers = random.Random(ask.seed)  # noqa: S311 - not for secrets
     prompt = [numbers.randrange(10, 16000) for _ in range(ask.prompt_tokens)]
     how = SamplingParams(
-        temperature=0,
-        max_tokens=ask.output_tokens,
-        ignore_eos=True,
-        detokenize=False,
-        extra_args=extra_args,
+        temperature=0, max_tokens=ask.output_tokens, ignore_eos=True, detokenize=False, extra_args=extra_args
     )
     start = time.perf_counter()
     (output,) = llm.generate([{"prompt_token_ids": prompt}], how, use_tqdm=False)

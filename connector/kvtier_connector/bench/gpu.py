@@ -70,8 +70,7 @@ class Gpu:
 class _Memories:
     device: torch.Tensor
     memory: region.Slice
-    staging: torch.Tensor
-    """Of a sample's size, for the copy in one piece."""
+    staging: torch.Tensor  # of a sample's size, for the copy in one piece
 
 
 def measure(_run: Run) -> list[dict[str, Any]]:
@@ -101,11 +100,8 @@ def bench_gpu(
     """Measure both directions for each size of blocks; the two sides take turns.
 
     `kept_bytes` are those of the KV cache and of the region, `sample_bytes` what one sample copies, in blocks
-    drawn at random.
-
-    Returns:
-        A row for each size and direction: medians in 1e9 bytes a second, their quartiles, and `over_peak`,
-        the median of kvtier's bandwidth over that of one copy in the same round.
+    drawn at random. A row has medians in 1e9 bytes a second, their quartiles, and `over_peak`, the median of
+    kvtier's bandwidth over that of one copy in the same round.
     """
     device = device or Gpu()
     with reserve_hugepages(kept_bytes):

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 _FIRST_TOKEN: Final = 10
-_TOKENS: Final = 16_000
-"""Token ids are drawn from this many, of the bench model's 16,384."""
+_TOKENS: Final = 16_000  # token ids are drawn from this many, of the bench model's 16,384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

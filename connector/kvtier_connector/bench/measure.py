@@ -24,13 +24,11 @@ from kvtier_connector.errors import ConnectorError
 LIMIT_BYTES: Final = 4096
 """Of one container's termination message; Kubernetes cuts a longer one (pods, Termination message)."""
 _FOR_AN_ERROR_BYTES: Final = 1024
-_DIGITS: Final = 4
-"""That count: a benchmark repeats no closer."""
+_DIGITS: Final = 4  # that count: a benchmark repeats no closer
 _OF_A_ROUND: Final = ("mean_ttft_s", "p90_ttft_s", "mean_e2e_s", "total_tokens_per_s", "hit_rate")
 _OF_A_SIDE: Final = ("ready_s", "cold_s", "device_hit_s", "cpu_tier_s")
 
-Row = tuple[str, str, str, str]
-"""What, measured, beside, limit."""
+Row = tuple[str, str, str, str]  # what, measured, beside, limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,7 @@ class Run:
 def measure(run: Run, parts: Mapping[str, Part]) -> None:
     """Measure part by part: what is done is in the file, whatever becomes of the next.
 
-    Raises:
-        click.ClickException: Something cannot be measured as asked; the message is one line.
+    Raises click.ClickException: something cannot be measured as asked; the message is one line.
     """
     console = PlainConsole()
     run.out.parent.mkdir(parents=True, exist_ok=True)

@@ -41,17 +41,12 @@ def write_bench_config(folder: Path, shape: str) -> Path:
 
 
 def weights_deviation(hidden_size: int) -> float:
-    """Return the standard deviation of weights that keep the size of what goes through a layer.
-
-    Glorot and Bengio, AISTATS 2010.
-    """
+    """Return the deviation of weights that keep the size of what goes through (Glorot and Bengio, 2010)."""
     return float(hidden_size**-0.5)
 
 
-EXTENSION: Final = f"{__name__}.RandomWeights"
-"""vLLM's `worker_extension_cls`."""
-_PART_ELEMENTS: Final = 1 << 26
-"""Drawn at once, in float32: 256 MiB beside the model."""
+EXTENSION: Final = f"{__name__}.RandomWeights"  # vLLM's `worker_extension_cls`
+_PART_ELEMENTS: Final = 1 << 26  # drawn at once, in float32: 256 MiB beside the model
 
 
 class RandomWeights:

@@ -29,10 +29,7 @@ _ALL: Final = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 
 @contextmanager
 def reserve_hugepages(size_bytes: int) -> Iterator[str]:
-    """Have huge pages of 2 MiB free for so much memory, and put the pool back.
-
-    Gives what is missing, for people, or nothing.
-    """
+    """Have huge pages of 2 MiB free for so much memory, then put the pool back; gives what is missing."""
     pages = -(-size_bytes // PAGE_BYTES)
     lacking = pages - free_pages(PAGE_BYTES)
     if lacking <= 0:
@@ -89,12 +86,10 @@ class Sample:
 
 
 def measure(_run: Run) -> dict[str, Any]:
-    """Measure the region's start on each kind of pages.
+    """Measure the region's start on each kind of pages: medians of seconds a GiB, without and with locking.
 
-    Returns:
-        For each kind, medians of seconds a GiB, without and with locking, and their spread (smallest and
-        largest); None where the machine has no such pages. `missing` says why, or why there are fewer
-        samples. `ratio` is 4 KiB pages over huge pages.
+    Beside them their spread (smallest and largest); None where the machine has no such pages. `missing` says
+    why, or why there are fewer samples. `ratio` is 4 KiB pages over huge pages.
     """
     samples_of: dict[str, list[Sample]] = {name: [] for name in KINDS}
     with reserve_hugepages(SAMPLE_BYTES) as missing:

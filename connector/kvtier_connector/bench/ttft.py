@@ -13,17 +13,14 @@ from kvtier_connector.bench.engine import Answer, Ask, BenchEngine, bench_engine
 from kvtier_connector.bench.measure import Row, Run
 
 _HITS_PER_PROMPT: Final = 3
-_PROMPTS_HELD: Final = 2
-"""By the device's cache, and by a tier that is not given."""
+_PROMPTS_HELD: Final = 2  # by the device's cache, and by a tier that is not given
 _SHORT: Final = Ask(seed=-1, prompt_tokens=256)
 _FLUSH: Final = Ask(seed=-2, prompt_tokens=16, output_tokens=8)
 """Its steps begin the last stores, which come a step late, and learn that they have ended."""
 _LONG_SEED: Final = -3
-_ANSWER_TOKENS: Final = 64
-"""Behind a prompt, at most."""
+_ANSWER_TOKENS: Final = 64  # behind a prompt, at most
 
-_Answers = dict[str, list[Answer]]
-"""By where they came from."""
+_Answers = dict[str, list[Answer]]  # by where they came from
 
 
 def compare_ttft(
@@ -111,11 +108,7 @@ def measure(run: Run) -> dict[str, Any]:
     if not run.gpu:
         comparison = replace(comparison, sides=(KVTIER,), turns=1)
     return compare_ttft(
-        comparison,
-        prompt_tokens=run.prompt_tokens,
-        repeats=run.repeats,
-        log=run.log("ttft"),
-        say=run.say,
+        comparison, prompt_tokens=run.prompt_tokens, repeats=run.repeats, log=run.log("ttft"), say=run.say
     )
 
 

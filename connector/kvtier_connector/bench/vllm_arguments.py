@@ -117,11 +117,7 @@ def read_arguments(arguments: Sequence[str], model: str) -> dict[str, Any]:
 
 
 def serve_parser() -> Any:  # noqa: ANN401 - vLLM has no types
-    """Return what reads the arguments of `vllm serve`.
-
-    Raises:
-        ModuleNotFoundError: this vLLM has it elsewhere.
-    """
+    """Return what reads the arguments of `vllm serve`; ModuleNotFoundError if this vLLM has it elsewhere."""
     from vllm.utils.argparse_utils import FlexibleArgumentParser  # noqa: PLC0415 - as above
 
     for name in SERVE_ARGUMENTS:

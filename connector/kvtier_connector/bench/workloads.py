@@ -22,15 +22,13 @@ from kvtier_connector.bench.engine import bench_engine
 from kvtier_connector.bench.load import IN_BLOCKS, Round, RoundServed, Scaling, ask_round
 from kvtier_connector.bench.measure import Row, Run
 
-ROUNDS: Final = MappingProxyType({"high_cache": 2, "low_cache": 2})
-"""Of each workload, in each life."""
+ROUNDS: Final = MappingProxyType({"high_cache": 2, "low_cache": 2})  # of each workload, in each life
 _ON_A_GPU: Final = replace(IN_BLOCKS, divisor=8)
 _RESAMPLES: Final = 10_000
 _TITLES: Final = {"high_cache": "high-cache workload", "low_cache": "low-cache workload"}
 _SHOWN: Final = {"mean_ttft_s": "mean TTFT", "total_tokens_per_s": "throughput"}
 
-_Rounds = dict[str, list[RoundServed]]
-"""By side, in the order of turns."""
+_Rounds = dict[str, list[RoundServed]]  # by side, in the order of turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,12 @@ def compiled(*examples: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a function when its module is imported: an engine starts later for it, and no request waits.
 
     The code is kept in `NUMBA_CACHE_DIR`, beside the source or in the user's cache folder. Where none of
-    these can be written to, each process compiles for itself, which takes seconds. numba sees a change of
-    the function's own file only, so a compiled function calls no other from another file.
+    these can be written to, each process compiles for itself, which takes seconds. numba sees a change of the
+    function's own file only, so a compiled function calls no other from another file.
 
-    It keeps the interpreter's lock, so that to other threads it happens at once.
-
-    Args:
-        examples: a value of the type of each argument, with which it is called once; other types are refused
-            with a TypeError. Without any it is part of other functions and compiled with them.
+    It keeps the interpreter's lock, so that to other threads it happens at once. `examples` are a value of
+    the type of each argument, with which it is called once; other types are refused with a TypeError. Without
+    any it is part of other functions and compiled with them.
     """
     signature = tuple(map(numba.typeof, examples)) or None
 

@@ -29,8 +29,7 @@ _PATTERNS: Final = (
     "adapter_config.json",
     "*processor_config.json",  # what becomes of an image: vLLM's hash of that is of the image as it came
 )
-_BLOBS: Final = "blobs"
-"""Folder of Hugging Face's cache in which a file's name is the hash of its content."""
+_BLOBS: Final = "blobs"  # folder of Hugging Face's cache in which a file's name is the hash of its content
 WeightFacts = dict[str, list[str | int]]
 _CONFIGURATIONS: Final = ("config.json", "*quant*.json", "params.json")
 """Files beside the weights that say how to compute with them."""
@@ -133,10 +132,8 @@ def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry
     what changes the computation from the command line (--hf-overrides, --quantization, --dtype beside a KV
     cache dtype, --load-format dummy, --mm-processor-kwargs, --revision of a model that is known by its name
     only, on ROCm passes of --compilation-config that write KV), and the weights of LoRA adapters, which are
-    told apart by their names. Whoever changes one of these changes `namespace`.
-
-    Raises:
-        SettingError: Nothing says which weights the model has.
+    told apart by their names. Whoever changes one of these changes `namespace`. Raises SettingError: nothing
+    says which weights the model has.
     """
     config = spec.config
     model, parallel, cache = config.model, config.parallel, config.cache

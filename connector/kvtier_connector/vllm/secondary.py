@@ -23,23 +23,15 @@ _MOMENT_S: Final = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondarySettings:
-    """What one entry says.
+    """What one entry says."""
 
-    Attributes:
-        path: Folder of the tier, which one engine has at a time.
-        capacity_bytes: What its files take, a hard bound; taken at once.
-        direct_io: Pass by the page cache, where the file system can.
-        write_bytes_per_hour: Bound on the disk's wear; 0 for none.
-        timeout_s: A disk that needs longer for one chunk is given up until it answers again.
-        namespace: Any text; chunks that were stored under another are not found. For what vLLM does not tell
-            its tiers: see `tier_fingerprint`.
-    """
-
-    path: str
-    capacity_bytes: int
-    direct_io: bool = True
-    write_bytes_per_hour: int = 0
-    timeout_s: float = 5.0
+    path: str  # folder of the tier, which one engine has at a time
+    capacity_bytes: int  # what its files take, a hard bound; taken at once
+    direct_io: bool = True  # pass by the page cache, where the file system can
+    write_bytes_per_hour: int = 0  # bound on the disk's wear; 0 for none
+    timeout_s: float = 5.0  # A disk that needs longer for one chunk is given up until it answers again
+    # any text; chunks that were stored under another are not found. For what vLLM does not tell its tiers:
+    # see `tier_fingerprint`.
     namespace: str = ""
 
 
@@ -55,8 +47,7 @@ def entry_path(entries: object, settings: Mapping[str, object]) -> str:
 def parse_settings(settings: Mapping[str, object], entry: str) -> SecondarySettings:
     """Read an entry's settings strictly.
 
-    Raises:
-        SettingError: A setting is unknown, missing or bad; the message names it and says what would do.
+    Raises SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
     """
     known = [field.name for field in fields(SecondarySettings)]
     for name in sorted(settings.keys() - set(known)):
@@ -96,23 +87,15 @@ def _check(place: str, name: str, value: object) -> None:
 
 @dataclass(slots=True)
 class Job:
-    """One of vLLM's jobs.
+    """One of vLLM's jobs."""
 
-    Attributes:
-        number: vLLM's name for it.
-        began_s: When, by time.monotonic().
-        loads: The direction: True from disk to memory.
-        waiting: The chunks that are under way, and their slots in memory.
-        done: The chunks that have arrived.
-        failed: Whether some chunk has not.
-    """
-
-    number: int
-    began_s: float
-    loads: bool
+    number: int  # vLLM's name for it
+    began_s: float  # when, by time.monotonic()
+    loads: bool  # the direction: True from disk to memory
+    # the chunks that are under way, and their slots in memory
     waiting: dict[bytes, int] = field(default_factory=dict)
-    done: list[bytes] = field(default_factory=list)
-    failed: bool = False
+    done: list[bytes] = field(default_factory=list)  # the chunks that have arrived
+    failed: bool = False  # whether some chunk has not
 
 
 class Jobs:
@@ -195,11 +178,7 @@ class DiskKeys:
         self._key_bytes = KEY_BYTES
 
     def on_disk(self, key: OffloadKey) -> bytes:
-        """Return a key as the disk has it.
-
-        Raises:
-            ValueError: It is longer than any that is known.
-        """
+        """Return a key as the disk has it. Raises ValueError: it is longer than any that is known."""
         if len(key) > KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")
         return bytes(key).ljust(KEY_BYTES, b"\0")
@@ -219,11 +198,7 @@ class DiskKeys:
 
 
 class LentMemory:
-    """vLLM's memory before the disk tier.
-
-    Args:
-        view: Shape (rows, bytes of a row).
-    """
+    """vLLM's memory before the disk tier, of shape (rows, bytes of a row)."""
 
     def __init__(self, view: memoryview) -> None:
         self.rows = len(view)

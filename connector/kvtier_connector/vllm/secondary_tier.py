@@ -33,33 +33,22 @@ from kvtier_connector.config import KEY_BYTES, disk_aligned
 from kvtier_connector.core.disk.files.store import StoreRequest
 from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.vllm import secondary
 from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
 from kvtier_connector.vllm.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
-from kvtier_connector.vllm.secondary import (
-    DiskKeys,
-    Job,
-    Jobs,
-    LentMemory,
-    SecondarySettings,
-    entry_path,
-    errors_named,
-    parse_settings,
-)
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
-_PATIENCE: Final = 4
-"""A job may take so many times as long as one chunk."""
+_PATIENCE: Final = 4  # a job may take so many times as long as one chunk
 _LOOK_S: Final = 0.05
 
 
 class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no types
     """Chunks on disk, for vLLM's own tiering.
 
-    Raises:
-        SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used.
-        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
+    Raises SettingError: A setting is unknown, missing or bad, or the folder or the capacity cannot be used;
+    DiskError: another engine has the folder, or the disk is full, read-only or failing.
     """
 
     medium: ClassVar[Medium] = Medium.STORAGE
@@ -74,19 +63,19 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     ) -> None:
         super().__init__(offloading_spec, primary_kv_view, tier_type, backpressure_detector)
         self.locality = Locality.LOCAL
-        self._memory = LentMemory(primary_kv_view)
-        self._keys = DiskKeys()
-        self._jobs = Jobs(self._memory.take_back)
+        self._memory = secondary.LentMemory(primary_kv_view)
+        self._keys = secondary.DiskKeys()
+        self._jobs = secondary.Jobs(self._memory.take_back)
         self._answered_at_s = time.monotonic()
         self._silent = self._broken = False
         self._reported_degraded = False
         events = offloading_spec.kv_events_config.enable_kv_cache_events
         self._events: list[OffloadingEvent] | None = [] if events else None
 
-        entry = entry_path(offloading_spec.extra_config.get("secondary_tiers"), settings)
-        with ExitStack() as undo, refusals(), errors_named(entry):
+        entry = secondary.entry_path(offloading_spec.extra_config.get("secondary_tiers"), settings)
+        with ExitStack() as undo, refusals(), secondary.errors_named(entry):
             undo.callback(self._memory.close)
-            parsed = parse_settings(settings, entry)
+            parsed = secondary.parse_settings(settings, entry)
             self._timeout_s = parsed.timeout_s
             self._disk = self._open(parsed, entry)
             undo.pop_all()
@@ -126,7 +115,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def submit_load(self, job_metadata: TransferJob) -> None:
         """Begin to read chunks; those that have gone since they were looked up fail."""
         asked = self._keys.slots(job_metadata)
-        job = Job(job_metadata.job_id, time.monotonic(), loads=True, failed=True)
+        job = secondary.Job(job_metadata.job_id, time.monotonic(), loads=True, failed=True)
         with self._quietly():
             loadable = {key: slot for key, slot in asked.items() if self._can_load(key)}
             if loadable:
@@ -138,7 +127,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
     def submit_store(self, job_metadata: TransferJob) -> None:
         """Begin to write those chunks that the disk lacks, as far as it keeps up."""
         asked = self._keys.slots(job_metadata)
-        job = Job(job_metadata.job_id, time.monotonic(), loads=False, failed=True)
+        job = secondary.Job(job_metadata.job_id, time.monotonic(), loads=False, failed=True)
         progress = Progress()
         with self._quietly():
             lacking = self._disk.lacking(list(asked))
@@ -189,7 +178,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
         self._disk.close()
         self._memory.close()
 
-    def _open(self, settings: SecondarySettings, entry: str) -> DiskTier:
+    def _open(self, settings: secondary.SecondarySettings, entry: str) -> DiskTier:
         spec, row_bytes = self._offloading_spec, self._memory.row_bytes
         request = StoreRequest(
             path=replica_folder(settings.path, spec.config.parallel.data_parallel_index),
@@ -266,7 +255,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
                 )
             )
 
-    def _result(self, job: Job) -> JobResult:
+    def _result(self, job: secondary.Job) -> JobResult:
         partly = tuple(self._keys.of_vllm(job.done)) if job.loads and job.failed and job.done else None
         return JobResult(
             job.number,

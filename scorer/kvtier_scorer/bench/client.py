@@ -35,10 +35,7 @@ class Question:
 def questions(workload: Workload, words_per_token: float, seed: int) -> list[Question]:
     """The requests of a workload in the order in which they are sent; groups are mixed at random.
 
-    Args:
-        workload: What is asked.
-        words_per_token: Words of `text` that the model's tokenizer makes one token of.
-        seed: Which prompts; two seeds share no prefix.
+    Of so many words of `text` the model's tokenizer makes one token; two seeds share no prefix.
     """
     numbers = random.Random(seed)  # noqa: S311 - not for secrets
 
@@ -85,16 +82,9 @@ class Answer:
 
 
 class Server:
-    """An OpenAI-compatible server behind one URL, over connections that are kept.
+    """An OpenAI-compatible server behind one URL, with or without `/v1`, over connections that are kept.
 
-    Args:
-        url: Base URL, with or without `/v1`.
-        api_key: Sent as a bearer token.
-        timeout_s: How long the server may be silent.
-        connections: Requests under way at most.
-
-    Raises:
-        ServerError: The URL is not one.
+    It may be silent for `timeout_s`. Raises ServerError: the URL is not one.
     """
 
     def __init__(self, url: str, *, api_key: str | None, timeout_s: float, connections: int) -> None:
@@ -117,11 +107,7 @@ class Server:
         await self._session.close()
 
     async def first_model(self) -> str:
-        """Name of the first model that the server lists.
-
-        Raises:
-            ServerError: The server does not answer, or lists none.
-        """
+        """Name of the first model that the server lists; ServerError if it does not answer, or lists none."""
         match (await self._json("GET", "/v1/models")).get("data"):
             case [{"id": str(name)}, *_]:
                 return name
@@ -212,19 +198,12 @@ class LoadResult:
 
 
 async def constant_concurrency(
-    ask: Callable[[Question], Awaitable[Answer]],
-    order: Sequence[Question],
-    concurrency: int,
-    ended: Callable[[Answer], None] = lambda _: None,
+    ask: Callable[[Question], Awaitable[Answer]],  # sends one question and returns its answer; does not raise
+    order: Sequence[Question],  # questions as they are sent
+    concurrency: int,  # requests under way at any time
+    ended: Callable[[Answer], None] = lambda _: None,  # told of each answer
 ) -> LoadResult:
-    """Ask every question, `concurrency` at a time.
-
-    Args:
-        ask: Sends one question and returns its answer; does not raise.
-        order: Questions as they are sent.
-        concurrency: Requests under way at any time.
-        ended: Told of each answer.
-    """
+    """Ask every question, `concurrency` at a time."""
     answers: dict[int, Answer] = {}
     waiting = iter(enumerate(order))
 
@@ -264,8 +243,7 @@ class FoundTokens:
 def found_tokens(text: str) -> FoundTokens:
     """Read an engine's metrics; data-parallel engines behind one address are added up.
 
-    Raises:
-        ValueError: There is nothing of vLLM's in them.
+    Raises ValueError: there is nothing of vLLM's in them.
     """
     families = read_families(text.encode(), (_DEVICE_QUERIES, _DEVICE_HITS, _TIER_HITS))
     if not families.samples:
@@ -276,14 +254,7 @@ def found_tokens(text: str) -> FoundTokens:
 
 
 async def read_engines(urls: Sequence[str]) -> Mapping[str, FoundTokens]:
-    """What each engine has counted since its start.
-
-    Args:
-        urls: Base URLs of the engines.
-
-    Raises:
-        ServerError: One does not answer, or not with metrics.
-    """
+    """What each engine has counted since its start. Raises ServerError: one does not answer with metrics."""
     timeout = aiohttp.ClientTimeout(total=30.0)
     async with aiohttp.ClientSession(timeout=timeout) as session:
 

@@ -16,28 +16,14 @@ from kvtier_common.benchmarks import WORKLOADS, Workload, p90
 from kvtier_common.formats.json_text import json_file
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
-from kvtier_scorer.bench.client import (
-    Answer,
-    FoundTokens,
-    LoadResult,
-    Question,
-    Server,
-    ServerError,
-    constant_concurrency,
-    questions,
-    read_engines,
-    text,
-)
+from kvtier_scorer.bench import client
 
 _SAMPLE_WORDS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrefixOptions:
-    """The options; None where one was left out.
-
-    Attributes are named as the options are.
-    """
+    """The options; None where one was left out. Attributes are named as the options are."""
 
     url: str
     workload: str
@@ -89,9 +75,9 @@ class Figures:
         cls,
         name: str,
         workload: Workload,
-        result: LoadResult,
-        before: Mapping[str, FoundTokens],
-        after: Mapping[str, FoundTokens],
+        result: client.LoadResult,
+        before: Mapping[str, client.FoundTokens],
+        after: Mapping[str, client.FoundTokens],
     ) -> Self:
         """Figures of a run and of what its engines counted before and after it."""
         answers = [answer for answer in result.answers if not answer.error]
@@ -99,7 +85,7 @@ class Figures:
         output = sum(answer.output_tokens for answer in answers)
         prompt = sum(answer.prompt_tokens for answer in answers)
         by_engine = {url: after[url] - before[url] for url in after}
-        total = sum(by_engine.values(), FoundTokens())
+        total = sum(by_engine.values(), client.FoundTokens())
         known = total.queried > 0
         return cls(
             name=name,
@@ -132,12 +118,7 @@ class Figures:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Figures of an earlier run.
-
-        Raises:
-            KeyError: A figure is missing.
-            TypeError: One is of another kind.
-        """
+        """Figures of an earlier run; KeyError if a figure is missing, TypeError if one is of another kind."""
         hit_rate = document["hit_rate"]
         return cls(
             name=str(document["name"]),
@@ -158,9 +139,8 @@ class Figures:
 def measure(options: SharedPrefixOptions) -> None:
     """Ask, print, and write what was asked for.
 
-    Raises:
-        ServerError: The server does not answer, or refused a request.
-        click.BadParameter: An earlier run's file is none.
+    Raises ServerError: the server does not answer, or refused a request; click.BadParameter: an earlier run's
+    file is none.
     """
     shape = _shape(options)
     earlier = [_read(path) for path in options.beside]
@@ -175,7 +155,7 @@ def measure(options: SharedPrefixOptions) -> None:
     else:
         PlainConsole().print(table(runs))
     if figures.failed:
-        raise ServerError(
+        raise client.ServerError(
             f"{figures.failed} of {shape.requests} requests failed; the first: {figures.failure}"
         )
 
@@ -194,29 +174,31 @@ def _shape(options: SharedPrefixOptions) -> Workload:
 
 
 async def _measure(options: SharedPrefixOptions, shape: Workload) -> Figures:
-    connecting = Server(
+    connecting = client.Server(
         options.url, api_key=options.api_key, timeout_s=options.timeout_s, connections=shape.concurrency
     )
     async with connecting as server:
         model = options.model or await server.first_model()
-        sample = text(random.Random(options.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
-        prompts = questions(shape, await server.words_per_token(model, sample), options.seed)
-        before = await read_engines(options.engines)
+        sample = client.text(random.Random(options.seed), _SAMPLE_WORDS)  # noqa: S311 - not for secrets
+        prompts = client.questions(shape, await server.words_per_token(model, sample), options.seed)
+        before = await client.read_engines(options.engines)
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: client.Question) -> client.Answer:
             return await server.ask(model, question, shape.output_tokens)
 
         result = await _ask_all(ask, prompts, shape.concurrency)
-        return Figures.of(options.name, shape, result, before, await read_engines(options.engines))
+        return Figures.of(options.name, shape, result, before, await client.read_engines(options.engines))
 
 
 async def _ask_all(
-    ask: Callable[[Question], Awaitable[Answer]], prompts: list[Question], concurrency: int
-) -> LoadResult:
+    ask: Callable[[client.Question], Awaitable[client.Answer]],
+    prompts: list[client.Question],
+    concurrency: int,
+) -> client.LoadResult:
     columns = (TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as progress:
         task = progress.add_task("requests", total=len(prompts))
-        return await constant_concurrency(ask, prompts, concurrency, lambda _: progress.advance(task))
+        return await client.constant_concurrency(ask, prompts, concurrency, lambda _: progress.advance(task))
 
 
 def _read(path: Path) -> Figures:

@@ -29,17 +29,13 @@ RESOURCE: Final = "x-kvtier-resource"
 _MIB: Final = 1 << 20
 _BYTES_PER_TOKEN: Final = 16
 """Of a body: a token is 4 bytes of text in English, 9 where a client writes another script as `\\u4f60`."""
-_MOST_BYTES: Final = 32 * _MIB
-"""What a longer model's bodies get unless somebody asks for more."""
-_AT_A_TIME: Final = 4
-"""Of the largest bodies."""
-_COPIES: Final = 3
-"""Of a body that is held: itself, the prompt read from it, the messages that send it on."""
+_MOST_BYTES: Final = 32 * _MIB  # what a longer model's bodies get unless somebody asks for more
+_AT_A_TIME: Final = 4  # of the largest bodies
+_COPIES: Final = 3  # of a body that is held: itself, the prompt read from it, the messages that send it on
 READING_BYTES: Final = 128 * _MIB
 """What one body becomes as objects at worst. One is read at a time; picker/gateway/bodies/json_size.py bounds
 how many objects that makes: up to 45 MiB of them as measured, and what the allocator keeps."""
-_WIDEST: Final = 4
-"""Python's bytes for a character of a text that has a single one beyond the basic plane."""
+_WIDEST: Final = 4  # Python's bytes for a character of a text that has a single one beyond the basic plane
 
 _UPLOADS_BYTES: Final = 256 * _MIB
 """Of bodies on their way: some 500 clients at a time who send 500 KB slowly."""

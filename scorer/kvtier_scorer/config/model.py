@@ -72,27 +72,21 @@ known, which the picker then asks the engine for."""
 
 @dataclass(frozen=True, slots=True)
 class PickerInput:
-    """What decides a picker's configuration.
-
-    Attributes:
-        tokens: What each tier of one pod holds.
-        max_prefix_tokens: Longest prompt that the engine takes; None if not known.
-        version: The picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with.
-        max_body_bytes: Largest body of a request; None to follow `max_prefix_tokens`. kvtier's own alone
-            has such a bound.
-        uploads_bytes: What the gateways that ask it may hold of bodies; None for as much as usual.
-        kv_events: Whether the engines publish KV events for the picker to follow; kvtier's own alone does.
-        engine_tls: Whether the engines serve HTTPS; the inference extension's have an argument for it.
-    """
+    """What decides a picker's configuration."""
 
     weights: ScorerWeights
-    tokens: TierTokens
+    tokens: TierTokens  # what each tier of one pod holds
     engine_block_tokens: int
-    max_prefix_tokens: int | None = None
+    max_prefix_tokens: int | None = None  # longest prompt that the engine takes; None if not known
+    # the picker's version, `0.10` or `v0.10.0`; None for the one this package was tested with
     version: str | None = None
+    # whether the engines publish KV events for the picker to follow; kvtier's own alone does
     kv_events: bool = False
+    # largest body of a request; None to follow `max_prefix_tokens`. kvtier's own alone has such a bound.
     max_body_bytes: int | None = None
+    # what the gateways that ask it may hold of bodies; None for as much as usual
     uploads_bytes: int | None = None
+    # whether the engines serve HTTPS; the inference extension's have an argument for it
     engine_tls: bool = False
 
     @property
@@ -103,23 +97,16 @@ class PickerInput:
 
 @dataclass(frozen=True, slots=True)
 class PickerConfig:
-    """A picker's configuration.
-
-    Attributes:
-        entries: LRU capacities of the tiers' prefix scorers, per pod; None where the picker asks the engine.
-        text: The EndpointPickerConfig, as YAML.
-        warnings: What does not work as the resource asks in this version, one line each.
-        gpu_from_metrics: Whether the picker asks the engine for the size of its device cache.
-        unread: Scorers with a weight that the picker does not have.
-    """
+    """A picker's configuration."""
 
     version: str
     tokens_per_entry: int
+    # LRU capacities of the tiers' prefix scorers, per pod; None where the picker asks the engine
     entries: Mapping[Tier, int | None]
-    text: str
-    warnings: tuple[str, ...] = ()
-    gpu_from_metrics: bool = False
-    unread: tuple[str, ...] = ()
+    text: str  # the EndpointPickerConfig, as YAML
+    warnings: tuple[str, ...] = ()  # what does not work as the resource asks in this version, one line each
+    gpu_from_metrics: bool = False  # whether the picker asks the engine for the size of its device cache
+    unread: tuple[str, ...] = ()  # scorers with a weight that the picker does not have
 
 
 def entries_for(tokens: int | None, tokens_per_entry: int) -> int | None:

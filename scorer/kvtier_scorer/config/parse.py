@@ -10,23 +10,11 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.config import settings
 from kvtier_scorer.config.flavors.builtin import API_VERSION
 from kvtier_scorer.config.flavors.document import KIND, PICKER, PREFIX, PROFILE_HANDLER
 from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError
-from kvtier_scorer.config.settings import (
-    DEFAULT_MAX_PREFIX_TOKENS,
-    Affinity,
-    Events,
-    Limits,
-    Metrics,
-    PickerSettings,
-    PrefixSettings,
-    ScorerSetting,
-    Section,
-    Shedding,
-    Tokenization,
-    TokenizationMode,
-)
+from kvtier_scorer.config.settings import PickerSettings, PrefixSettings
 from kvtier_scorer.config.strict import convert, field_error, load_mapping
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
@@ -36,7 +24,7 @@ _DEFAULT_WEIGHT: Final = 1.0
 """Of a scorer whose reference gives none (gateway-api-inference-extension v1.5.0, pkg/epp/config/loader)."""
 
 
-class PluginEntry(Section, frozen=True, kw_only=True):
+class PluginEntry(settings.Section, frozen=True, kw_only=True):
     """One of `plugins`; its name is its type where left out."""
 
     type: Name
@@ -49,58 +37,52 @@ class PluginEntry(Section, frozen=True, kw_only=True):
         return self.name or self.type
 
 
-class Reference(Section, frozen=True, kw_only=True):
+class Reference(settings.Section, frozen=True, kw_only=True):
     """One plugin of a profile."""
 
     plugin_ref: Name
     weight: float | None = None
 
 
-class Profile(Section, frozen=True, kw_only=True):
+class Profile(settings.Section, frozen=True, kw_only=True):
     """One of `schedulingProfiles`."""
 
     name: Name
     plugins: Annotated[tuple[Reference, ...], msgspec.Meta(min_length=1)]
 
 
-class Document(Section, frozen=True, kw_only=True):
+class Document(settings.Section, frozen=True, kw_only=True):
     """The whole document."""
 
     api_version: str
     kind: str
     plugins: Annotated[tuple[PluginEntry, ...], msgspec.Meta(min_length=1)]
     scheduling_profiles: tuple[Profile, ...]
-    affinity: Affinity = Affinity()
-    shedding: Shedding = Shedding()
-    metrics: Metrics = Metrics()
-    events: Events = Events()
-    tokenization: Tokenization = Tokenization()
-    limits: Limits = Limits()
+    affinity: settings.Affinity = settings.Affinity()
+    shedding: settings.Shedding = settings.Shedding()
+    metrics: settings.Metrics = settings.Metrics()
+    events: settings.Events = settings.Events()
+    tokenization: settings.Tokenization = settings.Tokenization()
+    limits: settings.Limits = settings.Limits()
 
 
-class NoParameters(Section, frozen=True, kw_only=True):
+class NoParameters(settings.Section, frozen=True, kw_only=True):
     """The parameters of a plugin that takes none."""
 
 
-class MaxScoreParameters(Section, frozen=True, kw_only=True):
+class MaxScoreParameters(settings.Section, frozen=True, kw_only=True):
     """The parameters of `max-score-picker`: this picker names one endpoint."""
 
     max_num_of_endpoints: Annotated[int, msgspec.Meta(ge=1, le=1)] = 1
 
 
-class PrefixParameters(Section, frozen=True, kw_only=True):
-    """The parameters of `prefix-cache-scorer`.
-
-    Attributes:
-        block_size_tokens: Tokens in one block of the engine, one entry of the index.
-        lru_capacity_per_server: Entries a pod; left out where the engine has to be asked.
-        max_prefix_tokens_to_match: What of a longer prompt is looked at.
-    """
+class PrefixParameters(settings.Section, frozen=True, kw_only=True):
+    """The parameters of `prefix-cache-scorer`."""
 
     tier: str
-    block_size_tokens: Whole
-    lru_capacity_per_server: Whole | None = None
-    max_prefix_tokens_to_match: Whole | None = None
+    block_size_tokens: Whole  # tokens in one block of the engine, one entry of the index
+    lru_capacity_per_server: Whole | None = None  # entries a pod; left out where the engine has to be asked
+    max_prefix_tokens_to_match: Whole | None = None  # what of a longer prompt is looked at
 
     def check(self, path: str) -> None:
         """Raises PickerConfigError unless the tier is one that there is."""
@@ -109,17 +91,19 @@ class PrefixParameters(Section, frozen=True, kw_only=True):
             raise field_error(f"{path}.tier", f"must be {' or '.join(names)}, not {self.tier!r}")
 
 
-_PARAMETERS: Final[Mapping[str, type[Section]]] = {
+_PARAMETERS: Final[Mapping[str, type[settings.Section]]] = {
     **dict.fromkeys(PLUGINS.values(), NoParameters),
     PREFIX: PrefixParameters,
     PICKER: MaxScoreParameters,
     PROFILE_HANDLER: NoParameters,
 }
 
-_ByReference = Mapping[str, tuple[str, PluginEntry, Section]]
+_ByReference = Mapping[str, tuple[str, PluginEntry, settings.Section]]
 
 
-def _scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], PrefixSettings | None]:
+def _scorers_and_prefix(
+    document: Document,
+) -> tuple[tuple[settings.ScorerSetting, ...], PrefixSettings | None]:
     """The scorers of the one profile, and what its prefix scorers share."""
     plugins = _by_reference(document.plugins)
     profiles = document.scheduling_profiles
@@ -149,14 +133,14 @@ def _scorers_and_prefix(document: Document) -> tuple[tuple[ScorerSetting, ...], 
         weighted[name] = weight
         if isinstance(parameters, PrefixParameters):
             prefixes.append((where, parameters, weight > 0))
-    scorers = tuple(ScorerSetting(name, weight) for name, weight in weighted.items() if weight)
+    scorers = tuple(settings.ScorerSetting(name, weight) for name, weight in weighted.items() if weight)
     if not scorers:
         raise NoScorerError(f"{path}: no scorer is left; give one a weight above 0")
     return scorers, _prefix(prefixes)
 
 
 def _by_reference(entries: Sequence[PluginEntry]) -> _ByReference:
-    plugins: dict[str, tuple[str, PluginEntry, Section]] = {}
+    plugins: dict[str, tuple[str, PluginEntry, settings.Section]] = {}
     for place, plugin in enumerate(entries):
         where = f"plugins[{place}]"
         if plugin.type not in _PARAMETERS:
@@ -205,16 +189,15 @@ def _prefix(prefixes: Sequence[tuple[str, PrefixParameters, bool]]) -> PrefixSet
     entries = {Tier.of(tier.tier): tier.lru_capacity_per_server for _, tier, weighs in prefixes if weighs}
     if not entries:
         return None
-    max_tokens = first.max_prefix_tokens_to_match or DEFAULT_MAX_PREFIX_TOKENS
+    max_tokens = first.max_prefix_tokens_to_match or settings.DEFAULT_MAX_PREFIX_TOKENS
     return PrefixSettings(first.block_size_tokens, max_tokens, entries)
 
 
 def parse_settings(text: str) -> PickerSettings:
     """The settings in an EndpointPickerConfig, in YAML.
 
-    Raises:
-        NoScorerError: No scorer has a weight.
-        PickerConfigError: It is not such a document, or something in it is wrong.
+    Raises NoScorerError: no scorer has a weight; PickerConfigError: it is not such a document, or something
+    in it is wrong.
     """
     raw = load_mapping(text)
     # told before the fields are: with another picker's document every one of them would be unknown
@@ -226,7 +209,7 @@ def parse_settings(text: str) -> PickerSettings:
     document.tokenization.check("tokenization")
     document.limits.check("limits")
     scorers, prefix = _scorers_and_prefix(document)
-    if document.events.enabled and document.tokenization.mode is TokenizationMode.ESTIMATE:
+    if document.events.enabled and document.tokenization.mode is settings.TokenizationMode.ESTIMATE:
         # events name blocks by their tokens, which an estimate never meets
         raise field_error(
             "events.enabled", "needs tokenization.mode Tokenize or Tokenizer: KV events speak of true tokens"

@@ -44,44 +44,34 @@ class Shedding(Section, frozen=True, kw_only=True):
     A pod is saturated from either threshold on, or while its metrics are stale. The thresholds' defaults and
     the convention that a request of a negative priority is sheddable are those of the Gateway API inference
     extension (v1.5.0, saturationdetector/utilization/config.go and pkg/epp/util/request/sheddable.go).
-
-    Attributes:
-        shed: `Sheddable` refuses requests of a priority below 0, `All` every request, `Never` none.
-        queue_depth: Requests waiting in a pod with which it is saturated.
-        kv_cache_utilization: Used share of a pod's device cache with which it is saturated.
     """
 
+    # `Sheddable` refuses requests of a priority below 0, `All` every request, `Never` none
     shed: Shed = Shed.SHEDDABLE
+    # requests waiting in a pod with which it is saturated
     queue_depth: Annotated[int, msgspec.Meta(ge=1)] = 5
+    # used share of a pod's device cache with which it is saturated
     kv_cache_utilization: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
 
 
 class Affinity(Section, frozen=True, kw_only=True):
-    """`affinity`: pods that hold most of a prompt come before others, whatever the weighted sums say.
+    """`affinity`: pods that hold most of a prompt come before others, whatever the weighted sums say."""
 
-    Attributes:
-        enabled: Whether to do so; without it the sums alone decide, as in other pickers.
-        prompt_share: Part of the prompt that a pod must hold.
-        queue_slack: Requests that it may have more than the least loaded pod, waiting or sent since its
-            metrics were read, before load counts again.
-    """
-
-    enabled: bool = True
-    prompt_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    enabled: bool = True  # whether to do so; without it the sums alone decide, as in other pickers
+    prompt_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # part of the prompt that a pod must hold
+    # requests that it may have more than the least loaded pod, waiting or sent since its metrics were read,
+    # before load counts again
     queue_slack: Annotated[int, msgspec.Meta(ge=1)] = 5
 
 
 class Metrics(Section, frozen=True, kw_only=True):
-    """`metrics`: how the engines' load is read.
+    """`metrics`: how the engines' load is read."""
 
-    Attributes:
-        scrape_interval_ms: From one reading of a pod to the next. More than 200 is for pools whose readings
-            would take a core of their own.
-        staleness_ms: Age from which a reading says nothing any more; five intervals where left out: an
-            engine that is busy may answer late, and one that hangs must be seen soon.
-    """
-
+    # from one reading of a pod to the next. More than 200 is for pools whose readings would take a core of
+    # their own.
     scrape_interval_ms: Annotated[int, msgspec.Meta(ge=50, le=10_000)] = 100
+    # age from which a reading says nothing any more; five intervals where left out: an engine that is busy
+    # may answer late, and one that hangs must be seen soon
     staleness_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def check(self, path: str) -> None:
@@ -104,20 +94,15 @@ class Metrics(Section, frozen=True, kw_only=True):
 
 
 class Events(Section, frozen=True, kw_only=True):
-    """`events`: vLLM's KV events, which say what each tier of a pod really holds.
+    """`events`: vLLM's KV events, which say what each tier of a pod really holds."""
 
-    Attributes:
-        enabled: Whether to subscribe. A pod that sends none keeps its approximate index.
-        port: Of the publisher on each pod; vLLM's default (vllm/config/kv_events.py, endpoint).
-        replay_port: Of the publisher's replays, vLLM's replay_endpoint; without one, events that were missed
-            are made up for only once the pod's tiers have filled anew.
-        topic: Prefix of the topics to take; vLLM's default topic is the empty one.
-    """
-
-    enabled: bool = False
+    enabled: bool = False  # whether to subscribe. A pod that sends none keeps its approximate index.
+    # of the publisher on each pod; vLLM's default (vllm/config/kv_events.py, endpoint)
     port: Port = EVENTS_PORT
+    # of the publisher's replays, vLLM's replay_endpoint; without one, events that were missed are made up for
+    # only once the pod's tiers have filled anew
     replay_port: Port | None = None
-    topic: str = ""
+    topic: str = ""  # prefix of the topics to take; vLLM's default topic is the empty one
 
 
 class TokenizationMode(StrEnum):
@@ -129,17 +114,13 @@ class TokenizationMode(StrEnum):
 
 
 class Tokenization(Section, frozen=True, kw_only=True):
-    """`tokenization`: how a prompt's tokens are found.
+    """`tokenization`: how a prompt's tokens are found."""
 
-    Attributes:
-        mode: `Estimate` takes 4 bytes of text for a token; `Tokenize` asks an engine's /tokenize;
-            `Tokenizer` reads a tokenizer.json.
-        path: The tokenizer.json, with `Tokenizer` only.
-        timeout_ms: With `Tokenize`: an answer that takes longer is done without, by estimating.
-    """
-
+    # `Estimate` takes 4 bytes of text for a token; `Tokenize` asks an engine's /tokenize; `Tokenizer` reads a
+    # tokenizer.json
     mode: TokenizationMode = TokenizationMode.ESTIMATE
-    path: str | None = None
+    path: str | None = None  # the tokenizer.json, with `Tokenizer` only
+    # with `Tokenize`: an answer that takes longer is done without, by estimating
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 500
 
     def check(self, path: str) -> None:
@@ -151,17 +132,14 @@ class Tokenization(Section, frozen=True, kw_only=True):
 
 
 class Limits(Section, frozen=True, kw_only=True):
-    """`limits`: what requests may take of the picker.
+    """`limits`: what requests may take of the picker."""
 
-    Attributes:
-        max_body_bytes: Largest body; a larger one is refused with 413.
-        total_body_bytes: Of all bodies at a time; one that finds no memory is refused with 503.
-        upload_bytes: Of all bodies that are on their way, by what clients announce; whoever takes most for
-            longest is refused with 503. Four of the largest where left out, and 256 MiB at least.
-    """
-
+    # largest body; a larger one is refused with 413
     max_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 30)] = DEFAULT_MAX_BODY_BYTES
+    # of all bodies at a time; one that finds no memory is refused with 503
     total_body_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 36)] = DEFAULT_TOTAL_BODY_BYTES
+    # of all bodies that are on their way, by what clients announce; whoever takes most for longest is refused
+    # with 503. Four of the largest where left out, and 256 MiB at least.
     upload_bytes: Annotated[int, msgspec.Meta(ge=1024, le=1 << 36)] | None = None
 
     @property
@@ -189,15 +167,11 @@ class ScorerSetting:
 
 @dataclass(frozen=True, slots=True)
 class PrefixSettings:
-    """What the prefix scorers share.
-
-    Attributes:
-        max_tokens: What of a longer prompt is looked at.
-        entries: Blocks that each tier with a scorer holds, a pod; None where the engine has to be asked.
-    """
+    """What the prefix scorers share."""
 
     block_tokens: int
-    max_tokens: int
+    max_tokens: int  # what of a longer prompt is looked at
+    # blocks that each tier with a scorer holds, a pod; None where the engine has to be asked
     entries: Mapping[Tier, int | None]
 
     @property
@@ -215,14 +189,10 @@ class PrefixSettings:
 
 @dataclass(frozen=True, slots=True)
 class PickerSettings:
-    """Everything that the picker is configured with: each scorer once, and at least one.
-
-    Attributes:
-        prefix: None where no prefix scorer has a weight: prompts are then not hashed.
-    """
+    """Everything that the picker is configured with: each scorer once, and at least one."""
 
     scorers: tuple[ScorerSetting, ...]
-    prefix: PrefixSettings | None
+    prefix: PrefixSettings | None  # None where no prefix scorer has a weight: prompts are then not hashed
     shedding: Shedding = field(default_factory=Shedding)
     metrics: Metrics = field(default_factory=Metrics)
     events: Events = field(default_factory=Events)

@@ -32,8 +32,7 @@ _PLAINER: Final = (
 def load_mapping(text: str) -> dict[str, Any]:
     """The one mapping that `text` holds.
 
-    Raises:
-        PickerConfigError: It is not YAML, not one document, not a mapping, or has a key twice.
+    Raises PickerConfigError: it is not YAML, not one document, not a mapping, or has a key twice.
     """
     try:
         documents = [*read_yaml(text)]
@@ -50,8 +49,7 @@ def load_mapping(text: str) -> dict[str, Any]:
 def convert(value: object, wanted: type[_T], path: str = "") -> _T:
     """`value` as `wanted`, a msgspec Struct that forbids unknown fields; `path` is its place in the document.
 
-    Raises:
-        PickerConfigError: It does not fit; the message begins with the field's path.
+    Raises PickerConfigError: it does not fit; the message begins with the field's path.
     """
     try:
         return msgspec.convert(value, wanted, strict=True)

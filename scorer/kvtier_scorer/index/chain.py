@@ -20,8 +20,7 @@ _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _STRIPE = 32
 Hashes = NDArray[np.uint64]
-TOKEN_BYTES = 4
-"""A token is hashed as uint32, little-endian."""
+TOKEN_BYTES = 4  # a token is hashed as uint32, little-endian
 _LENGTH_BYTES = 8
 
 
@@ -97,8 +96,7 @@ def prefix_seed(model: str, salt: str, *, tokens: bool) -> int:
 def text_hashes(text: bytes, seed: int, block_bytes: int, max_blocks: int) -> Hashes:
     """The chained hashes of `text`, one for each full block of `block_bytes`, at most `max_blocks`.
 
-    Raises:
-        ValueError: `block_bytes` is less than 1.
+    Raises ValueError: `block_bytes` is less than 1.
     """
     return _chain(np.frombuffer(text, np.uint8), seed, block_bytes, max_blocks)
 
@@ -106,8 +104,7 @@ def text_hashes(text: bytes, seed: int, block_bytes: int, max_blocks: int) -> Ha
 def token_hashes(token_ids: NDArray[np.uint32], seed: int, block_tokens: int, max_blocks: int) -> Hashes:
     """The chained hashes of `token_ids`, one for each full block of `block_tokens`, at most `max_blocks`.
 
-    Raises:
-        ValueError: `block_tokens` is less than 1.
+    Raises ValueError: `block_tokens` is less than 1.
     """
     tokens = np.ascontiguousarray(token_ids, "<u4")
     return _chain(tokens.view(np.uint8), seed, block_tokens * TOKEN_BYTES, max_blocks)

@@ -32,32 +32,23 @@ NEWER: Final = 4
 OLDER: Final = 5
 PARENT: Final = NEWER
 CHILDREN: Final = OLDER
-SLOT_KEYS: Final = 3
-"""64-bit words in a slot."""
+SLOT_KEYS: Final = 3  # 64-bit words in a slot
 KEY: Final = 1
 
-NONE: Final = 0xFFFF_FFFF
-"""No slot. As a parent: not known."""
-FIRST: Final = 0xFFFF_FFFE
-"""As a parent: there is none, the block is the first of its prompt."""
-GHOST: Final = 1 << 31
-"""Bit of `CHILDREN`."""
+NONE: Final = 0xFFFF_FFFF  # no slot. As a parent: not known.
+FIRST: Final = 0xFFFF_FFFE  # as a parent: there is none, the block is the first of its prompt
+GHOST: Final = 1 << 31  # bit of `CHILDREN`
 
 PAGE_BITS: Final = 12
 PAGE_SLOTS: Final = 1 << PAGE_BITS
 PAGE_BYTES: Final = PAGE_SLOTS * SLOT_BYTES
 
 # A holder's fields.
-SLOTS: Final = 0
-"""Slots in use or free; as many buckets."""
-MASK: Final = 1
-"""The smallest 2^n - 1 that is not less than `SLOTS - 1`."""
-DIRECTORY: Final = 2
-"""Where its page numbers begin in the directory."""
-PAGES: Final = 3
-"""Room for so many page numbers."""
-ENTRIES: Final = 4
-"""Slots that have an entry, ghosts included."""
+SLOTS: Final = 0  # slots in use or free; as many buckets
+MASK: Final = 1  # the smallest 2^n - 1 that is not less than `SLOTS - 1`
+DIRECTORY: Final = 2  # where its page numbers begin in the directory
+PAGES: Final = 3  # room for so many page numbers
+ENTRIES: Final = 4  # slots that have an entry, ghosts included
 GHOSTS: Final = 5
 FREE: Final = 6
 NEWEST: Final = 7
@@ -65,18 +56,13 @@ OLDEST: Final = 8
 CAPACITY: Final = 9
 """Most entries. Exact in an approximate holder, a bound against a runaway pod in a precise one."""
 PRECISE: Final = 10
-HINT: Final = 11
-"""The capacity that was asked for."""
-DROPPED: Final = 12
-"""Blocks that a precise holder was told of and had no slot for."""
-HOLDER_FIELDS: Final = 16
-"""Two cache lines, what every look-up reads in the first."""
+HINT: Final = 11  # the capacity that was asked for
+DROPPED: Final = 12  # blocks that a precise holder was told of and had no slot for
+HOLDER_FIELDS: Final = 16  # two cache lines, what every look-up reads in the first
 
 # The pool's fields.
-FRESH_PAGE: Final = 0
-"""Pages from here on were never used."""
-FREE_PAGE: Final = 1
-"""First of the pages that were given back; each begins with the number of the next."""
+FRESH_PAGE: Final = 0  # pages from here on were never used
+FREE_PAGE: Final = 1  # first of the pages that were given back; each begins with the number of the next
 ALL_PAGES: Final = 2
 USED_PAGES: Final = 3
 SALT: Final = 4
@@ -85,17 +71,10 @@ POOL_FIELDS: Final = 8
 
 
 class IndexArrays(NamedTuple):
-    """The index's arrays, as kernels get them.
+    """The index's arrays, as kernels get them."""
 
-    Attributes:
-        words: All slots as 32-bit words.
-        keys: The same memory as 64-bit words.
-        holders: Shape (pods x tiers, HOLDER_FIELDS).
-        directory: Page numbers of all holders, each holder's together.
-    """
-
-    words: NDArray[np.uint32]
-    keys: NDArray[np.uint64]
-    holders: NDArray[np.int64]
-    directory: NDArray[np.int64]
+    words: NDArray[np.uint32]  # all slots as 32-bit words
+    keys: NDArray[np.uint64]  # the same memory as 64-bit words
+    holders: NDArray[np.int64]  # shape (pods x tiers, HOLDER_FIELDS)
+    directory: NDArray[np.int64]  # page numbers of all holders, each holder's together
     pool: NDArray[np.int64]

@@ -26,8 +26,7 @@ from kvtier_scorer.index.layout import (
 
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 """Linux's value on all that numba runs on; the module has the name from Python 3.13 on."""
-_MOST_PAGES = NONE >> PAGE_BITS
-"""Links are 32 bits wide; the page that would contain NONE is left out."""
+_MOST_PAGES = NONE >> PAGE_BITS  # links are 32 bits wide; the page that would contain NONE is left out
 
 
 def reserve_slots(limit_bytes: int | None) -> NDArray[np.uint32]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.index import matching, precise, recency, table
+from kvtier_scorer.index import matching, recency, table
 from kvtier_scorer.index.chain import Hashes, text_hashes, token_hashes
 from kvtier_scorer.index.layout import (
     CAPACITY,
@@ -31,8 +31,7 @@ from kvtier_scorer.index.memory import PageDirectory, new_pool, reserve_slots
 
 PRECISE_SLACK: Final = 4
 """A precise tier's capacity is a hint: it may hold so many times that. A pod that only stores is broken."""
-PRECISE_LEAST: Final = 65_536
-"""And at least so many entries, 1.5 MiB."""
+PRECISE_LEAST: Final = 65_536  # and at least so many entries, 1.5 MiB
 _MOST_ENTRIES: Final = NONE - 2 * PAGE_SLOTS
 
 
@@ -80,11 +79,7 @@ class PrefixIndex:
         return pod
 
     def remove_pod(self, pod: int) -> None:
-        """Forget a pod and all that it held, at once.
-
-        Raises:
-            KeyError: There is no such pod. All other methods raise it too.
-        """
+        """Forget a pod and all that it held; KeyError, as of all others, if there is no such pod."""
         self.set_precise(pod, precise=False)
         for tier in Tier:
             holder = self._holder(pod, tier)
@@ -96,8 +91,7 @@ class PrefixIndex:
     def resize(self, pod: int, tier: Tier, entries: int) -> None:
         """Set a tier's capacity, in blocks. If it shrinks, the newest blocks stay; a precise pod keeps all.
 
-        Raises:
-            ValueError: The capacity is negative or more than the index can count.
+        Raises ValueError: the capacity is negative or more than the index can count.
         """
         holder = self._holder(pod, tier)
         _check_capacity(entries)
@@ -111,8 +105,7 @@ class PrefixIndex:
     def match(self, hashes: Hashes, pods: NDArray[np.int32]) -> NDArray[np.int32]:
         """How many blocks each of `pods` holds of a prompt: contiguous, from the first, each tier on its own.
 
-        Returns:
-            Shape (tiers, pods). A number that is no pod holds nothing.
+        Of shape (tiers, pods). A number that is no pod holds nothing.
         """
         lengths = np.empty((TIERS, len(pods)), np.int32)
         matching.match(self._memory, _readable(hashes), np.ascontiguousarray(pods, np.int32), lengths)
@@ -146,14 +139,14 @@ class PrefixIndex:
         What does not fit is counted in `dropped`.
         """
         holder = self._precise(pod, tier)
-        lost = precise.store_blocks(
+        lost = matching.store_blocks(
             self._memory, holder, _readable(hashes), np.uint64(parent or 0), parent is None
         )
         self._memory.holders[holder, DROPPED] += lost
 
     def remove(self, pod: int, tier: Tier, hashes: Hashes) -> None:
         """A precise pod removed blocks; what followed them it still holds, and no match reaches it."""
-        precise.remove_blocks(self._memory, self._precise(pod, tier), _readable(hashes))
+        matching.remove_blocks(self._memory, self._precise(pod, tier), _readable(hashes))
 
     def clear(self, pod: int, tier: Tier) -> None:
         """A precise pod removed everything from the tier."""

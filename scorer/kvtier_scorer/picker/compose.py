@@ -25,8 +25,7 @@ from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
 from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import AROUND_BYTES, CALLS, Limits
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import AROUND_BYTES, CALLS, GrpcServer, Limits
 from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters
@@ -46,8 +45,7 @@ _LOOK_S: Final = 0.02
 async def serve(options: Options) -> None:
     """Run until SIGTERM or SIGINT, then let requests under way finish.
 
-    Raises:
-        PickerConfigError: It cannot run as asked; the message says what to change.
+    Raises PickerConfigError: it cannot run as asked; the message says what to change.
     """
     stop = stop_event()
     settings = options.settings

@@ -24,51 +24,34 @@ _SOONEST_S: Final = 5.0
 _MOST_PODS: Final = 2048
 """Twice as many as the picker is measured with; each costs connections, and memory of the index."""
 _LOG_INTERVAL_S: Final = 60.0
-_LINES: Final = 20
-"""About one pod's capacities; it could tell others each time."""
+_LINES: Final = 20  # about one pod's capacities; it could tell others each time
 
 
 @dataclass(slots=True)
 class _Pod:
-    """What is known of one pod.
-
-    Attributes:
-        entries: Capacity of each tier in the index, in blocks.
-        last: Its last scrape; None before the first.
-        away: Whether nobody listens there any more.
-        resized: How often its tiers were others than before.
-    """
+    """What is known of one pod."""
 
     endpoint: Endpoint
-    entries: dict[Tier, int]
-    last: EngineMetrics | None = None
-    away: bool = False
+    entries: dict[Tier, int]  # capacity of each tier in the index, in blocks
+    last: EngineMetrics | None = None  # its last scrape; None before the first
+    away: bool = False  # whether nobody listens there any more
     restarted_s: float = -inf
-    resized: int = 0
+    resized: int = 0  # how often its tiers were others than before
 
 
 @dataclass(slots=True)
 class DataLayer:
-    """Passes on what sources, scrapes and KV events tell to the pod table and its index. No I/O of its own.
-
-    Attributes:
-        first_entries: Capacity of each tier, in blocks, until a pod told its own.
-        most_entries: The most that a pod is believed.
-        on_hits: Gets an address and what its engine's hit counters grew by.
-        scraper: Scrapes the pods; set before the first of them comes.
-        subscriber: Takes their KV events; None where precise mode is off.
-        most_pods: Pods that are followed; further ones wait until others go.
-    """
+    """Passes on what sources, scrapes and KV events tell to the pod table and its index; does no I/O."""
 
     table: PodTable
-    first_entries: Mapping[Tier, int]
-    most_entries: Mapping[Tier, int]
+    first_entries: Mapping[Tier, int]  # capacity of each tier, in blocks, until a pod told its own
+    most_entries: Mapping[Tier, int]  # the most that a pod is believed
     block_tokens: int
     clock: Callable[[], float]
-    on_hits: Callable[[str, HitTokens], None]
-    scraper: Scraper = field(init=False)
-    subscriber: Subscriber | None = None
-    most_pods: int = _MOST_PODS
+    on_hits: Callable[[str, HitTokens], None]  # gets an address and what its engine's hit counters grew by
+    scraper: Scraper = field(init=False)  # scrapes the pods; set before the first of them comes
+    subscriber: Subscriber | None = None  # takes their KV events; None where precise mode is off
+    most_pods: int = _MOST_PODS  # pods that are followed; further ones wait until others go
     _pods: dict[str, _Pod] = field(default_factory=dict)
     _waiting: dict[str, Endpoint] = field(default_factory=dict)
     _logged_at_s: float = -inf

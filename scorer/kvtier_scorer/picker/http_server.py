@@ -27,10 +27,8 @@ from kvtier_scorer.scheduling.model import PickRequest
 
 _EXPLAIN: Final = "/explain"
 _HEADERS: Final = (PRIORITY,)
-_AT_A_TIME: Final = 2
-"""Bodies to explain: the loop that takes them in is the picks', too."""
-_NO_BODY: Final = 1
-"""The least that aiohttp takes for a limit."""
+_AT_A_TIME: Final = 2  # bodies to explain: the loop that takes them in is the picks', too
+_NO_BODY: Final = 1  # the least that aiohttp takes for a limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +43,13 @@ class HttpServer:
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_A_TIME))
 
     async def start_metrics(self, host: str, port: int) -> web.AppRunner:
-        """Listen for `/metrics`; the runner's `cleanup` ends it.
-
-        Raises:
-            OSError: The address cannot be had.
-        """
+        """Listen for `/metrics`; the runner's `cleanup` ends it. OSError if the address is taken."""
         app = web.Application(client_max_size=_NO_BODY)
         app.router.add_get("/metrics", self._metrics)
         return await _listening(app, host, port)
 
     async def start_explain(self, access: ExplainAccess) -> web.AppRunner:
-        """Listen for `/explain`; the runner's `cleanup` ends it.
-
-        Raises:
-            OSError: The address cannot be had.
-        """
+        """Listen for `/explain`; the runner's `cleanup` ends it. OSError if the address is taken."""
         app = web.Application(client_max_size=self.max_body_bytes, middlewares=[_guard(access)])
         app.router.add_get(_EXPLAIN, self._explain)
         app.router.add_post(_EXPLAIN + "/{path:.+}", self._explain)

@@ -17,8 +17,7 @@ from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import AROUND_BYTES, CALLS, CONNECTIONS, Limits
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import AROUND_BYTES, CALLS, CONNECTIONS, GrpcServer, Limits
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
 from kvtier_scorer.picker.options import RouterOptions
 
@@ -79,11 +78,7 @@ class ModelRouter(ExtProcCalls):
 
 
 async def serve(options: RouterOptions) -> None:
-    """Run until SIGTERM or SIGINT, then let requests under way finish.
-
-    Raises:
-        OSError: A port cannot be had.
-    """
+    """Run until SIGTERM or SIGINT, then let requests under way finish; OSError if a port cannot be had."""
     stop, health = stop_event(), Health()
     json_size.prepare_reading()
     total_bytes, most_bytes = options.total_body_bytes, options.max_body_bytes

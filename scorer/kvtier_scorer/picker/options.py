@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from kvtier_scorer.config.settings import PickerSettings
 
 
-_LEAST_TOKEN: Final = 16
-"""Characters; a shorter one can be guessed."""
+_LEAST_TOKEN: Final = 16  # characters; a shorter one can be guessed
 _MOST_TOKEN: Final = 4096
 _LAST_PORT: Final = 65535
 _OFF: Final = "off"
@@ -26,14 +25,11 @@ _LABEL: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._/-]*)=(?P<value>[A-
 
 @dataclass(frozen=True, slots=True)
 class ExplainAccess:
-    """Where explanations are given, and to whom.
-
-    Attributes:
-        token: What has to be shown; None where only this machine, or pod, can ask.
-    """
+    """Where explanations are given, and to whom."""
 
     host: str
     port: int
+    # what has to be shown; None where only this machine, or pod, can ask
     token: bytes | None = field(default=None, repr=False)
 
     def allows(self, host: str, authorization: str) -> bool:
@@ -51,8 +47,7 @@ class ExplainAccess:
 def explain_access(address: str, token_file: Path | None) -> ExplainAccess | None:
     """The access that the command line asks for; None for nobody.
 
-    Raises:
-        PickerConfigError: The address is none, or others reach it and no token guards it.
+    Raises PickerConfigError: the address is none, or others reach it and no token guards it.
     """
     if address == _OFF:
         return None
@@ -124,11 +119,7 @@ PodsOption = tuple[str, ...] | Pool | Selection
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a picker is started; `command.py` says what each is.
-
-    Attributes:
-        explain: Who may ask for explanations, and where; None for nobody.
-    """
+    """How a picker is started; `command.py` says what each is."""
 
     settings: "PickerSettings"
     pods: PodsOption
@@ -136,7 +127,7 @@ class Options:
     ext_proc_port: int
     health_port: int
     http_port: int
-    explain: ExplainAccess | None
+    explain: ExplainAccess | None  # who may ask for explanations, and where; None for nobody
     tls: bool
     certificates: Path | None
     grace_s: float
@@ -170,8 +161,7 @@ class PodsFlags:
 def pods_of(flags: PodsFlags) -> PodsOption:
     """Where pods come from: exactly one of a list, a pool and labels.
 
-    Raises:
-        PickerConfigError: Several, or none, or one that this picker does not know.
+    Raises PickerConfigError: several, or none, or one that this picker does not know.
     """
     sources = (flags.endpoints, flags.pool, flags.selector)
     if sum(source is not None for source in sources) != 1:

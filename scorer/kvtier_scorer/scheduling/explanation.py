@@ -21,56 +21,36 @@ from kvtier_scorer.scheduling.scoring import (
 
 @dataclass(frozen=True, slots=True)
 class PodExplanation:
-    """One pod; what was read of its load is of the last reading.
-
-    Attributes:
-        excluded: Why it was not a candidate; None where it was one.
-        preferred: Whether it comes before others because it holds most of the prompt.
-        best: Whether it has the highest score; of several, chance picks one.
-        total: Sum of score times weight.
-        scores: What each scorer gave it, 0 to 1.
-        picked: Requests sent to it since the reading.
-        reading_age_s: None before the first reading.
-        fresh: Whether the reading is recent enough to say something.
-        saturated: Whether the shed rule counts it as saturated.
-        matched_tokens: Tokens of the prompt that each tier is believed to hold.
-    """
+    """One pod; what was read of its load is of the last reading."""
 
     name: str
     address: str
-    excluded: str | None
-    preferred: bool
-    best: bool
-    total: float
-    scores: Mapping[str, float]
+    excluded: str | None  # why it was not a candidate; None where it was one
+    preferred: bool  # whether it comes before others because it holds most of the prompt
+    best: bool  # whether it has the highest score; of several, chance picks one
+    total: float  # sum of score times weight
+    scores: Mapping[str, float]  # what each scorer gave it, 0 to 1
     queue_depth: int
-    picked: int
+    picked: int  # requests sent to it since the reading
     running: int
     kv_cache_utilization: float
     loras: tuple[str, ...]
-    reading_age_s: float | None
-    fresh: bool
-    saturated: bool
-    matched_tokens: Mapping[Tier, int]
+    reading_age_s: float | None  # None before the first reading
+    fresh: bool  # whether the reading is recent enough to say something
+    saturated: bool  # whether the shed rule counts it as saturated
+    matched_tokens: Mapping[Tier, int]  # tokens of the prompt that each tier is believed to hold
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a pick would be made from at this moment.
+    """What a pick would be made from at this moment."""
 
-    Attributes:
-        refused: What the client would be told instead of a pick; None where there would be one.
-        block_tokens: None without a prefix scorer.
-        blocks: Blocks of the prompt that were looked up.
-        pods: Every pod, the best first; those that were no candidates last.
-    """
-
-    refused: str | None
+    refused: str | None  # what the client would be told instead of a pick; None where there would be one
     prompt_tokens: int
-    block_tokens: int | None
-    blocks: int
+    block_tokens: int | None  # None without a prefix scorer
+    blocks: int  # blocks of the prompt that were looked up
     weights: Mapping[str, float]
-    pods: tuple[PodExplanation, ...]
+    pods: tuple[PodExplanation, ...]  # every pod, the best first; those that were no candidates last
 
     def as_json(self) -> dict[str, Any]:
         """This as plain values, in the same names; tiers and scorers by theirs."""

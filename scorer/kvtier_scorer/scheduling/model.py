@@ -18,52 +18,37 @@ dataproducer/approximateprefix, averageCharactersPerToken)."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What decides which KV blocks a request can share.
+    """What decides which KV blocks a request can share."""
 
-    Attributes:
-        model: The model's name as the client gives it; a LoRA adapter is asked for by its own name.
-        salt: The request's cache_salt; empty without one.
-        text: The prompt as UTF-8 with its parts in the order in which the engine sees them; read where
-            `token_ids` is None, at an estimated 4 bytes a token.
-        token_ids: The prompt's tokens (uint32), where a tokenizer or the client told them.
-    """
-
-    model: str
-    salt: str
+    model: str  # the model's name as the client gives it; a LoRA adapter is asked for by its own name
+    salt: str  # the request's cache_salt; empty without one
+    # the prompt as UTF-8 with its parts in the order in which the engine sees them; read where `token_ids` is
+    # None, at an estimated 4 bytes a token
     text: bytes
+    # the prompt's tokens (uint32), where a tokenizer or the client told them
     token_ids: NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PickRequest:
-    """A request that needs a pod.
-
-    Attributes:
-        subset: Addresses (`ip:port`) that it may go to; None for every pod.
-        priority: Below 0 a request may be shed while every pod is saturated.
-    """
+    """A request that needs a pod."""
 
     prompt: Prompt
-    subset: frozenset[str] | None = None
-    priority: int = 0
+    subset: frozenset[str] | None = None  # addresses (`ip:port`) that it may go to; None for every pod
+    priority: int = 0  # below 0 a request may be shed while every pod is saturated
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The pod that a request goes to.
-
-    Attributes:
-        pod: Its number in the pod table.
-        hashes: Chained hashes (uint64) of the prompt's blocks, for the index to learn once it is sent.
-        prompt_tokens: Tokens of the prompt, estimated where it was not tokenized.
-        matched_tokens: Tokens that each tier of the chosen pod is believed to hold, from the first on.
-    """
+    """The pod that a request goes to."""
 
     address: str
     pod_name: str
-    pod: int
+    pod: int  # its number in the pod table
+    # chained hashes (uint64) of the prompt's blocks, for the index to learn once it is sent
     hashes: NDArray[np.uint64]
-    prompt_tokens: int
+    prompt_tokens: int  # tokens of the prompt, estimated where it was not tokenized
+    # tokens that each tier of the chosen pod is believed to hold, from the first on
     matched_tokens: Mapping[Tier, int]
     score: float
 

@@ -33,8 +33,7 @@ class PodInfo:
 class PodLoad:
     """One reading of an engine's metrics, at a moment on the clock of `Scheduler.pick`.
 
-    Raises:
-        ValueError: A figure is negative or not a number.
+    Raises ValueError: a figure is negative or not a number.
     """
 
     queue_depth: int

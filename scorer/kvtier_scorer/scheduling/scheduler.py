@@ -42,9 +42,8 @@ class Scheduler:
     def pick(self, request: PickRequest, now_s: float) -> Pick:
         """The pod for a request, now on the clock of the readings. Nothing remembers it until `record_sent`.
 
-        Raises:
-            NoEndpointError: No pod is ready, or none of the request's subset is.
-            SaturatedError: Every candidate is saturated and the request is one to shed.
+        Raises NoEndpointError: no pod is ready, or none of the request's subset is; SaturatedError: every
+        candidate is saturated and the request is one to shed.
         """
         settings, table = self._settings, self._table
         numbers = self._candidates(request)

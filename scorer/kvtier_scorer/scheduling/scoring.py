@@ -90,18 +90,13 @@ def preferred_pods(affinity: Affinity, columns: Columns, scored: Collection[str]
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidates:
-    """The candidates of one request; every array has one place for each, in the order of `numbers`.
-
-    Attributes:
-        totals: Sums of score times weight.
-        preferred: Candidates that come before the others; None where all are alike.
-    """
+    """The candidates of one request; every array has one place for each, in the order of `numbers`."""
 
     numbers: NDArray[np.int32]
     columns: Columns
     scores: Mapping[str, NDArray[np.float64]]
-    totals: NDArray[np.float64]
-    preferred: NDArray[np.bool_] | None
+    totals: NDArray[np.float64]  # sums of score times weight
+    preferred: NDArray[np.bool_] | None  # candidates that come before the others; None where all are alike
 
     def best(self) -> NDArray[np.intp]:
         """Places of the candidates with the highest total, among those that are preferred if any are."""

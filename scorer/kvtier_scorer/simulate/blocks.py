@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from kvtier_scorer.index.compiled import compiled
 from kvtier_scorer.simulate.trace import Trace
 
-ONCE = -1
-"""The number of a block that no second request has."""
+ONCE = -1  # the number of a block that no second request has
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,9 @@ class Blocks:
     rest: NDArray[np.int64]
 
     def of(self, request: int, most: int | None = None, *, with_rest: bool = False) -> NDArray[np.int32]:
-        """Numbers of a prompt's full blocks, from the first (int32).
+        """Numbers of a prompt's full blocks, from the first (int32), `most` at most.
 
-        Args:
-            request: Whose prompt.
-            most: Blocks after which the prompt is cut off; None for all.
-            with_rest: Also number what is left after the last full block, where something is.
+        With `with_rest` also that of what is left after the last full block, where something is.
         """
         path = self.trace.path(request)
         tokens = int(self.trace.prompt_tokens[request])

@@ -26,8 +26,7 @@ from kvtier_scorer.simulate.trace import PoolError
 # A cache of `capacity` blocks has that many slots. Those that may be evicted are a ring in order of use whose
 # sentinel is the slot number `capacity`: `newer[sentinel]` is evicted first, `older[sentinel]` last. A kernel
 # that uses another one lies in this file, or numba would not notice that it changed.
-FULL = -1
-"""Why no slots were taken: too many are in use."""
+FULL = -1  # why no slots were taken: too many are in use
 
 
 class Lru(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.benchmarks import p90
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.blocks import blocks_of
@@ -47,7 +48,7 @@ class Figures:
             hit_rate=int(result.hit_tokens.sum()) / asked_tokens,
             tier_hit_rate={tier: int(result.hit_tokens[tier].sum()) / asked_tokens for tier in Tier},
             ttft_mean_s=float(ttft_s.mean()),
-            ttft_p90_s=p90(ttft_s),
+            ttft_p90_s=p90(ttft_s.tolist()),
             e2e_mean_s=float((result.end_s - result.sent_s).mean()),
             tokens_per_s=(asked_tokens + int(output.sum())) / seconds,
             load_variation=float(per_pod.std() / per_pod.mean()),
@@ -61,11 +62,6 @@ class Figures:
         del plain["ttft_s"]
         plain["tier_hit_rate"] = {tier.label: rate for tier, rate in self.tier_hit_rate.items()}
         return plain
-
-
-def p90(values: NDArray[np.float64]) -> float:
-    """The smallest value that at least 90 % of them do not exceed (nearest rank)."""
-    return float(np.sort(values)[-(-9 * len(values) // 10) - 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +101,7 @@ def run_policy(  # noqa: PLR0913 - what decides a run
     """One policy's run of a trace; `report` is called for every request that has ended.
 
     `weights` are for policies that take them, or `for_all`; the others keep 2:2:1:1. `seed` is for ties.
-
-    Raises:
-        PoolError: A request needs more blocks than a device has.
+    Raises PoolError: a request needs more blocks than a device has.
     """
     kind = POLICIES[name]
     own = weights if kind.weighted or for_all else DEFAULT_WEIGHTS

@@ -35,8 +35,7 @@ _UNITS: Final = {
 }
 _QUANTITY: Final = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)(|Ki|Mi|Gi|Ti|k|M|G|T)", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
-_LEAST_WEIGHTS: Final = 4
-"""Those of tiers behind the CPU's may be left out."""
+_LEAST_WEIGHTS: Final = 4  # those of tiers behind the CPU's may be left out
 _MOST_BYTES: Final = 1 << 60
 _MOST_WEIGHT: Final = 1_000_000
 

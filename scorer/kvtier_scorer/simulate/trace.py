@@ -91,8 +91,7 @@ class Trace:
 def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | None = None) -> Trace:
     """A trace of `requests`, sorted by the time at which they are sent; all have a time, or none.
 
-    Raises:
-        TraceError: There are no requests.
+    Raises TraceError: there are no requests.
     """
     in_order = list(requests)
     if not in_order:
@@ -154,14 +153,8 @@ _MOST_REQUESTS: Final = 1_000_000
 def generate(name: str, workload: Workload, seed: int, rate_per_s: float | None = None) -> Trace:
     """The requests of a workload as they are sent: groups are mixed at random, as inference-perf does.
 
-    Args:
-        name: Of the workload.
-        workload: What is asked.
-        seed: Decides the order of the groups, and the times where there is a rate.
-        rate_per_s: Requests a second on average, at random times (Poisson), in place of the concurrency.
-
-    Raises:
-        TraceError: It would be too many requests.
+    With a rate, requests come so many a second on average, at random times (Poisson), in place of the
+    concurrency. Raises TraceError: it would be too many requests.
     """
     if workload.requests > _MOST_REQUESTS:
         raise TraceError(

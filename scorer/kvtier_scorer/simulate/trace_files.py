@@ -26,13 +26,11 @@ from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
 from kvtier_scorer.simulate.trace import Segment, Trace, TraceError, TraceRequest, build_trace
 
-_MOST_CHARACTERS: Final = 1 << 30
-"""The longest of the published traces have a tenth of it."""
+_MOST_CHARACTERS: Final = 1 << 30  # the longest of the published traces have a tenth of it
 _MOST_TOKENS: Final = 10_000_000
 _MOST_TIME_S: Final = 1e9
 """Some thirty years: more is a mistake, such as a date in place of a time since the start in nanoseconds."""
-_MOST_LINE_BYTES: Final = 64 << 20
-"""Ten million hashes are as long."""
+_MOST_LINE_BYTES: Final = 64 << 20  # ten million hashes are as long
 _MOONCAKE_BLOCK_TOKENS: Final = 512
 _MS_PER_S: Final = 1000.0
 _OWN_KEY: Final = "kvtier_trace"
@@ -90,11 +88,7 @@ class _Line:
 
 
 def load_trace(path: Path) -> Trace:
-    """The trace in a file.
-
-    Raises:
-        TraceError: It cannot be read, is of no known format, or a line is wrong.
-    """
+    """The trace in a file; TraceError if it cannot be read, is of no known format, or a line is wrong."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS)
@@ -112,8 +106,7 @@ def load_trace(path: Path) -> Trace:
 def parse_trace(file: str, text: str) -> Trace:
     """The trace in `text`, whose format its first line tells; `file` is the name for messages.
 
-    Raises:
-        TraceError: It is of no known format, or a line is wrong.
+    Raises TraceError: it is of no known format, or a line is wrong.
     """
     first = next(_lines(file, text), None)
     if first is None:

@@ -35,12 +35,9 @@ _GAIE_MOST_BLOCKS: Final = 256
 first 4,096 tokens of a prompt."""
 _GAIE_1_4_GUIDE_ENTRIES: Final = 41_000
 """`lruCapacityPerServer` of the guide's cpu-prefix-cache-scorer (llm-d 0.4.0), for a tier of 100 GiB."""
-_GAIE_1_5_BLOCK_TOKENS: Final = 16
-"""types.go, defaultBlockSizeTokens."""
-_LLM_D_MIN_BLOCK_TOKENS: Final = 64
-"""dataproducer/approximateprefix/plugin.go, minBlockSizeTokens."""
-_LLM_D_MOST_PREFIX_TOKENS: Final = 131_072
-"""The same package's types.go, defaultMaxPrefixTokens."""
+_GAIE_1_5_BLOCK_TOKENS: Final = 16  # types.go, defaultBlockSizeTokens
+_LLM_D_MIN_BLOCK_TOKENS: Final = 64  # dataproducer/approximateprefix/plugin.go, minBlockSizeTokens
+_LLM_D_MOST_PREFIX_TOKENS: Final = 131_072  # the same package's types.go, defaultMaxPrefixTokens
 _LLM_D_GUIDE_ENTRIES: Final = 82_000
 """`lruCapacityPerServer` of the guide's CPU producer, for a tier of 100 GiB."""
 

@@ -12,7 +12,7 @@ from tests.picker.fuzz.inputs import GOOD, MESSAGES
 from tests.picker.fuzz.mutations import mutated, seeded
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer
 
-from kvtier_scorer.picker.gateway.transport.resets import CALLS
+from kvtier_scorer.picker.gateway.transport.connections import CALLS
 
 Process: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
 SEQUENCES: Final = 10_000

@@ -8,8 +8,7 @@ import grpc
 import pytest
 
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import Limits
-from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Limits
 
 ECHO: Final = "/test.Echo/Echo"
 LIMITS: Final = Limits(message_bytes=1 << 20, connections=8, calls=200)

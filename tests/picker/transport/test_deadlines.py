@@ -17,8 +17,7 @@ from tests.unit.scorer.picker.gateway.protocol.gateway import request_body, requ
 
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
-from kvtier_scorer.picker.gateway.transport.limits import CallTimings
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import CallTimings, GrpcServer
 
 _SOON_S = 0.05
 

@@ -14,7 +14,7 @@ from kvtier_scorer.picker.gateway.transport.connections import (
     open_descriptors,
     warn_when_full,
 )
-from kvtier_scorer.picker.gateway.transport.limits import CONNECTIONS
+from kvtier_scorer.picker.gateway.transport.server import CONNECTIONS
 
 _FEW = 5
 _OTHERS = 20

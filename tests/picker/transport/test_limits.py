@@ -10,9 +10,8 @@ import pytest
 from tests.picker.transport import wire
 from tests.picker.transport.conftest import ECHO, LIMITS
 
-from kvtier_scorer.picker.gateway.transport import limits
-from kvtier_scorer.picker.gateway.transport.limits import ConnectionTimings
-from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Methods
+from kvtier_scorer.picker.gateway.transport import server as limits
+from kvtier_scorer.picker.gateway.transport.server import ConnectionTimings, Context, GrpcServer, Methods
 
 _WAIT_S = 30.0
 _CHANNELS = LIMITS.calls // limits.STREAMS + 1

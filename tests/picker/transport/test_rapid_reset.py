@@ -19,9 +19,8 @@ from tests.unit.scorer.picker.gateway.ext_proc.test_service import Picks
 
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
-from kvtier_scorer.picker.gateway.transport import limits
-from kvtier_scorer.picker.gateway.transport.connections import disconnect
-from kvtier_scorer.picker.gateway.transport.resets import CALLS, HoldLimits
+from kvtier_scorer.picker.gateway.transport import server as limits
+from kvtier_scorer.picker.gateway.transport.connections import CALLS, HoldLimits, disconnect
 from kvtier_scorer.picker.gateway.transport.server import NICE, POOL, GrpcServer
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
 

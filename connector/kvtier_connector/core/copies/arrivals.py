@@ -16,24 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.machine.allocation import attach_words, create_words
+from kvtier_connector.core.machine.memory import attach_words, create_words
 from kvtier_connector.errors import ConnectorError, DiskError
 
 Tickets = npt.NDArray[np.int64]
-TICKETS: Final = count(1)
-"""For reads; 0 stands for what is in the region already."""
+TICKETS: Final = count(1)  # for reads; 0 stands for what is in the region already
 
 ROW_BYTES: Final = 24
 _ROW_WORDS: Final = ROW_BYTES // 8
-FAILED: Final = 0
-"""Instead of a number of parts: nothing more comes of a read."""
-DOUBTED: Final = 254
-"""All parts of a block are there, and the worker says that its checksum is wrong."""
+FAILED: Final = 0  # instead of a number of parts: nothing more comes of a read
+DOUBTED: Final = 254  # all parts of a block are there, and the worker says that its checksum is wrong
 WHOLE: Final = 255
 """All parts of a block are there, and its checksum is right. Until then, nobody has checked any."""
 _COUNT_BITS: Final = 8
-_LOOK_S: Final = 0.0002
-"""How often an arrival is looked for: a block's time on a fast disk."""
+_LOOK_S: Final = 0.0002  # how often an arrival is looked for: a block's time on a fast disk
 
 
 class Arrivals:
@@ -71,16 +67,9 @@ class Arrivals:
         return self._words[row + 1], self._words[row + 2]
 
     def wait(self, slots: Slots, tickets: Tickets, parts: int, timeout_s: float) -> None:
-        """Return when all these reads have come so far.
+        """Return when so many parts of all these reads have come, or WHOLE; ticket 0 is waited for by nobody.
 
-        Args:
-            slots: of the region.
-            tickets: of the reads, one for each slot; 0 where there is none to wait for.
-            parts: how many of each, or WHOLE.
-            timeout_s: how long none may get any further.
-
-        Raises:
-            DiskError: a read has failed, or none got further for longer than the timeout.
+        Raises DiskError: a read has failed, or none got further for longer than the timeout.
         """
         slots, tickets = slots[tickets > 0], tickets[tickets > 0]
         until = time.monotonic() + timeout_s
@@ -107,10 +96,8 @@ class Arrivals:
 def create(slots: int) -> str:
     """Make the rows for so many slots, and return their path for `attach`.
 
-    They are there until this process has ended and all have let go.
-
-    Raises:
-        ConnectorError: there is not enough memory.
+    They are there until this process has ended and all have let go. Raises ConnectorError: there is not
+    enough memory.
     """
     try:
         _, path = create_words("kvtier-arrivals", slots * ROW_BYTES)
@@ -120,9 +107,5 @@ def create(slots: int) -> str:
 
 
 def attach(path: str) -> Arrivals:
-    """Map what `create` has made.
-
-    Raises:
-        ConnectorError: it cannot be reached.
-    """
+    """Map what `create` has made. Raises ConnectorError: it cannot be reached."""
     return Arrivals(attach_words(path))

@@ -19,37 +19,24 @@ Addresses = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Where one layer's page (or, block-major, the whole block) lies.
+    """Where one layer's page (or, block-major, the whole block) lies."""
 
-    Args:
-        device_address: address of block 0's page on the device.
-        device_stride_bytes: distance from one block's page to the next block's.
-        slot_offset_bytes: where the page lies within a block of the region.
-        size_bytes: bytes to copy.
-    """
-
-    device_address: int
-    device_stride_bytes: int
-    slot_offset_bytes: int
-    size_bytes: int
+    device_address: int  # address of block 0's page on the device
+    device_stride_bytes: int  # distance from one block's page to the next block's
+    slot_offset_bytes: int  # where the page lies within a block of the region
+    size_bytes: int  # bytes to copy
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The engine's blocks and the region's slots.
+    """The engine's blocks and the region's slots."""
 
-    Args:
-        groups: for each KV cache group, the pages that make up its part of a block.
-        blocks_per_chunk: engine blocks in a slot.
-        block_bytes: one rank's bytes of a block.
-        region_address: address of the rank's slice.
-        padding_bytes: bytes after a slot's blocks, so that the next begins where a disk can read and write.
-    """
-
+    # for each KV cache group, the pages that make up its part of a block
     groups: tuple[tuple[Page, ...], ...]
-    blocks_per_chunk: int
-    block_bytes: int
-    region_address: int
+    blocks_per_chunk: int  # engine blocks in a slot
+    block_bytes: int  # one rank's bytes of a block
+    region_address: int  # address of the rank's slice
+    # bytes after a slot's blocks, so that the next begins where a disk can read and write
     padding_bytes: int = 0
 
     @property
@@ -60,23 +47,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Copies of one size at even distances, such as one layer's pages of many blocks.
+    """Copies of one size at even distances, such as one layer's pages of many blocks."""
 
-    Args:
-        device: address of the first copy on the device.
-        device_step: distance to the next; negative where the engine hands out blocks downwards.
-        region: address of the first copy in the region.
-        region_step: distance to the next.
-        size_bytes: bytes of each copy.
-        count: number of copies.
-    """
-
-    device: int
-    device_step: int
-    region: int
-    region_step: int
-    size_bytes: int
-    count: int
+    device: int  # address of the first copy on the device
+    device_step: int  # distance to the next; negative where the engine hands out blocks downwards
+    region: int  # address of the first copy in the region
+    region_step: int  # distance to the next
+    size_bytes: int  # bytes of each copy
+    count: int  # number of copies
 
     @property
     def total_bytes(self) -> int:
@@ -111,25 +89,15 @@ class CopyPlan:
 
 
 def plan_copies(
-    layout: Layout,
-    device_blocks: npt.NDArray[np.int32],
-    slots: npt.NDArray[np.int32],
-    group_sizes: Sequence[int],
+    layout: Layout,  # where everything lies
+    device_blocks: npt.NDArray[np.int32],  # the engine's blocks, group after group
+    slots: npt.NDArray[np.int32],  # the region's slots, group after group
+    group_sizes: Sequence[int],  # how many of `device_blocks` belong to each group
+    # position of each group's first block within its request, in blocks: a transfer may start or end in the
+    # middle of a chunk
     first_blocks: Sequence[int],
 ) -> CopyPlan:
-    """Return the copies of one transfer.
-
-    Args:
-        layout: where everything lies.
-        device_blocks: the engine's blocks, group after group.
-        slots: the region's slots, group after group.
-        group_sizes: how many of `device_blocks` belong to each group.
-        first_blocks: position of each group's first block within its request, in blocks: a transfer may start
-            or end in the middle of a chunk.
-
-    Raises:
-        ValueError: the numbers of blocks and slots do not fit together.
-    """
+    """Return the copies of one transfer. Raises ValueError: numbers of blocks and slots do not match."""
     runs: list[Run] = []
     block_at = slot_at = 0
     for pages, count, first in zip(layout.groups, group_sizes, first_blocks, strict=True):
@@ -193,11 +161,8 @@ class Copies:
 def single_copies(plan: CopyPlan, region_address: int = 0, piece_bytes: int = 0) -> Copies:
     """Return a plan's copies one by one; a run whose copies follow one another on both sides is one copy.
 
-    Args:
-        plan: the copies.
-        region_address: where the first piece of the region begins.
-        piece_bytes: size of the pieces that are page-locked one by one, which no copy may cross; 0 if all
-            of the region is one.
+    No copy crosses the pieces of `piece_bytes` that are page-locked one by one, the first at
+    `region_address`; 0 if all of the region is one.
     """
 
     def is_one_copy(run: Run) -> bool:

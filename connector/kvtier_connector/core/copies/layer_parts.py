@@ -18,17 +18,11 @@ single copies so small that a GPU's bandwidth suffers: of Qwen3-8B's block of 2.
 
 @dataclass(frozen=True, slots=True)
 class LayerPart:
-    """Some layers of a block that is read from disk.
+    """Some layers of a block that is read from disk."""
 
-    Args:
-        last_layer: the last of them, counted from 0.
-        end_bytes: where their part of a slot ends; it begins where the one before it does.
-        layout: the layers' pages.
-    """
-
-    last_layer: int
-    end_bytes: int
-    layout: Layout
+    last_layer: int  # the last of them, counted from 0
+    end_bytes: int  # where their part of a slot ends; it begins where the one before it does
+    layout: Layout  # the layers' pages
 
 
 def layer_parts(layout: Layout) -> tuple[LayerPart, ...]:
@@ -78,9 +72,8 @@ class CopyPart:
 def copy_parts(layout: Layout, layers: Sequence[LayerPlace]) -> tuple[CopyPart, ...]:
     """Return the parts of a layout, in the order in which a step needs them; none if it cannot be parted.
 
-    Args:
-        layout: of one KV cache group: a page for each layer, or for all layers of a block together.
-        layers: where each layer lies, in the order in which a step computes them.
+    The layout is of one KV cache group: a page for each layer, or for all layers of a block together. The
+    layers come in the order in which a step computes them.
     """
     if len(layout.groups) != 1 or len(layers) < _PARTS:
         return ()

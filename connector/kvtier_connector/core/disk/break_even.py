@@ -18,10 +18,8 @@ _FADING_TOKENS: Final = 1 << 17
 """Computed tokens after which a step counts half: an engine's pace changes with what else it serves."""
 _LEAST_DETERMINANT: Final = 1e-6
 """Of the two sums' correlation, below which all steps began at one place: the slope is not known then."""
-_CHANGED: Final = 0.1
-"""What is kept is written again when a figure is off by so much."""
-_FADING_BYTES: Final = 64 << 20
-"""Read bytes after which an older bandwidth counts half."""
+_CHANGED: Final = 0.1  # what is kept is written again when a figure is off by so much
+_FADING_BYTES: Final = 64 << 20  # read bytes after which an older bandwidth counts half
 _BELIEVED_S: Final = 0.01
 """For how long a disk is taken to have been as fast as an earlier engine said: new figures count more."""
 _MARGIN: Final = 1.05
@@ -33,21 +31,15 @@ _BURST_S: Final = 600.0
 """What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
 _PROBE_BYTES: Final = 64 << 20
 """What is read at most: enough for a fast disk to show its pace, and half a second of a slow one."""
-_abandoned: Final = list[mmap.mmap]()
-"""What the kernel may still write to, of a disk that hangs."""
+_abandoned: Final = list[mmap.mmap]()  # what the kernel may still write to, of a disk that hangs
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSpan:
-    """Tokens of prompts that are computed, or would be.
+    """Tokens of prompts that are computed, or would be."""
 
-    Attributes:
-        tokens: how many.
-        positions: the sum of their positions in their prompts: attention looks back at all before.
-    """
-
-    tokens: int
-    positions: float
+    tokens: int  # how many
+    positions: float  # the sum of their positions in their prompts: attention looks back at all before
 
     @classmethod
     def of(cls, first: int, last: int) -> Self:
@@ -60,15 +52,10 @@ class TokenSpan:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What tokens cost: dense layers the same each, attention more the further back it looks.
+    """What tokens cost: dense layers the same each, attention more the further back it looks."""
 
-    Attributes:
-        token_s: seconds for a token.
-        position_s: and for each token before it.
-    """
-
-    token_s: float
-    position_s: float
+    token_s: float  # seconds for a token
+    position_s: float  # and for each token before it
 
     def seconds(self, span: TokenSpan) -> float:
         """Return how long tokens take."""
@@ -135,7 +122,8 @@ class Rates:
             rates = cls(**{name: None if value is None else float(value) for name, value in figures.items()})
         except (ValueError, TypeError):
             return cls()
-        return rates if all(_is_possible(value) for value in asdict(rates).values()) else cls()
+        known = [value for value in asdict(rates).values() if value is not None]
+        return rates if all(math.isfinite(value) and value >= 0 for value in known) else cls()
 
     def text(self) -> str:
         """Return it as `parse` reads it."""
@@ -157,10 +145,6 @@ class Rates:
         yield self.read_bytes_per_s, other.read_bytes_per_s
         yield self.token_s, other.token_s
         yield self.position_s, other.position_s
-
-
-def _is_possible(value: float | None) -> bool:
-    return value is None or (math.isfinite(value) and value >= 0)
 
 
 @dataclass(slots=True)
@@ -194,11 +178,8 @@ class BreakEven:
     """Compares reading a prompt's tokens from disk with computing them, by what was measured.
 
     Nobody waits for a disk of which it is not known that it is sooner: what is not known of it is found out
-    beside the engine (`probe`), and the engine's own pace with the first prompt that it computes.
-
-    Args:
-        kept: what an earlier engine found.
-        always: say that it pays, whatever was measured.
+    beside the engine (`probe`), and the engine's own pace with the first prompt that it computes. It begins
+    with what an earlier engine found; with `always` it says that reading pays, whatever was measured.
     """
 
     def __init__(self, kept: Rates | None = None, *, always: bool = False) -> None:
@@ -271,9 +252,8 @@ def probe(
 ) -> tuple[int, float] | None:
     """Read slots that hold blocks; where none does, write free ones first. Nothing else may be under way.
 
-    Returns:
-        Bytes that were read and the seconds that took, so that a disk which did not end in time counts as
-        slower than that; None if it fails.
+    Returns how many bytes were read and in how many seconds, so that a disk which did not end in time counts
+    as slower than that; None if it fails.
     """
     count = max(1, min(_PROBE_BYTES // segments.slot_bytes, engine.depth))
     slots = (held or free)[:count]

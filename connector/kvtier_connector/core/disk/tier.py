@@ -12,20 +12,9 @@ from kvtier_connector.core.disk.break_even import WriteBudget
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
 from kvtier_connector.core.disk.progress import Counts, IndexUpdates, PendingOrders, Progress, RateLearner
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
+from kvtier_connector.core.disk.transfers import messages
 from kvtier_connector.core.disk.transfers.loop import DiskThread
-from kvtier_connector.core.disk.transfers.messages import (
-    Clear,
-    Cleared,
-    Down,
-    Ended,
-    Event,
-    Forget,
-    MemoryOf,
-    Order,
-    Overdue,
-    Probed,
-    Up,
-)
+from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.index.index import BlockState
 from kvtier_connector.core.index.keytable import Slots
 
@@ -42,7 +31,7 @@ class DiskTier:
         store: Store,
         *,
         block_bytes: int,
-        memory_of: MemoryOf,
+        memory_of: messages.MemoryOf,
         most_writes: int,
         budget: WriteBudget,
         always: bool = False,
@@ -96,10 +85,7 @@ class DiskTier:
         """Begin to read blocks that it holds; `poll` reports each.
 
         With `part_ends`, in bytes, they are read in parts, and the ticket is returned under which workers are
-        told of those; 0 without.
-
-        Raises:
-            KeyError: it does not hold one of them.
+        told of those; 0 without. Raises KeyError: it does not hold one of them.
         """
         if self._store is None:
             raise KeyError("the disk tier holds nothing")
@@ -165,7 +151,7 @@ class DiskTier:
         self._uncleared += 1
         if self._store is not None:
             self._store.index.clear()
-        self._disk.send([Clear(self._generation)])
+        self._disk.send([messages.Clear(self._generation)])
 
     def learn(self, now_s: float, *, is_in_use: bool) -> None:
         """Keep what was learnt, and have the disk looked at where no reads show how fast it is."""
@@ -229,29 +215,29 @@ class DiskTier:
             pending.update(dict.fromkeys(some, False))
             self._disk.send(some)
 
-    def _follow(self, events: Sequence[Event], progress: Progress) -> IndexUpdates:
+    def _follow(self, events: Sequence[messages.Event], progress: Progress) -> IndexUpdates:
         """Take note of events in their order; returns what the index is to be told."""
         updates = IndexUpdates()
         for event in events:
             match event:
-                case Ended():
+                case messages.Ended():
                     self._counts.add(event, self.block_bytes)
                     is_current = self._store is not None and event.order.generation == self._generation
                     self._pending.end(event, progress, self._generation, is_current=is_current)
                     if is_current:
                         updates.add(event.order, event.error)
-                case Overdue(order):
+                case messages.Overdue(order):
                     self._pending.lose([order], progress)
-                case Down(reason):
+                case messages.Down(reason):
                     self._update_index(updates)
                     updates = IndexUpdates()
                     self._store = None
                     progress.notes.append(f"the disk tier is off: {reason}; serving from memory")
-                case Up(store):
+                case messages.Up(store):
                     self._take(store, progress)
-                case Cleared():
+                case messages.Cleared():
                     self._uncleared -= 1
-                case Probed(size_bytes, seconds):
+                case messages.Probed(size_bytes, seconds):
                     self.break_even.read.add(size_bytes, seconds)
         return updates
 
@@ -259,7 +245,7 @@ class DiskTier:
         if self._store is not None:
             emptied = updates.apply(self._store.index)
             if len(emptied):
-                self._disk.send([Forget(self._generation, emptied)])
+                self._disk.send([messages.Forget(self._generation, emptied)])
 
     def _take(self, store: Store, progress: Progress) -> None:
         self._store = store

@@ -38,10 +38,8 @@ from kvtier_connector.core.index.eviction_kernels import (
 )
 from kvtier_connector.core.index.keytable import Marks, Slots
 
-Estimates = npt.NDArray[np.float32]
-"""Uses for each block and use of time, shape (CLASSES, STEPS)."""
-PerStep = npt.NDArray[np.float64]
-"""One number for each step of age, shape (STEPS,)."""
+Estimates = npt.NDArray[np.float32]  # uses for each block and use of time, shape (CLASSES, STEPS)
+PerStep = npt.NDArray[np.float64]  # one number for each step of age, shape (STEPS,)
 _PER_STEP: Final = np.empty(0)
 
 _UNITS_PER_CAPACITY: Final = 64
@@ -50,38 +48,31 @@ _HALF_LIFE_CAPACITIES: Final = 32
 """After so many uses as the capacity has blocks, times this, an observation counts half."""
 _PRIOR_HAZARD: Final = np.full(STEPS, 0.12)
 """Chance of a use within a step before anything is known: constant, so that worth falls with age: LRU."""
-_PRIOR_WEIGHT: Final = 64.0
-"""Observations that outweigh it."""
-_FEWEST_RUNS: Final = 256
-"""Looked at even for one that leaves: fewer tell little of what is worth least."""
+_PRIOR_WEIGHT: Final = 64.0  # observations that outweigh it
+_FEWEST_RUNS: Final = 256  # looked at even for one that leaves: fewer tell little of what is worth least
 _LOOKED_AT_FOR_EACH: Final = 8
 """Slots looked at for each that leaves, at least: what leaves is of the worst eighth, or nearly. Redis and
 LHD choose from samples in the same way."""
 _GOLDEN: Final = 0.618
-_STORED_TOGETHER: Final = 1024
-"""Blocks: some prompts of 16,000 tokens."""
+_STORED_TOGETHER: Final = 1024  # blocks: some prompts of 16,000 tokens
 
 
 class ReuseStatistics:
-    """Learns the worth of blocks of a cache of `capacity` blocks.
-
-    Attributes:
-        used: blocks used again, shape (CLASSES, STEPS). Whoever sees a use counts it.
-        lost: blocks of which nothing more will be seen; likewise.
-        ranks: blocks' worth as integers in the same order, shape (CLASSES, STEPS).
-        per_unit: what ages in uses of blocks are multiplied by to get them in units.
-    """
+    """Learns the worth of blocks of a cache of `capacity` blocks."""
 
     def __init__(self, capacity: int) -> None:
         unit = max(1.0, capacity / _UNITS_PER_CAPACITY)
+        # what ages in uses of blocks are multiplied by to get them in units
         self.per_unit = np.float32(1 / unit)
         self._widths = np.diff(unit * (2.0 ** (np.arange(STEPS + 1) / STEPS_PER_OCTAVE) - 1))
+        # blocks used again, shape (CLASSES, STEPS). Whoever sees a use counts it.
         self.used = np.zeros((CLASSES, STEPS))
-        self.lost = np.zeros((CLASSES, STEPS))
+        self.lost = np.zeros((CLASSES, STEPS))  # blocks of which nothing more will be seen; likewise
         self._every = max(1, capacity // _UNITS_PER_CAPACITY)
         self._fade = 0.5 ** (1 / (_UNITS_PER_CAPACITY * _HALF_LIFE_CAPACITIES))
         self._uses = 0
         self._next_class = 0
+        # blocks' worth as integers in the same order, shape (CLASSES, STEPS)
         self.ranks = np.zeros((CLASSES, STEPS), np.int64)
         self._estimates = np.zeros((CLASSES, STEPS), np.float32)
         for _ in range(CLASSES):
@@ -112,12 +103,9 @@ class ReuseStatistics:
 
 @compiled(_PER_STEP, _PER_STEP, _PER_STEP)
 def hazard(used: PerStep, lost: PerStep, prior: PerStep) -> PerStep:
-    """Return the chance that a block which has reached an age is used in that step.
+    """Return the chance that a block which has reached an age is used in that step, of `prior` without any.
 
-    Args:
-        used: blocks that were used again at each age.
-        lost: blocks that were lost sight of at each age: in the middle of the step, on average.
-        prior: what is believed without any.
+    Blocks that were lost sight of at an age were so in the middle of the step, on average.
     """
     estimate = np.empty(len(used))
     reached = 0.0
@@ -161,15 +149,12 @@ def in_order(estimates: Estimates) -> Estimates:
 
 
 class EvictionOrder:
-    """Slots 0..capacity-1 by what they are worth. Time is counted in uses of blocks, modulo 2**32.
-
-    Attributes:
-        holds: reasons for which what is in each slot may not leave, shape (capacity,). The owner counts them;
-            all begin with one.
-    """
+    """Slots 0..capacity-1 by what they are worth. Time is counted in uses of blocks, modulo 2**32."""
 
     def __init__(self, capacity: int) -> None:
         slots = np.full((capacity, kernels.SLOT_COLUMNS), 0, np.uint32)
+        # reasons for which what is in each slot may not leave, shape (capacity,). The owner counts them; all
+        # begin with one.
         self.holds: Slots = slots[:, kernels.HOLDS].view(np.int32)
         self.holds.fill(1)
         # Ghosts have one place each, by their mark.

@@ -12,18 +12,12 @@ import numpy.typing as npt
 from kvtier_connector.core.compiled import compiled
 from kvtier_connector.core.index.keytable import Marks, Slots
 
-Rows = npt.NDArray[np.uint32]
-"""Slots or ghosts, shape (capacity, columns)."""
-Spans = npt.NDArray[np.uint32]
-"""Times between uses in steps of age, or ONCE, shape (blocks,)."""
-Depths = npt.NDArray[np.int64]
-"""Places of blocks in their prompts, the root's being 0, shape (blocks,)."""
-Order = npt.NDArray[np.int64]
-"""Blocks with the smallest numbers leave first, shape (blocks,)."""
-Counts = npt.NDArray[np.float64]
-"""Blocks that were seen, shape (CLASSES, STEPS)."""
-Ranks = npt.NDArray[np.int64]
-"""What blocks are worth in RANK_BITS bits, shape (CLASSES, STEPS)."""
+Rows = npt.NDArray[np.uint32]  # slots or ghosts, shape (capacity, columns)
+Spans = npt.NDArray[np.uint32]  # times between uses in steps of age, or ONCE, shape (blocks,)
+Depths = npt.NDArray[np.int64]  # places of blocks in their prompts, the root's being 0, shape (blocks,)
+Order = npt.NDArray[np.int64]  # blocks with the smallest numbers leave first, shape (blocks,)
+Counts = npt.NDArray[np.float64]  # blocks that were seen, shape (CLASSES, STEPS)
+Ranks = npt.NDArray[np.int64]  # what blocks are worth in RANK_BITS bits, shape (CLASSES, STEPS)
 
 # Columns of slots
 USED_AT: Final = 0
@@ -32,18 +26,15 @@ DEPTH: Final = 2
 HOLDS: Final = 3
 SLOT_COLUMNS: Final = 4
 # Columns of ghosts: the first two of slots, and
-PRINT: Final = 2
-"""Bits of the mark that tell a ghost from others which could be in its place, or EMPTY."""
+PRINT: Final = 2  # bits of the mark that tell a ghost from others which could be in its place, or EMPTY
 GHOST_COLUMNS: Final = 3
 EMPTY: Final = 0
 
-STEPS: Final = 28
-"""14 octaves: to 256 times the capacity."""
+STEPS: Final = 28  # 14 octaves: to 256 times the capacity
 STEPS_PER_OCTAVE: Final = 2
 _STEPS_PER_CLASS: Final = 4
 CLASSES: Final = 1 + STEPS // _STEPS_PER_CLASS
-ONCE: Final = 255
-"""The span of a block that has been used once."""
+ONCE: Final = 255  # the span of a block that has been used once
 
 RUN: Final = 8
 """Slots looked at in a row: they lie in the same cache lines, and their neighbours cost next to nothing."""
@@ -56,23 +47,15 @@ _LARGEST_DEPTH: Final = (1 << _DEPTH_BITS) - 1
 
 
 class EvictionState(NamedTuple):
-    """What eviction knows.
+    """What eviction knows."""
 
-    Attributes:
-        slots: shape (capacity, SLOT_COLUMNS).
-        ghosts: shape (capacity, GHOST_COLUMNS).
-        used: blocks that were used again, by how they were used before and the age that they had reached.
-        lost: blocks of which nothing more will be seen, likewise.
-        ranks: what blocks are worth, likewise.
-        per_unit: what an age in uses of blocks is multiplied by to get it in ReuseStatistics' units.
-    """
-
-    slots: Rows
-    ghosts: Rows
+    slots: Rows  # shape (capacity, SLOT_COLUMNS)
+    ghosts: Rows  # shape (capacity, GHOST_COLUMNS)
+    # blocks that were used again, by how they were used before and the age that they had reached
     used: Counts
-    lost: Counts
-    ranks: Ranks
-    per_unit: np.float32
+    lost: Counts  # blocks of which nothing more will be seen, likewise
+    ranks: Ranks  # what blocks are worth, likewise
+    per_unit: np.float32  # what an age in uses of blocks is multiplied by to get it in ReuseStatistics' units
 
 
 class ScanPath(NamedTuple):
@@ -173,9 +156,8 @@ def look_at(
 ) -> tuple[Slots, Order, int]:
     """Find slots without a hold in so many runs, and in more until as many are found as are wanted.
 
-    Returns:
-        The slots found, the order in which they should leave (by worth, of equal ones the oldest first, then
-        tails), and the run to begin with next time.
+    Returns the slots, the order in which they should leave (by worth, of equal ones the oldest first, then
+    tails), and the run to begin with next time.
     """
     rows = state.slots
     slots = np.empty(min(len(rows), wanted + runs * RUN) + 1, np.int32)

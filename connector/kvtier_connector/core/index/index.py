@@ -33,17 +33,12 @@ class BlockState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Slots given to blocks that are about to be stored.
+    """Slots given to blocks that are about to be stored."""
 
-    Attributes:
-        keys: the keys that were given a slot, in the order asked, without those that the tier has already.
-        slots: their slots.
-        evicted: the keys that had to leave.
-    """
-
+    # the keys that were given a slot, in the order asked, without those that the tier has already
     keys: list[bytes]
-    slots: Slots
-    evicted: list[bytes]
+    slots: Slots  # their slots
+    evicted: list[bytes]  # the keys that had to leave
 
 
 class FreeSlots:
@@ -118,11 +113,8 @@ class BlockIndex:
     def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
         """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
-        Keys that it has are counted as used. Where there are not enough for all, the first ones get them.
-
-        Args:
-            keys: root to tail.
-            keep: tells of a key whether it must stay; others leave in its place.
+        Keys go from root to tail. Those that it has are counted as used. Where there are not enough slots for
+        all, the first ones get them. What `keep` tells of must stay, and others leave in its place.
         """
         batch = self._table.batch(keys)
         places = self._table.find(batch)
@@ -161,21 +153,14 @@ class BlockIndex:
     def pin(self, keys: Sequence[bytes]) -> Slots:
         """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
 
-        Returns their slots.
-
-        Raises:
-            KeyError: a key is not ready.
+        Returns their slots. Raises KeyError: a key is not ready.
         """
         slots = self.hold(keys)
         self._order.use(slots, np.arange(len(slots)))
         return slots
 
     def hold(self, keys: Sequence[bytes]) -> Slots:
-        """Protect ready keys like `pin`, but not for a use. Any order.
-
-        Raises:
-            KeyError: a key is not ready.
-        """
+        """Protect ready keys like `pin`, but not for a use. Any order. Raises KeyError: one is not ready."""
         slots = self._slots_of(keys)
         if not (self._state[slots] == _READY).all():
             raise KeyError("a block that is not ready cannot be protected")
@@ -244,17 +229,11 @@ class BlockIndex:
         self._free.add(slots)
 
     def restore(self, keys: PackedKeys, slots: Slots) -> None:
-        """Fill an empty index with ready blocks that lie in given slots already.
+        """Fill an empty index with ready blocks that lie in given slots already; the first are evicted first.
 
-        Of several slots with one key the last keeps it and the others are free.
-
-        Args:
-            keys: shape (blocks, key bytes); the first are evicted first.
-            slots: the slot of each, shape (blocks,).
-
-        Raises:
-            ValueError: the index is not empty, a slot is given twice or not the tier's, or a key has another
-                length than this index's.
+        Of several slots with one key the last keeps it and the others are free. Keys have the shape (blocks,
+        key bytes), slots (blocks,). Raises ValueError: the index is not empty, a slot is given twice or not
+        the tier's, or a key has another length than this index's.
         """
         if self.used:
             raise ValueError("only an empty index can be restored")
@@ -351,9 +330,8 @@ class WithheldSlots:
     def reset(self, *, by_workers: Iterable[int], by_disk: Iterable[int]) -> Slots:
         """Take note of another reset, and return all slots that may not be filled.
 
-        Args:
-            by_workers: slots that their copies use; those of earlier resets may still be in use, too.
-            by_disk: all slots that its transfers use, those of earlier resets included.
+        Of those that workers' copies use, earlier resets' may still be in use, too; the disk's are all that
+        there are.
         """
         self._by_workers.update(by_workers)
         self._by_disk = set(by_disk)

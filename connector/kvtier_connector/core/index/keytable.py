@@ -16,16 +16,11 @@ import numpy.typing as npt
 from kvtier_connector.core.compiled import compiled
 
 Slots = npt.NDArray[np.int32]
-PackedKeys = npt.NDArray[np.uint8]
-"""Keys as rows, shape (keys, key bytes)."""
-Words = npt.NDArray[np.uint64]
-"""Keys as rows of 64-bit words, zero-padded, shape (keys, words)."""
-Buckets = npt.NDArray[np.int64]
-"""The bucket that each key belongs to, shape (keys,)."""
-Places = npt.NDArray[np.int64]
-"""Where keys are in their batch, shape (keys,)."""
-Marks = npt.NDArray[np.uint64]
-"""64 bits of each key, the same in every table, shape (keys,)."""
+PackedKeys = npt.NDArray[np.uint8]  # keys as rows, shape (keys, key bytes)
+Words = npt.NDArray[np.uint64]  # keys as rows of 64-bit words, zero-padded, shape (keys, words)
+Buckets = npt.NDArray[np.int64]  # the bucket that each key belongs to, shape (keys,)
+Places = npt.NDArray[np.int64]  # where keys are in their batch, shape (keys,)
+Marks = npt.NDArray[np.uint64]  # 64 bits of each key, the same in every table, shape (keys,)
 
 ABSENT: Final = -1
 _WORD_BYTES: Final = 8
@@ -36,17 +31,12 @@ _BUCKETS_PER_SLOT: Final = 2
 
 
 class _Table(NamedTuple):
-    """The table's arrays.
+    """The table's arrays."""
 
-    Attributes:
-        keys: of each slot.
-        heads: the first slot of each bucket, or ABSENT.
-        links: from each slot to those behind and before it in its bucket, shape (capacity, 2). Behind the
-            last is ABSENT; before the first the bucket's complement, so that a key leaves without a hash.
-    """
-
-    keys: Words
-    heads: Slots
+    keys: Words  # of each slot
+    heads: Slots  # the first slot of each bucket, or ABSENT
+    # from each slot to those behind and before it in its bucket, shape (capacity, 2). Behind the last is
+    # ABSENT; before the first the bucket's complement, so that a key leaves without a hash.
     links: Slots
 
 
@@ -96,11 +86,7 @@ class KeyTable:
         return self._table.keys[slots].view(np.uint8)[:, : self.key_bytes]
 
     def unpack(self, keys: PackedKeys) -> list[bytes]:
-        """Return keys that come as rows as objects.
-
-        Raises:
-            ValueError: the keys have another length than the table's.
-        """
+        """Return keys that come as rows as objects; ValueError if their length is not the table's."""
         if keys.shape[1:] != (self.key_bytes,):
             raise ValueError(f"every key must have {self.key_bytes} bytes")
         # Void items become bytes in one call, and unlike those of type S keep zeros at their end.
@@ -108,11 +94,7 @@ class KeyTable:
         return objects
 
     def batch(self, keys: Sequence[bytes]) -> KeyBatch:
-        """Return `keys` in the form that the other methods take.
-
-        Raises:
-            ValueError: a key has another length than the table's.
-        """
+        """Return `keys` as the other methods take them; ValueError if a length is not the table's."""
         flat = np.frombuffer(b"".join(keys), np.uint8)
         if flat.size != len(keys) * self.key_bytes:
             raise ValueError(f"every key must have {self.key_bytes} bytes")

@@ -12,19 +12,12 @@ from kvtier_connector.errors import SettingError
 
 @dataclass(frozen=True, slots=True)
 class TierGeometry:
-    """The tier's slots.
+    """The tier's slots."""
 
-    Attributes:
-        slots: number of chunks the tier holds.
-        slot_bytes: one rank's bytes of a chunk, rounded up to what a disk can read and write.
-        slices: number of slices that the region is cut into.
-        ranks: number of worker processes that use it.
-    """
-
-    slots: int
-    slot_bytes: int
-    slices: int
-    ranks: int
+    slots: int  # number of chunks the tier holds
+    slot_bytes: int  # one rank's bytes of a chunk, rounded up to what a disk can read and write
+    slices: int  # number of slices that the region is cut into
+    ranks: int  # number of worker processes that use it
 
     @property
     def chunk_bytes(self) -> int:
@@ -49,10 +42,8 @@ def tier_geometry(
 ) -> TierGeometry:
     """Cut the capacity into slices and slots; the whole region, rounded up to pages, stays within it.
 
-    Replicated ranks hold the same bytes (MLA), so one copy is kept for all.
-
-    Raises:
-        SettingError: the capacity does not hold one chunk.
+    Replicated ranks hold the same bytes (MLA), so one copy is kept for all. Raises SettingError: the capacity
+    does not hold one chunk.
     """
     slices = 1 if replicated else ranks
     slot_bytes = block_bytes * blocks_per_chunk

@@ -1,5 +1,7 @@
-"""How much memory this process may still take and lock, and who says so."""
+"""How much memory this process may still take and lock, and who says so; memory whose space is all there."""
 
+import mmap
+import os
 import resource
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -9,6 +11,7 @@ from typing import Final
 
 from kvtier_common.kernel import groups, has_ipc_lock, memlock_limits, status_fields
 from kvtier_connector.config import GIB, MIB
+from kvtier_connector.errors import ConnectorError
 
 _PROC: Final = Path("/proc")
 _CGROUP: Final = Path("/sys/fs/cgroup")
@@ -16,8 +19,7 @@ _V2_LIMITS: Final = ("max", "high")
 """A group is killed beyond the first and slowed down without end beyond the second (Linux,
 Documentation/admin-guide/cgroup-v2.rst): memory that is locked cannot be reclaimed from it."""
 _SELF: Final = Path("/proc/self")
-_ALL_IDS: Final = 2**32 - 1
-"""Length of the identity mapping in the first user namespace, user_namespaces(7)."""
+_ALL_IDS: Final = 2**32 - 1  # length of the identity mapping in the first user namespace, user_namespaces(7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +96,13 @@ def _clean_page_cache(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LockLimit:
-    """A process's limit on locked memory.
+    """A process's limit on locked memory."""
 
-    Args:
-        limit_bytes: RLIMIT_MEMLOCK as it is, the soft limit; None for unlimited.
-        hard_bytes: what it may be raised to; None for unlimited.
-        locked_bytes: what is locked already.
-        privileged: CAP_IPC_LOCK is effective and counts: the limit does not hold.
-        in_namespace: the process is in a user namespace, where the capability does not count for mlock(2).
-    """
-
-    limit_bytes: int | None
-    hard_bytes: int | None
-    locked_bytes: int
-    privileged: bool
-    in_namespace: bool
+    limit_bytes: int | None  # RLIMIT_MEMLOCK as it is, the soft limit; None for unlimited
+    hard_bytes: int | None  # what it may be raised to; None for unlimited
+    locked_bytes: int  # what is locked already
+    privileged: bool  # CAP_IPC_LOCK is effective and counts: the limit does not hold
+    in_namespace: bool  # the process is in a user namespace, where the capability does not count for mlock(2)
 
     def allows(self, more_bytes: int) -> bool:
         """Whether so much more may be locked, the soft limit being raised as far as it may."""
@@ -148,3 +142,40 @@ def raise_soft_limit(limit: LockLimit, more_bytes: int) -> LockLimit:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
         return replace(limit, limit_bytes=limit.hard_bytes)
     return limit
+
+
+def allocate(descriptor: int, size_bytes: int) -> int:
+    """Give a new file its size and take all of its space; returns the descriptor.
+
+    fallocate(2) takes the space before anything touches it: what is exhausted says so now, and neither with a
+    SIGBUS nor with a write that fails later. Raises OSError: there is not enough; the descriptor is closed.
+    """
+    try:
+        os.ftruncate(descriptor, size_bytes)
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def create_words(name: str, size_bytes: int) -> tuple[mmap.mmap, str]:
+    """Make memory of zeros and return it with its path for `attach_words`; OSError if there is not enough.
+
+    It is there until this process has ended and all have let go. The name is for people who look at the
+    process's descriptors.
+    """
+    descriptor = allocate(os.memfd_create(name, os.MFD_CLOEXEC), size_bytes)
+    return mmap.mmap(descriptor, size_bytes), f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def attach_words(path: str) -> mmap.mmap:
+    """Map what `create_words` has made. Raises ConnectorError: it cannot be reached."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConnectorError(f"{path}: {error.strerror}") from error
+    try:
+        return mmap.mmap(descriptor, 0)
+    finally:
+        os.close(descriptor)

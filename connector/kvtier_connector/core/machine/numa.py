@@ -28,19 +28,16 @@ def node_of_pci(domain: int, bus: int, device: int, devices: Path = _DEVICES) ->
 def node_of_cpus(cpus: AbstractSet[int], nodes: Path = _NODES) -> int | None:
     """Return the node that has all of these CPUs, or None if they are of several nodes or of none."""
     for folder in sorted(nodes.glob("node[0-9]*")):
-        if cpus and cpus <= _cpus_in(folder):
-            return int(folder.name.removeprefix("node"))
+        node = int(folder.name.removeprefix("node"))
+        if cpus and cpus <= cpus_of_node(node, nodes):
+            return node
     return None
 
 
 def cpus_of_node(node: int, nodes: Path = _NODES) -> frozenset[int]:
     """Return the CPUs of a node; none if there is no such node or it has only memory."""
-    return _cpus_in(nodes / f"node{node}")
-
-
-def _cpus_in(folder: Path) -> frozenset[int]:
     try:
-        return frozenset(_numbers_in((folder / "cpulist").read_text()))
+        return frozenset(_numbers_in((nodes / f"node{node}" / "cpulist").read_text()))
     except OSError:
         return frozenset()
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from kvtier_connector.config import MIB
-from kvtier_connector.core.machine.allocation import attach_words, create_words
-from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.machine.memory import attach_words, create_words, format_bytes
 from kvtier_connector.core.machine.numa import use_every_core
 from kvtier_connector.core.region import pages
 from kvtier_connector.core.region.pages import Piece
@@ -35,17 +34,11 @@ _CORES_A_THREAD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """How far the tier has grown.
+    """How far the tier has grown."""
 
-    Args:
-        slots: that are there, from the first.
-        pinned_bytes: of all ranks that are locked in memory.
-        is_over: no more comes.
-    """
-
-    slots: int
-    pinned_bytes: int
-    is_over: bool
+    slots: int  # that are there, from the first
+    pinned_bytes: int  # of all ranks that are locked in memory
+    is_over: bool  # no more comes
 
 
 class GrowthWords:
@@ -138,7 +131,10 @@ class Growth:
             self._thread.join()
 
     def _run(self) -> None:
-        self._stand_back()
+        with suppress(OSError):  # a sandbox may forbid it
+            use_every_core()
+            # this thread, and those that it makes, take little time that the engine could use
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         for piece in self._pieces[1:]:
             begun_s = time.monotonic()
             if not self._take(piece):
@@ -204,9 +200,3 @@ class Growth:
             )
         self._say(f"{self._memory.report}; {pinned}; {outcome}", bool(self._refused))
         return pinned.pinned_bytes
-
-    def _stand_back(self) -> None:
-        """Have the thread, and those that it makes, take little time that the engine could use."""
-        with suppress(OSError):  # a sandbox may forbid it
-            use_every_core()
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

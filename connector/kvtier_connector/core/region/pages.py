@@ -34,17 +34,11 @@ PIECE_BYTES: Final = 128 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of this process's memory that is to be backed.
+    """A range of this process's memory that is to be backed."""
 
-    Args:
-        address: its beginning, on a page.
-        size_bytes: its size, whole pages.
-        node: the NUMA node that its pages should come from; None for the caller's own.
-    """
-
-    address: int
-    size_bytes: int
-    node: int | None
+    address: int  # its beginning, on a page
+    size_bytes: int  # its size, whole pages
+    node: int | None  # the NUMA node that its pages should come from; None for the caller's own
 
 
 def format_pages(page_bytes: int) -> str:
@@ -57,10 +51,8 @@ def reserved_hugetlb(total_bytes: int, page_bytes: int) -> tuple[int, mmap.mmap]
 
     A reservation is answered at once and belongs to the file, not to the mapping. Taking the pages is
     `populate`'s, which does it on many threads; fallocate(2) takes the same pages on one, below the file's
-    lock. Either tells of exhaustion with an error.
-
-    Raises:
-        OSError: the pool has not enough, or the kernel no such pages.
+    lock. Either tells of exhaustion with an error. Raises OSError: the pool has not enough, or the kernel no
+    such pages.
     """
     flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (page_bytes.bit_length() - 1) << _HUGETLB_FLAG_SHIFT
     descriptor = os.memfd_create("kvtier", flags)
@@ -90,11 +82,7 @@ def pool_shortage(total_bytes: int, page_bytes: int, error: OSError) -> str:
 
 
 def free_pages(page_bytes: int) -> int:
-    """Return how many huge pages of a size are free and reserved by nobody.
-
-    Raises:
-        OSError: this kernel has no pages of this size.
-    """
+    """Return how many huge pages of a size are free and not reserved; OSError if the kernel has none."""
     pool = _POOLS / f"hugepages-{page_bytes // 1024}kB"
     free, reserved = (int((pool / name).read_text()) for name in ("free_hugepages", "resv_hugepages"))
     return max(0, free - reserved)
@@ -112,22 +100,17 @@ def transparent_obstacle(*, shared: bool) -> str:
 
 
 def populate(
-    ranges: Iterable[Range],
-    page_bytes: int,
+    ranges: Iterable[Range],  # of this process
+    page_bytes: int,  # size of their pages
     *,
-    threads: int | None = None,
+    threads: int | None = None,  # how many at most; None for as many as CPUs may be used
+    # taken in one call, for which whoever else changes this process's memory waits
     at_once_bytes: int = _POPULATE_PIECE_BYTES,
 ) -> None:
     """Take all pages of some ranges, each on its range's NUMA node.
 
-    Args:
-        ranges: of this process.
-        page_bytes: size of their pages.
-        threads: how many at most; None for as many as CPUs may be used.
-        at_once_bytes: taken in one call, for which whoever else changes this process's memory waits.
-
-    Raises:
-        OSError: the kernel has no memory for it, or a control group allows no more. What was taken stays so.
+    Raises OSError: the kernel has no memory for it, or a control group allows no more. What was taken stays
+    so.
     """
     pieces: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for part in ranges:
@@ -174,17 +157,11 @@ def _populate_piece(address: int, size_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece in which a slice of the region is taken and locked; none cuts a slot.
+    """A piece in which a slice of the region is taken and locked; none cuts a slot."""
 
-    Args:
-        offset_bytes: where it begins in the slice, on a page.
-        size_bytes: its size, whole pages.
-        slots: how many slots, from the slice's first, are whole with it and those before.
-    """
-
-    offset_bytes: int
-    size_bytes: int
-    slots: int
+    offset_bytes: int  # where it begins in the slice, on a page
+    size_bytes: int  # its size, whole pages
+    slots: int  # how many slots, from the slice's first, are whole with it and those before
 
 
 def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:

@@ -23,28 +23,20 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _AT_ONCE_BYTES: Final = 2 * MIB
 """Locked by one call, for which whoever else changes this process's memory waits."""
 
-Register = Callable[[int, int], str | None]
-"""Page-locks (address, bytes); returns None, or why it could not."""
+Register = Callable[[int, int], str | None]  # page-locks (address, bytes); returns None, or why it could not
 
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """How pieces of a slice are locked.
+    """How pieces of a slice are locked."""
 
-    Args:
-        asked: the policy.
-        how: for people.
-        call: locks (address, bytes); returns None, or why it could not. None where there is nothing to do.
-        counts: what is taken stays where it is, once `call` has taken it.
-        is_needed: a piece that could not be locked is not used.
-        check: returns what speaks against the first bytes of a slice being locked, or nothing.
-    """
-
-    asked: Policy
-    how: str
+    asked: Policy  # the policy
+    how: str  # for people
+    # locks (address, bytes); returns None, or why it could not. None where there is nothing to do.
     call: Register | None = None
-    counts: bool = True
-    is_needed: bool = False
+    counts: bool = True  # what is taken stays where it is, once `call` has taken it
+    is_needed: bool = False  # a piece that could not be locked is not used
+    # returns what speaks against the first bytes of a slice being locked, or nothing
     check: "Callable[[Slice, int], str] | None" = None
 
 
@@ -75,10 +67,8 @@ class PinReport:
 def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
     """Look whether `lock` has a chance, before a slice's memory is taken, which takes long.
 
-    Only Require is refused here; under Prefer, `lock` tries and says what came of it.
-
-    Raises:
-        PinError: the limit, or a control group's memory, is too small, with needed, free and limit.
+    Only Require is refused here; under Prefer, `lock` tries and says what came of it. Raises PinError: the
+    limit, or a control group's memory, is too small, with needed, free and limit.
     """
     if policy is not Policy.REQUIRE or report.on_hugetlbfs:
         return
@@ -96,8 +86,7 @@ def preflight(report: RegionReport, slice_bytes: int, policy: Policy) -> None:
 def lock(memory: Slice, pieces: Iterable[Piece], pinning: Pinning) -> PinReport:
     """Lock a slice that is all there, piece by piece until one is refused, and look whether it is.
 
-    Raises:
-        PinError: the policy is Require, and not all of it is locked.
+    Raises PinError: the policy is Require, and not all of it is locked.
     """
     pinned_bytes, size_bytes, why = 0, memory.size_bytes, pinning.how
     for piece in pieces:

@@ -23,27 +23,19 @@ from kvtier_connector.errors import RegionError
 
 @dataclass(frozen=True, slots=True)
 class RegionRequest:
-    """What is asked of the region.
+    """What is asked of the region."""
 
-    Args:
-        slices: number of slices: one for each rank, or one for all where the ranks hold the same bytes (MLA).
-        slice_bytes: size of a slice before rounding to pages.
-        shared: more than one process uses the region.
-        hugepages: policy for hugetlbfs pages.
-        hugepage_bytes: their size.
-        nodes: the NUMA node that each slice should lie on, as many as slices: that of its rank's device
-            (numa.node_of_pci) or CPUs (numa.node_of_cpus). None, or none at all: the node of who takes the
-            pages, which is the rank itself except for hugetlbfs pages that `create` takes.
-        grows: slices are taken piece by piece later; hugetlbfs pages are reserved until then.
-    """
-
+    # number of slices: one for each rank, or one for all where the ranks hold the same bytes (MLA)
     slices: int
-    slice_bytes: int
-    shared: bool
-    hugepages: Policy
-    hugepage_bytes: int
+    slice_bytes: int  # size of a slice before rounding to pages
+    shared: bool  # more than one process uses the region
+    hugepages: Policy  # policy for hugetlbfs pages
+    hugepage_bytes: int  # their size
+    # the NUMA node that each slice should lie on, as many as slices: that of its rank's device
+    # (numa.node_of_pci) or CPUs (numa.node_of_cpus). None, or none at all: the node of who takes the pages,
+    # which is the rank itself except for hugetlbfs pages that `create` takes.
     nodes: tuple[int | None, ...] = ()
-    grows: bool = False
+    grows: bool = False  # slices are taken piece by piece later; hugetlbfs pages are reserved until then
 
     def round_up(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
@@ -57,35 +49,22 @@ class RegionRequest:
 
 @dataclass(frozen=True, slots=True)
 class RegionHandle:
-    """How ranks reach a region: plain data that can be sent to them.
+    """How ranks reach a region: plain data that can be sent to them."""
 
-    Args:
-        path: the memfd's path under /proc of its creator; empty for memory of one process.
-        slice_bytes: size of a slice.
-        report: what the creator got.
-        nodes: the NUMA node that each slice should lie on, or none at all.
-    """
-
-    path: str
-    slice_bytes: int
-    report: RegionReport
-    nodes: tuple[int | None, ...] = ()
+    path: str  # the memfd's path under /proc of its creator; empty for memory of one process
+    slice_bytes: int  # size of a slice
+    report: RegionReport  # what the creator got
+    nodes: tuple[int | None, ...] = ()  # the NUMA node that each slice should lie on, or none at all
 
 
 @dataclass(frozen=True, slots=True)
 class RegionOffer:
-    """The first worker's offer of the region to the scheduler's process.
+    """The first worker's offer of the region to the scheduler's process."""
 
-    Attributes:
-        region: The region.
-        part_ends: Where the parts of a slot end for which a step can wait, in bytes; empty where it needs
-            all.
-        arrivals: Path of the words in which the worker wants to be told what has come from disk; empty where
-            it needs all.
-    """
-
-    region: RegionHandle
+    region: RegionHandle  # the region
+    # where the parts of a slot end for which a step can wait, in bytes; empty where it needs all
     part_ends: tuple[int, ...] = ()
+    # path of the words in which the worker wants to be told what has come from disk; empty where it needs all
     arrivals: str = ""
 
 
@@ -114,14 +93,10 @@ class Slice:
 
 
 def create(request: RegionRequest) -> tuple[RegionHandle, int]:
-    """Make the region that `attach` then maps.
+    """Make the region that `attach` then maps. Raises RegionError: Require cannot be met, or memory is short.
 
-    Returns:
-        The handle, and a file descriptor that keeps the memory alive (-1 for memory of one process): close it
-        when every rank has attached, and whoever else opens the whole.
-
-    Raises:
-        RegionError: Require cannot be met, or there is not enough memory.
+    Returns the handle, and a file descriptor that keeps the memory alive (-1 for memory of one process):
+    close it when every rank has attached, and whoever else opens the whole.
     """
     start = time.monotonic()
     request = request.round_up()
@@ -158,8 +133,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
 def attach(handle: RegionHandle, number: int) -> Slice:
     """Map slice `number` of the region and back it with memory, on its NUMA node or else on the caller's own.
 
-    Raises:
-        RegionError: the memory cannot be had.
+    Raises RegionError: the memory cannot be had.
     """
     start = time.monotonic()
     held = map_slice(handle, number)
@@ -177,11 +151,7 @@ def attach(handle: RegionHandle, number: int) -> Slice:
 
 
 def map_slice(handle: RegionHandle, number: int) -> Slice:
-    """Map slice `number` of the region, of which nothing need be there yet.
-
-    Raises:
-        RegionError: it cannot be reached.
-    """
+    """Map slice `number`, of which nothing need be there yet. Raises RegionError: it cannot be reached."""
     if handle.path:
         memory = _map(handle.path, handle.slice_bytes, number * handle.slice_bytes)
     else:
@@ -194,8 +164,7 @@ def map_slice(handle: RegionHandle, number: int) -> Slice:
 def alone(request: RegionRequest) -> Slice:
     """Make a region and map its only slice; its memory is there as long as that.
 
-    Raises:
-        RegionError: Require cannot be met, or there is not enough memory.
+    Raises RegionError: require cannot be met, or there is not enough memory.
     """
     handle, descriptor = create(request)
     try:
@@ -211,16 +180,9 @@ def open_whole(handle: RegionHandle) -> memoryview:
     Nothing is touched or locked: that is done, once and on the right NUMA node, by the ranks, so they attach
     first. A disk may read and write in the view directly (O_DIRECT): it begins on a page, as each slice does.
 
-    Args:
-        handle: of a region made with `shared`, whose creator lives and still has its descriptor open. Once
-            mapped, the view needs neither.
-
-    Returns:
-        The region's bytes, shape (slices * handle.slice_bytes,), read and write; slice `number` begins at
-        `number * handle.slice_bytes`. The mapping ends with the last view of it.
-
-    Raises:
-        RegionError: the region belongs to one process alone, or cannot be reached.
+    The region was made with `shared`, and its creator lives and still has its descriptor open. Once mapped,
+    the view, of shape (slices * handle.slice_bytes,), needs neither: the mapping ends with the last view of
+    it. Raises RegionError: the region belongs to one process alone, or cannot be reached.
     """
     if not handle.path:
         raise RegionError(
@@ -258,8 +220,7 @@ def _check_memory(total: int) -> None:
 def _on_hugetlbfs(request: RegionRequest) -> int:
     """Return a memfd with all its huge pages taken, each slice's from its node, or reserved if it grows.
 
-    Raises:
-        OSError: the pool or a control group has not enough; nothing is kept.
+    Raises OSError: the pool or a control group has not enough; nothing is kept.
     """
     size, page = request.slice_bytes, request.hugepage_bytes
     descriptor, memory = pages.reserved_hugetlb(request.slices * size, page)

@@ -23,25 +23,16 @@ _HUGE: Final = ("AnonHugePages", "ShmemPmdMapped")
 
 @dataclass(frozen=True, slots=True)
 class RegionReport:
-    """What was asked, what was got, and why.
+    """What was asked, what was got, and why."""
 
-    Args:
-        total_bytes: size of the region, all slices.
-        asked: the kind of pages asked for, for people.
-        got: the kind that was got.
-        why: for each thing that was asked and not got, why; empty when there was none.
-        seconds: time it took.
-        asked_node: the NUMA node asked for this slice, or None.
-        nodes: the slice's bytes on each NUMA node, as the kernel says after the fact; empty before a slice is
-            attached, and where no node was asked for or the kernel does not say.
-    """
-
-    total_bytes: int
-    asked: str
-    got: str
-    why: str
-    seconds: float
-    asked_node: int | None = None
+    total_bytes: int  # size of the region, all slices
+    asked: str  # the kind of pages asked for, for people
+    got: str  # the kind that was got
+    why: str  # for each thing that was asked and not got, why; empty when there was none
+    seconds: float  # time it took
+    asked_node: int | None = None  # the NUMA node asked for this slice, or None
+    # the slice's bytes on each NUMA node, as the kernel says after the fact; empty before a slice is
+    # attached, and where no node was asked for or the kernel does not say
     nodes: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -87,17 +78,12 @@ class MappedRange:
 
 @dataclass(frozen=True, slots=True)
 class RangeState:
-    """A range's memory.
+    """A range's memory."""
 
-    Args:
-        resident_bytes: in memory and mapped; pages of the huge page pool are not counted.
-        huge_bytes: on transparent huge pages.
-        locked_bytes: in mappings that mlock(2) has locked. smaps' own Locked would not do: it is this
-            process's share of pages that others have mapped too.
-    """
-
-    resident_bytes: int
-    huge_bytes: int
+    resident_bytes: int  # in memory and mapped; pages of the huge page pool are not counted
+    huge_bytes: int  # on transparent huge pages
+    # in mappings that mlock(2) has locked. smaps' own Locked would not do: it is this process's share of
+    # pages that others have mapped too.
     locked_bytes: int
 
 

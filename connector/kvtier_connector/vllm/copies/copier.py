@@ -14,8 +14,7 @@ import numpy.typing as npt
 from kvtier_connector.core.copies.copyplan import CopyPlan, Run
 from kvtier_connector.core.machine.numa import use_every_core
 
-_THREADS: Final = 2
-"""One thread does not reach the memory's bandwidth; more would take cores from the model."""
+_THREADS: Final = 2  # one thread does not reach the memory's bandwidth; more would take cores from the model
 _LEAST_FOR_VIEW: Final = 4
 """Copies from which on making two array views is cheaper than one call for each copy."""
 _PIECE_BYTES: Final = 16 << 20
@@ -123,17 +122,9 @@ def copy_run(run: Run, *, to_device: bool) -> None:
 
 def _view(address: int, step: int, run: Run) -> npt.NDArray[np.uint8]:
     """Return the memory of one side of a run as an array of shape (count, size_bytes)."""
-    return np.asarray(
-        _ArrayInterface(
-            {
-                "version": 3,
-                "typestr": "|u1",
-                "data": (address, False),
-                "shape": (run.count, run.size_bytes),
-                "strides": (step, 1),
-            }
-        )
-    )
+    shape, strides = (run.count, run.size_bytes), (step, 1)
+    array = {"version": 3, "typestr": "|u1", "data": (address, False), "shape": shape, "strides": strides}
+    return np.asarray(_ArrayInterface(array))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,9 @@ def on_computing_threads(do: Callable[[T], None], items: Iterable[T]) -> None:
     is what compilers make of `#pragma omp parallel` (GCC's libgomp, parallel.c; LLVM's and Intel's have it,
     too). Without OpenMP, the caller does the work alone.
 
-    Args:
-        do: Called with each item, in any of the threads. Only what leaves the interpreter's lock goes on at
-            the same time, and who waits for the lock is late: the longer and the fewer the calls, the better.
-        items: What there is to do.
-
-    Raises:
-        Exception: What the first call that failed has raised; some items may not have been done then.
+    Only what leaves the interpreter's lock goes on at the same time, and who waits for the lock is late: the
+    longer and the fewer the calls, the better. Raises what the first call that failed has raised; some items
+    may not have been done then.
     """
     left, failed = deque(items), list[Exception]()
 
@@ -82,23 +78,15 @@ def _parallel(library: str | None = None) -> Callable[[object, None, int, int], 
 
 @dataclass(slots=True)
 class _Load:
-    """A load that the step has begun.
+    """A load that the step has begun."""
 
-    Attributes:
-        blocks: Its runs of whole blocks: the device's by their numbers, the region's by their addresses.
-        slots: The region's.
-        tickets: Tickets of the reads into them.
-        begun_s: When, by time.monotonic().
-        parts: How many have been copied.
-        error: Why it failed, or None.
-    """
-
+    # its runs of whole blocks: the device's by their numbers, the region's by their addresses
     blocks: tuple[Run, ...]
-    slots: Slots
-    tickets: Tickets
-    begun_s: float
-    parts: int = 0
-    error: Exception | None = None
+    slots: Slots  # the region's
+    tickets: Tickets  # tickets of the reads into them
+    begun_s: float  # when, by time.monotonic()
+    parts: int = 0  # how many have been copied
+    error: Exception | None = None  # why it failed, or None
 
 
 class LayerwiseDiskLoads:
@@ -169,9 +157,8 @@ class LayerwiseDiskLoads:
     def _check(self, load: _Load) -> None:
         """Check what nobody has checked yet, and tell.
 
-        Raises:
-            DiskError: A block is wrong. The disk's thread has seen that, too: until then it would be found
-                again.
+        Raises DiskError: a block is wrong. The disk's thread has seen that, too: until then it would be found
+        again.
         """
         reads = zip(load.slots.tolist(), load.tickets.tolist(), strict=True)
         unchecked = {

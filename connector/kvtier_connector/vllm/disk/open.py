@@ -25,8 +25,7 @@ from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
 
-_STAGED_BYTES: Final = 64 << 20
-"""Memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB."""
+_STAGED_BYTES: Final = 64 << 20  # memory for transfers that do not use the chunks' own; 32 chunks of 2 MiB
 _LEAST_STAGED_DEPTH: Final = 4
 
 
@@ -40,10 +39,8 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
 ) -> DiskTier:
     """Open the disk tier and read what the last engine left there.
 
-    Raises:
-        SettingError: The folder or the capacity cannot be used.
-        DiskError: Another engine has the folder, or the disk is full, read-only or failing.
-        RegionError: The memory cannot be reached.
+    Raises SettingError: the folder or the capacity cannot be used; DiskError: another engine has the folder,
+    or the disk is full, read-only or failing; RegionError: the memory cannot be reached.
     """
     region = offer.region
     memory = open_whole(region)
@@ -87,30 +84,19 @@ def holder(model: str) -> str:
 
 
 def open_tier(  # noqa: PLR0913 - what a disk tier is made of
-    request: StoreRequest,
-    memory_of: MemoryOf,
+    request: StoreRequest,  # what is asked of the disk
+    memory_of: MemoryOf,  # where a memory slot's bytes are
     *,
-    memory_slots: int,
+    memory_slots: int,  # number of slots in memory
+    # tokens of a chunk; where each KV cache group has a chunk of its own, its part of them
     chunk_tokens: int,
-    write_bytes_per_hour: int,
-    timeout_s: float,
-    staged: bool = False,
-    always: bool = True,
-    arrivals: Arrivals | None = None,
+    write_bytes_per_hour: int,  # bound on the disk's wear; 0 for none
+    timeout_s: float,  # how long the disk may have one block
+    staged: bool = False,  # never let the kernel have the slots' own memory (core/disk/io/staged.py)
+    always: bool = True,  # read and write also what is computed sooner
+    arrivals: Arrivals | None = None,  # where workers are told what is read in parts
 ) -> DiskTier:
-    """Open a disk tier behind any memory.
-
-    Args:
-        request: What is asked of the disk.
-        memory_of: Where a memory slot's bytes are.
-        memory_slots: Number of slots in memory.
-        chunk_tokens: Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them.
-        write_bytes_per_hour: Bound on the disk's wear; 0 for none.
-        timeout_s: How long the disk may have one block.
-        staged: Never let the kernel have the slots' own memory (core/disk/io/staged.py).
-        always: Read and write also what is computed sooner.
-        arrivals: Where workers are told what is read in parts.
-    """
+    """Open a disk tier behind any memory."""
     start_s = time.monotonic()
     store = Store.open(request)
     depth = depth_for(request.block_bytes)

@@ -78,31 +78,20 @@ class _Lookups:
 
 @dataclass(frozen=True, slots=True)
 class PendingRead:
-    """A block that is being read into memory.
+    """A block that is being read into memory."""
 
-    Attributes:
-        slot: Slot in memory that it is read into.
-        ticket: Under which the worker is told of it; 0 if it is not.
-    """
-
-    slot: int
-    ticket: int
+    slot: int  # slot in memory that it is read into
+    ticket: int  # under which the worker is told of it; 0 if it is not
 
 
 @dataclass(slots=True)
 class _Held:
-    """What is kept in memory for a request, or on its way there.
+    """What is kept in memory for a request, or on its way there."""
 
-    Attributes:
-        pinned: Blocks that are protected from eviction.
-        loading: Blocks that are being read for it.
-        promoted: Blocks that came from disk.
-        refused: Blocks for which there was no slot, or that are computed sooner than read.
-    """
-
-    pinned: dict[bytes, None] = field(default_factory=dict)
-    loading: dict[bytes, PendingRead] = field(default_factory=dict)
-    promoted: set[bytes] = field(default_factory=set)
+    pinned: dict[bytes, None] = field(default_factory=dict)  # blocks that are protected from eviction
+    loading: dict[bytes, PendingRead] = field(default_factory=dict)  # blocks that are being read for it
+    promoted: set[bytes] = field(default_factory=set)  # blocks that came from disk
+    # blocks for which there was no slot, or that are computed sooner than read
     refused: set[bytes] = field(default_factory=set)
 
 
@@ -234,7 +223,11 @@ class Promotions:
         """Tell whether there are slots; who has to wait is looked up again, and holds nothing meanwhile."""
         pinned = self._hold(request_id).pinned
         needed = sum(key not in pinned for key in ready) + len(wanted)
-        return needed <= self._memory.reservable or not self._others_hold(request_id)
+        if needed <= self._memory.reservable:
+            return True
+        return not any(
+            held.pinned or held.loading for other, held in self._held.items() if other != request_id
+        )
 
     def _begin(
         self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], part_ends: tuple[int, ...]
@@ -254,9 +247,6 @@ class Promotions:
     def _is_coming(self, key: bytes, request_id: str) -> bool:
         coming = self._hold(request_id).loading.get(key)
         return coming is not None and coming.ticket > 0
-
-    def _others_hold(self, request_id: str) -> bool:
-        return any(held.pinned or held.loading for other, held in self._held.items() if other != request_id)
 
     def _pin(self, held: _Held, keys: Sequence[bytes]) -> None:
         self._memory.hold(keys)

@@ -17,42 +17,33 @@ from vllm.v1.kv_offload.base import (
     get_offload_group_idx,
 )
 
-from kvtier_common.metrics.cpu_tier import (
-    CACHED_TOKENS,
-    CAPACITY_BYTES,
-    CAPACITY_TOKENS,
-    EVICTED_CHUNKS,
-    FAILED_CHUNKS,
-    GROWING,
-    HIT_CHUNKS,
-    MISSED_CHUNKS,
-    PINNED_BYTES,
-    USED_BYTES,
-)
+from kvtier_common.metrics import cpu_tier as names
 from kvtier_connector.config import ConnectorConfig, Policy
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import Grown
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
-    CAPACITY_BYTES: OffloadingGaugeMetadata(
+    names.CAPACITY_BYTES: OffloadingGaugeMetadata(
         "Bytes that the CPU tier can hold, all ranks together; it grows after the start."
     ),
-    PINNED_BYTES: OffloadingGaugeMetadata(
+    names.PINNED_BYTES: OffloadingGaugeMetadata(
         "Bytes of the CPU tier that are locked in memory: on a GPU page-locked for DMA, all ranks together."
     ),
-    GROWING: OffloadingGaugeMetadata("1 while the CPU tier is still being taken and locked, else 0."),
-    CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the CPU tier can hold."),
-    USED_BYTES: OffloadingGaugeMetadata(
+    names.GROWING: OffloadingGaugeMetadata("1 while the CPU tier is still being taken and locked, else 0."),
+    names.CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the CPU tier can hold."),
+    names.USED_BYTES: OffloadingGaugeMetadata(
         "Bytes of the CPU tier that hold loadable chunks, all ranks together."
     ),
-    CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the CPU tier holds, loadable."),
-    EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier to make room."),
-    HIT_CHUNKS: OffloadingCounterMetadata(
+    names.CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the CPU tier holds, loadable."),
+    names.EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier to make room."),
+    names.HIT_CHUNKS: OffloadingCounterMetadata(
         "Chunks loaded from the CPU tier, those among them that had come from disk first."
     ),
-    MISSED_CHUNKS: OffloadingCounterMetadata("Chunks computed and stored because no tier had them."),
-    FAILED_CHUNKS: OffloadingCounterMetadata("Chunks that left the CPU tier because a transfer failed."),
+    names.MISSED_CHUNKS: OffloadingCounterMetadata("Chunks computed and stored because no tier had them."),
+    names.FAILED_CHUNKS: OffloadingCounterMetadata(
+        "Chunks that left the CPU tier because a transfer failed."
+    ),
 }
 
 
@@ -158,18 +149,19 @@ class TierMetrics:
         geometry = self._geometry
         stats = OffloadingConnectorStats()
         there = self._there
-        stats.set_gauge(CAPACITY_BYTES, there.slots * geometry.chunk_bytes)
-        stats.set_gauge(PINNED_BYTES, there.pinned_bytes)
-        stats.set_gauge(GROWING, int(not there.is_over))
-        stats.set_gauge(CAPACITY_TOKENS, geometry.tokens(there.slots, self._tokens_per_chunk))
-        stats.set_gauge(USED_BYTES, self._chunks.total() * geometry.chunk_bytes)
+        stats.set_gauge(names.CAPACITY_BYTES, there.slots * geometry.chunk_bytes)
+        stats.set_gauge(names.PINNED_BYTES, there.pinned_bytes)
+        stats.set_gauge(names.GROWING, int(not there.is_over))
+        stats.set_gauge(names.CAPACITY_TOKENS, geometry.tokens(there.slots, self._tokens_per_chunk))
+        stats.set_gauge(names.USED_BYTES, self._chunks.total() * geometry.chunk_bytes)
         stats.set_gauge(
-            CACHED_TOKENS, max((self._chunks[group] * size for group, size in self._tokens_per_chunk.items()))
+            names.CACHED_TOKENS,
+            max((self._chunks[group] * size for group, size in self._tokens_per_chunk.items())),
         )
-        stats.increase_counter(EVICTED_CHUNKS, self._evicted)
-        stats.increase_counter(FAILED_CHUNKS, self._failed)
-        stats.increase_counter(HIT_CHUNKS, self._hits)
-        stats.increase_counter(MISSED_CHUNKS, self._missed)
+        stats.increase_counter(names.EVICTED_CHUNKS, self._evicted)
+        stats.increase_counter(names.FAILED_CHUNKS, self._failed)
+        stats.increase_counter(names.HIT_CHUNKS, self._hits)
+        stats.increase_counter(names.MISSED_CHUNKS, self._missed)
         self._evicted = self._failed = self._hits = self._missed = 0
         return stats
 

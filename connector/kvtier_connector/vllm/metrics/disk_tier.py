@@ -8,46 +8,32 @@ from vllm.v1.kv_offload.base import (
     OffloadingMetricMetadata,
 )
 
-from kvtier_common.metrics.disk_tier import (
-    CACHED_TOKENS,
-    CAPACITY_BYTES,
-    CAPACITY_TOKENS,
-    CORRUPT_CHUNKS,
-    DEGRADED,
-    DROPPED_CHUNKS,
-    EVICTED_CHUNKS,
-    FAILED_CHUNKS,
-    HIT_CHUNKS,
-    LOAD_BYTES,
-    LOAD_SECONDS,
-    PAYS,
-    STORE_BYTES,
-    STORE_SECONDS,
-    USED_BYTES,
-)
+from kvtier_common.metrics import disk_tier as names
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
-    CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),
-    CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the disk tier can hold."),
-    USED_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier holds or is writing."),
-    CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the disk tier holds or is writing."),
-    DEGRADED: OffloadingGaugeMetadata("1 while the disk cannot be used and memory serves alone, else 0."),
-    PAYS: OffloadingGaugeMetadata(
+    names.CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),
+    names.CAPACITY_TOKENS: OffloadingGaugeMetadata("Tokens that the disk tier can hold."),
+    names.USED_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier holds or is writing."),
+    names.CACHED_TOKENS: OffloadingGaugeMetadata("Tokens whose KV the disk tier holds or is writing."),
+    names.DEGRADED: OffloadingGaugeMetadata(
+        "1 while the disk cannot be used and memory serves alone, else 0."
+    ),
+    names.PAYS: OffloadingGaugeMetadata(
         "0 while all prompts are computed sooner than read from disk, which is not used then; else 1."
     ),
-    LOAD_BYTES: OffloadingCounterMetadata("Bytes read from the disk tier."),
-    LOAD_SECONDS: OffloadingCounterMetadata("Seconds that reads took, added up; many run at a time."),
-    STORE_BYTES: OffloadingCounterMetadata("Bytes written to the disk tier."),
-    STORE_SECONDS: OffloadingCounterMetadata("Seconds that writes took, added up; many run at a time."),
-    HIT_CHUNKS: OffloadingCounterMetadata("Chunks that a request found on disk."),
-    EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the disk tier to make room."),
-    CORRUPT_CHUNKS: OffloadingCounterMetadata(
+    names.LOAD_BYTES: OffloadingCounterMetadata("Bytes read from the disk tier."),
+    names.LOAD_SECONDS: OffloadingCounterMetadata("Seconds that reads took, added up; many run at a time."),
+    names.STORE_BYTES: OffloadingCounterMetadata("Bytes written to the disk tier."),
+    names.STORE_SECONDS: OffloadingCounterMetadata("Seconds that writes took, added up; many run at a time."),
+    names.HIT_CHUNKS: OffloadingCounterMetadata("Chunks that a request found on disk."),
+    names.EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the disk tier to make room."),
+    names.CORRUPT_CHUNKS: OffloadingCounterMetadata(
         "Chunks on disk that were not as written; they were dropped and computed again."
     ),
-    FAILED_CHUNKS: OffloadingCounterMetadata("Chunks that could not be read or written."),
-    DROPPED_CHUNKS: OffloadingCounterMetadata(
+    names.FAILED_CHUNKS: OffloadingCounterMetadata("Chunks that could not be read or written."),
+    names.DROPPED_CHUNKS: OffloadingCounterMetadata(
         "Chunks not written: the disk did not keep up, or the bound on writes was reached."
     ),
 }
@@ -74,27 +60,27 @@ class DiskMetrics:
         counts = disk.take_counts()
         now = disk.used, disk.is_down, pays
         added = {
-            LOAD_BYTES: counts.load_bytes,
-            LOAD_SECONDS: counts.load_seconds,
-            STORE_BYTES: counts.store_bytes,
-            STORE_SECONDS: counts.store_seconds,
-            HIT_CHUNKS: self._hits,
-            EVICTED_CHUNKS: counts.evicted,
-            CORRUPT_CHUNKS: counts.corrupt,
-            FAILED_CHUNKS: counts.failed,
-            DROPPED_CHUNKS: counts.dropped,
+            names.LOAD_BYTES: counts.load_bytes,
+            names.LOAD_SECONDS: counts.load_seconds,
+            names.STORE_BYTES: counts.store_bytes,
+            names.STORE_SECONDS: counts.store_seconds,
+            names.HIT_CHUNKS: self._hits,
+            names.EVICTED_CHUNKS: counts.evicted,
+            names.CORRUPT_CHUNKS: counts.corrupt,
+            names.FAILED_CHUNKS: counts.failed,
+            names.DROPPED_CHUNKS: counts.dropped,
         }
         if now == self._last and not any(added.values()):
             return stats
         self._hits = 0
         self._last = now
         stats = stats or OffloadingConnectorStats()
-        stats.set_gauge(CAPACITY_BYTES, disk.slots * disk.block_bytes)
-        stats.set_gauge(CAPACITY_TOKENS, disk.slots * self._chunk_tokens)
-        stats.set_gauge(USED_BYTES, disk.used * disk.block_bytes)
-        stats.set_gauge(CACHED_TOKENS, disk.used * self._chunk_tokens)
-        stats.set_gauge(DEGRADED, int(disk.is_down))
-        stats.set_gauge(PAYS, int(pays))
+        stats.set_gauge(names.CAPACITY_BYTES, disk.slots * disk.block_bytes)
+        stats.set_gauge(names.CAPACITY_TOKENS, disk.slots * self._chunk_tokens)
+        stats.set_gauge(names.USED_BYTES, disk.used * disk.block_bytes)
+        stats.set_gauge(names.CACHED_TOKENS, disk.used * self._chunk_tokens)
+        stats.set_gauge(names.DEGRADED, int(disk.is_down))
+        stats.set_gauge(names.PAYS, int(pays))
         for name, value in added.items():
             stats.increase_counter(name, value)
         return stats

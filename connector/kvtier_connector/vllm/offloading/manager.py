@@ -142,7 +142,9 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         the beginning stays.
         """
         ordered = list(dict.fromkeys(keys))
-        self._fit_key_length(ordered)
+        if ordered and len(ordered[0]) != self._index.key_bytes:
+            # another hash than the default: its length shows with the first key
+            self._index = self._new_index(len(ordered[0]))
         reservation = self._index.reserve(
             ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
         )
@@ -233,11 +235,6 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Let go of the disk."""
         if self.disk is not None:
             self.disk.close()
-
-    def _fit_key_length(self, keys: list[OffloadKey]) -> None:
-        """Make the index anew for another hash than the default: its length shows with the first key."""
-        if keys and len(keys[0]) != self._index.key_bytes:
-            self._index = self._new_index(len(keys[0]))
 
     def _new_index(self, key_bytes: int) -> BlockIndex:
         index = BlockIndex(self.geometry.slots, key_bytes)

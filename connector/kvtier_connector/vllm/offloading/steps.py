@@ -25,18 +25,13 @@ _LEAST_TOKENS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class SlotSpec(LoadStoreSpec):  # type: ignore[misc] # vLLM has no types
-    """The region's side of a transfer.
+    """The region's side of a transfer."""
 
-    Attributes:
-        slots: One per chunk, in the order of the keys.
-        tickets: Tickets of the reads from disk that are not known to have ended, 0 for other slots; None if
-            there are none.
-        is_sync: A load that the step needs before it computes.
-    """
-
-    slots: Slots
+    slots: Slots  # one per chunk, in the order of the keys
+    # tickets of the reads from disk that are not known to have ended, 0 for other slots; None if there are
+    # none
     tickets: Tickets | None = None
-    is_sync: bool = False
+    is_sync: bool = False  # A load that the step needs before it computes
 
 
 @dataclass
@@ -71,15 +66,10 @@ class KVTierWorkerMetadata(OffloadingWorkerMetadata):  # type: ignore[misc] # vL
 
 @dataclass(frozen=True, slots=True)
 class WorkerOffer(KVConnectorHandshakeMetadata):  # type: ignore[misc] # vLLM has no types
-    """What a worker tells the scheduler's process at start.
+    """What a worker tells the scheduler's process at start."""
 
-    Attributes:
-        growth: Path of the words in which it tells how far its slice has grown.
-        region: The region, of the first worker where there is a disk tier.
-    """
-
-    growth: str
-    region: RegionOffer | None = None
+    growth: str  # path of the words in which it tells how far its slice has grown
+    region: RegionOffer | None = None  # the region, of the first worker where there is a disk tier
 
 
 class _NoTransfers(OffloadingConnectorMetadata):  # type: ignore[misc] # vLLM has no types

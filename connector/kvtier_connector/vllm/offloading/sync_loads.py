@@ -78,19 +78,12 @@ def asks_for_layers(forward_context: ForwardContext) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SyncLoad:
-    """A load in the step that is running.
+    """A load in the step that is running."""
 
-    Attributes:
-        job: Upstream's record of it.
-        context: What the manager knows the request by whose prefix it is.
-        root: Hash of the request's first block.
-        block_ids: All device blocks of the request.
-    """
-
-    job: UpstreamJob
-    context: ReqContext
-    root: bytes
-    block_ids: frozenset[int]
+    job: UpstreamJob  # upstream's record of it
+    context: ReqContext  # what the manager knows the request by whose prefix it is
+    root: bytes  # hash of the request's first block
+    block_ids: frozenset[int]  # all device blocks of the request
 
 
 class SyncLoads:

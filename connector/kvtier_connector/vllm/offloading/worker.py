@@ -37,8 +37,7 @@ def canonical_layout(
 ) -> Layout:
     """Return where vLLM's KV caches lie, as the copy plan needs it.
 
-    Raises:
-        ValueError: The caches need more bytes for a block than `block_bytes`.
+    Raises ValueError: the caches need more bytes for a block than `block_bytes`.
     """
     offsets, offset = [], 0
     for cache in kv_caches.tensors:

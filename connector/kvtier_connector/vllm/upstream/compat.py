@@ -9,15 +9,13 @@ from vllm import __version__ as installed_version
 from kvtier_connector.errors import UnsupportedEngineError
 from kvtier_connector.supported import TESTED_RELEASES, minor_of
 
-log: Final = logging.getLogger("vllm.kvtier")
-"""vLLM configures handlers for its own name only."""
+log: Final = logging.getLogger("vllm.kvtier")  # vLLM configures handlers for its own name only
 
 
 def require_supported_vllm(version: str = installed_version) -> None:
     """Refuse any vLLM but those whose interfaces this package was written against.
 
-    Raises:
-        UnsupportedEngineError: Names the version found and those that are supported.
+    Raises UnsupportedEngineError: names the version found and those that are supported.
     """
     if minor_of(version) not in TESTED_RELEASES:
         raise UnsupportedEngineError(
@@ -27,11 +25,7 @@ def require_supported_vllm(version: str = installed_version) -> None:
 
 
 def require_attributes(owner: object, names: Iterable[str]) -> None:
-    """Refuse an object of vLLM's that lacks some attributes.
-
-    Raises:
-        UnsupportedEngineError: Names those that it lacks.
-    """
+    """Refuse an object of vLLM's that lacks some attributes (UnsupportedEngineError), which are named."""
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise UnsupportedEngineError(

@@ -121,21 +121,15 @@ class UpstreamScheduler:
 
     def plan_load(
         self,
-        request: Request,
-        blocks: KVCacheBlocks,
-        tokens: int,
+        request: Request,  # whose prefix it is
+        blocks: KVCacheBlocks,  # all device blocks of the request
+        tokens: int,  # tokens to load
+        # changes what workers are told of where the chunks are
         mark: Callable[[LoadStoreSpec], LoadStoreSpec],
     ) -> tuple[int, UpstreamJob]:
         """Have a load planned, and return its number and it: whoever asked keeps its books.
 
-        Args:
-            request: Whose prefix it is.
-            blocks: All device blocks of the request.
-            tokens: Tokens to load.
-            mark: Changes what workers are told of where the chunks are.
-
-        Raises:
-            KeyError: The request was never looked up.
+        Raises KeyError: the request was never looked up.
         """
         scheduler = self._scheduler
         state = scheduler._req_status[request.request_id]

@@ -26,10 +26,8 @@ class FlavorModule(Protocol):
 def picker_config(flavor: str, inputs: PickerInput) -> PickerConfig:
     """The EndpointPickerConfig of one flavour (`llm-d`, `gaie`, `builtin`), and the LRU capacities in it.
 
-    Raises:
-        UnsupportedVersionError: No configuration is known to work with that version.
-        NoScorerError: No scorer has a weight and a tier.
-        PickerConfigError: The flavour is not known.
+    Raises UnsupportedVersionError: no configuration is known to work with that version; NoScorerError: no
+    scorer has a weight and a tier; PickerConfigError: the flavour is not known.
     """
     module = _module(flavor)
     unread = tuple(name for name in PLUGINS if inputs.weights.get(name) and name not in module.SCORERS)

@@ -29,16 +29,12 @@ PROFILE_HANDLER: Final = "single-profile-handler"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One plugin of the picker: its registered type, its name (the type where empty), and its parameters.
-
-    Attributes:
-        weight: Weight as a scorer of the profile; None for a plugin that does not score.
-    """
+    """One plugin of the picker: its registered type, its name (the type where empty), and its parameters."""
 
     kind: str
     name: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    weight: int | None = None
+    weight: int | None = None  # weight as a scorer of the profile; None for a plugin that does not score
 
 
 def render(
@@ -50,10 +46,8 @@ def render(
     """The document as YAML, with comments before it and further sections.
 
     Scorers of weight 0 must already be left out. The profile handler and the picker that upstream adds
-    by itself when they are missing (pkg/epp/config/loader, applySystemDefaults) are written out.
-
-    Raises:
-        NoScorerError: No plugin scores.
+    by itself when they are missing (pkg/epp/config/loader, applySystemDefaults) are written out. Raises
+    NoScorerError: no plugin scores.
     """
     plugins = tuple(plugins)
     scorers = [plugin for plugin in plugins if plugin.weight is not None]
@@ -91,15 +85,11 @@ def load_plugins(weights: Mapping[str, int]) -> tuple[Plugin, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PrefixTier:
-    """One tier that a prefix scorer of some weight stands for.
-
-    Attributes:
-        entries: LRU capacity; None where the picker asks the engine.
-    """
+    """One tier that a prefix scorer of some weight stands for."""
 
     tier: Tier
     weight: int
-    entries: int | None
+    entries: int | None  # LRU capacity; None where the picker asks the engine
 
     @property
     def name(self) -> str:

@@ -11,18 +11,7 @@ entry: it is set so that 31,250 entries hold the largest tier with a weight.
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.flavors.document import (
-    APPROX_PREFIX_PRODUCER,
-    PREFIX,
-    Plugin,
-    PrefixTier,
-    load_plugins,
-    minor_version,
-    per_tier_config,
-    prefix_tiers,
-    render,
-    unknown_gpu,
-)
+from kvtier_scorer.config.flavors import document
 from kvtier_scorer.config.model import UPSTREAM_SCORERS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "inference.networking.x-k8s.io/v1alpha1"
@@ -33,8 +22,7 @@ _SINGLE_PREFIX_SCORER: Final = (1, 5)
 _DEFAULT_MAX_PREFIX_TOKENS: Final = 131072
 """Where the model's longest prompt is not known. The picker's own default, 256 blocks, would see only the
 first 4,096 tokens of a prompt; llm-d-router's default is this figure (defaultMaxPrefixTokens)."""
-FIXED_ENTRIES: Final = 31250
-"""v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer."""
+FIXED_ENTRIES: Final = 31250  # v1.5.0 approximateprefix/types.go, defaultLRUCapacityPerServer
 MIN_BLOCK_TOKENS: Final = 8
 """Smaller entries would hash 131,072 tokens of a prompt over 16,384 times a request."""
 
@@ -42,7 +30,7 @@ MIN_BLOCK_TOKENS: Final = 8
 def config(inputs: PickerInput) -> PickerConfig:
     """The configuration for the extension's own picker; UnsupportedVersionError unless it is 1.4 or 1.5."""
     version = inputs.version or TESTED_VERSION
-    minor = minor_version(version)
+    minor = document.minor_version(version)
     most_tokens = inputs.max_prefix_tokens or _DEFAULT_MAX_PREFIX_TOKENS
     if minor == _SINGLE_PREFIX_SCORER:
         return _config_1_5(inputs, version, most_tokens)
@@ -52,15 +40,15 @@ def config(inputs: PickerInput) -> PickerConfig:
         )
     block_tokens = inputs.engine_block_tokens
     shared = {"blockSizeTokens": block_tokens, "maxPrefixBlocksToMatch": -(-most_tokens // block_tokens)}
-    return per_tier_config(
+    return document.per_tier_config(
         inputs, version, API_VERSION, lambda tier: {"autoTune": tier.entries is None, **shared}
     )
 
 
 def _config_1_5(inputs: PickerInput, version: str, most_tokens: int) -> PickerConfig:
     """One prefix scorer with the weights of all tiers together, sized by the largest of them."""
-    tiers = prefix_tiers(inputs, 1)
-    plugins = [*load_plugins(inputs.weights)]
+    tiers = document.prefix_tiers(inputs, 1)
+    plugins = [*document.load_plugins(inputs.weights)]
     warnings: tuple[str, ...] = ()
     block_tokens, entries = inputs.engine_block_tokens, dict[Tier, int | None]()
     if tiers:
@@ -71,27 +59,27 @@ def _config_1_5(inputs: PickerInput, version: str, most_tokens: int) -> PickerCo
             entries[largest.tier] = FIXED_ENTRIES
         warnings = (_warning(version, largest, block_tokens),)
         plugins += [
-            Plugin(
-                APPROX_PREFIX_PRODUCER,
+            document.Plugin(
+                document.APPROX_PREFIX_PRODUCER,
                 parameters={
                     "autoTune": largest.entries is None,
                     "blockSizeTokens": block_tokens,
                     "maxPrefixTokensToMatch": max(most_tokens, block_tokens),
                 },
             ),
-            Plugin(PREFIX, weight=sum(tier.weight for tier in tiers)),
+            document.Plugin(document.PREFIX, weight=sum(tier.weight for tier in tiers)),
         ]
     return PickerConfig(
         version=version,
         tokens_per_entry=block_tokens,
         entries=entries,
-        text=render(API_VERSION, plugins, warnings),
+        text=document.render(API_VERSION, plugins, warnings),
         warnings=warnings,
-        gpu_from_metrics=unknown_gpu(tiers[-1:]),
+        gpu_from_metrics=document.unknown_gpu(tiers[-1:]),
     )
 
 
-def _warning(version: str, tier: PrefixTier, block_tokens: int) -> str:
+def _warning(version: str, tier: document.PrefixTier, block_tokens: int) -> str:
     sized = "" if tier.entries is None else f" of {FIXED_ENTRIES} entries of {block_tokens} tokens"
     return (
         f"picker {version} ignores lruCapacityPerServer and keeps one prefix index{sized}: it stands for the "

@@ -7,17 +7,7 @@ approximateprefix (parameters, the clamp) and .../scheduling/scorer/prefix (pref
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kvtier_scorer.config.flavors.document import (
-    APPROX_PREFIX_PRODUCER,
-    PREFIX,
-    Plugin,
-    PrefixTier,
-    load_plugins,
-    minor_version,
-    prefix_tiers,
-    render,
-    unknown_gpu,
-)
+from kvtier_scorer.config.flavors import document
 from kvtier_scorer.config.model import UPSTREAM_SCORERS, PickerConfig, PickerInput, UnsupportedVersionError
 
 API_VERSION: Final = "llm-d.ai/v1alpha1"
@@ -35,17 +25,17 @@ MIN_BLOCK_TOKENS: Final = 64
 def config(inputs: PickerInput) -> PickerConfig:
     """The configuration for llm-d-router; UnsupportedVersionError unless it is 0.9 or a later 0.x."""
     version = inputs.version or TESTED_VERSION
-    minor = minor_version(version)
+    minor = document.minor_version(version)
     if not _FIRST <= minor < _AFTER_LAST:
         raise UnsupportedVersionError(f"llm-d-router {version} is not supported; use 0.9 or 0.10")
     block_tokens = max(MIN_BLOCK_TOKENS, inputs.engine_block_tokens)
-    tiers = prefix_tiers(inputs, block_tokens)
-    plugins = [*load_plugins(inputs.weights)]
+    tiers = document.prefix_tiers(inputs, block_tokens)
+    plugins = [*document.load_plugins(inputs.weights)]
     if inputs.engine_tls:  # in place of the one that is there by default (pkg/epp/config/loader/defaults.go)
-        plugins.append(Plugin(METRICS_SOURCE, parameters={"scheme": "https"}))
+        plugins.append(document.Plugin(METRICS_SOURCE, parameters={"scheme": "https"}))
     for tier in tiers:
         plugins += _tier_plugins(tier, block_tokens, inputs.max_prefix_tokens)
-    unknown = unknown_gpu(tiers)
+    unknown = document.unknown_gpu(tiers)
     warnings = (
         *(_untested_warning(version) if minor > _LAST_TESTED else ()),
         *(_too_small(inputs.engine_block_tokens) if unknown and minor > _LAST_TESTED else ()),
@@ -55,15 +45,15 @@ def config(inputs: PickerInput) -> PickerConfig:
         version=version,
         tokens_per_entry=block_tokens,
         entries={tier.tier: tier.entries for tier in tiers},
-        text=render(API_VERSION, plugins, (*warnings, *until_known)),
+        text=document.render(API_VERSION, plugins, (*warnings, *until_known)),
         warnings=warnings,
         gpu_from_metrics=unknown,
     )
 
 
 def _tier_plugins(
-    tier: PrefixTier, block_tokens: int, max_prefix_tokens: int | None
-) -> tuple[Plugin, Plugin]:
+    tier: document.PrefixTier, block_tokens: int, max_prefix_tokens: int | None
+) -> tuple[document.Plugin, document.Plugin]:
     producer = f"{tier.name}-prefix-cache-producer"
     parameters: dict[str, Any] = {"autoTune": tier.entries is None, "blockSizeTokens": block_tokens}
     if max_prefix_tokens is not None:
@@ -72,9 +62,9 @@ def _tier_plugins(
     if tier.entries is not None:
         parameters["lruCapacityPerServer"] = tier.entries
     return (
-        Plugin(APPROX_PREFIX_PRODUCER, producer, parameters),
-        Plugin(
-            PREFIX,
+        document.Plugin(document.APPROX_PREFIX_PRODUCER, producer, parameters),
+        document.Plugin(
+            document.PREFIX,
             f"{tier.name}-prefix-cache-scorer",
             {"prefixMatchInfoProducerName": producer},
             weight=tier.weight,

@@ -37,12 +37,10 @@ WANTED: Final = frozenset({
 _LOAD: Final = (_WAITING, _RUNNING, _USAGE, _USAGE_BEFORE_0_10)
 _MOST_REQUESTS: Final = float(1 << 40)
 """More than any engine queues, and few enough that the scheduler can add to them."""
-_MOST_ENGINES: Final = 1024
-"""Data-parallel engines of a pod, each with a line of information of its own."""
+_MOST_ENGINES: Final = 1024  # data-parallel engines of a pod, each with a line of information of its own
 _MOST_LORAS: Final = 1024
 _KEPT_LABELS: Final = 1024
-_KEPT_BYTES: Final = 2048
-"""Of labels that are read once, because those of information never change."""
+_KEPT_BYTES: Final = 2048  # of labels that are read once, because those of information never change
 _LONGEST_MODEL: Final = 1024
 _kept_labels: Final = lru_cache(maxsize=_KEPT_LABELS)(read_labels)
 _MOST: Final = 1 << 20
@@ -59,36 +57,22 @@ class NotMetricsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EngineMetrics:
-    """One scrape of one pod; its data-parallel engines are added up.
+    """One scrape of one pod; its data-parallel engines are added up."""
 
-    Attributes:
-        waiting: Requests in the queues.
-        running: Requests being computed.
-        kv_cache_utilization: Used share of the device's KV cache, 0 to 1; the mean of several engines.
-        loras: Adapters that are loaded or waited for.
-        capacity_tokens: Tokens that each tier can hold, for the tiers that reported it.
-        model: Name under which the engine reports; empty where it is not reported.
-        engines: Data-parallel engines behind the pod's one address.
-        started_s: When the pod's server started, in seconds since 1970; 0 where it is not reported.
-    """
-
-    waiting: int
-    running: int
-    kv_cache_utilization: float
-    loras: frozenset[str] = frozenset()
+    waiting: int  # requests in the queues
+    running: int  # requests being computed
+    kv_cache_utilization: float  # used share of the device's KV cache, 0 to 1; the mean of several engines
+    loras: frozenset[str] = frozenset()  # adapters that are loaded or waited for
+    # tokens that each tier can hold, for the tiers that reported it
     capacity_tokens: Mapping[Tier, int] = field(default_factory=dict)
     hits: HitTokens = field(default_factory=HitTokens)
-    model: str = ""
-    engines: int = 1
-    started_s: float = 0.0
+    model: str = ""  # name under which the engine reports; empty where it is not reported
+    engines: int = 1  # data-parallel engines behind the pod's one address
+    started_s: float = 0.0  # when the pod's server started, in seconds since 1970; 0 where it is not reported
 
 
 def engine_metrics(families: Families) -> EngineMetrics:
-    """Makes figures of what a page has.
-
-    Raises:
-        NotMetricsError: It is not vLLM's, or does not tell the load in numbers.
-    """
+    """Makes figures of a page; NotMetricsError if it is not vLLM's, or does not tell the load in numbers."""
     for name in _LOAD:
         if name in families.unreadable:
             raise NotMetricsError(f"{name.decode()} is not a number of 0 or more")

@@ -12,26 +12,18 @@ import aiohttp
 from kvtier_common.backoff import doubled_s
 from kvtier_common.metrics.answer import MetricsAnswerError, metrics_session, read_metrics
 from kvtier_scorer.picker.engines import pod_task
-from kvtier_scorer.picker.engines.engine_metrics import (
-    WANTED,
-    EngineMetrics,
-    NotMetricsError,
-    engine_metrics,
-)
+from kvtier_scorer.picker.engines.engine_metrics import WANTED, EngineMetrics, NotMetricsError, engine_metrics
 
 SCRAPE_S: Final = 0.0003
 """Processor time of a scrape of 60 KB: 0.2 ms for the request, 0.1 ms to read it (a 2-core VM)."""
-SHARE: Final = 0.25
-"""Of one core, that scraping may take at most."""
+SHARE: Final = 0.25  # of one core, that scraping may take at most
 _LONGEST_S: Final = 5.0
 _KEPT_S: Final = 60.0
 _MOST_CHARACTERS: Final = 80
 _LOG: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 1.0
-_LONG_ANSWERS: Final = 8
-"""That are read at a time: each may have 1 MiB of samples."""
-_LOG_INTERVAL_S: Final = 10.0
-"""Of one pod, that may have another trouble each time."""
+_LONG_ANSWERS: Final = 8  # that are read at a time: each may have 1 MiB of samples
+_LOG_INTERVAL_S: Final = 10.0  # of one pod, that may have another trouble each time
 
 
 def interval_s(wanted_s: float, pods: int) -> float:
@@ -48,15 +40,11 @@ def after_failures_s(usual_s: float, failures: int) -> float:
 
 
 class ScrapeError(Exception):
-    """A scrape brought nothing to read; the message says what happened, in one line.
-
-    Attributes:
-        kind: What sort of trouble it is, the same for as long as only its details change.
-        is_answer: Whether it is what the pod said that is wrong; asking again at once costs time for nothing.
-    """
+    """A scrape brought nothing to read; the message says what happened, in one line."""
 
     def __init__(self, kind: str, message: str, *, is_answer: bool = False) -> None:
-        self.kind = kind
+        self.kind = kind  # what sort of trouble it is, the same for as long as only its details change
+        # whether it is what the pod said that is wrong; asking again at once costs time for nothing
         self.is_answer = is_answer
         super().__init__(message)
 
@@ -75,9 +63,8 @@ async def fetch(
 ) -> EngineMetrics:
     """Scrapes one pod; long answers of all pods take turns.
 
-    Raises:
-        NotListeningError: The connection was refused.
-        ScrapeError: It does not answer, not in time, or with something that is not an engine's metrics.
+    Raises NotListeningError: the connection was refused; ScrapeError: it does not answer, not in time, or
+    with something that is not an engine's metrics.
     """
     try:
         return engine_metrics(await read_metrics(session, address, WANTED, turns=turns))

@@ -23,8 +23,7 @@ _FAILURES: Final = 3
 _FIRST_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 60.0
 _MOST_FAILURES: Final = 16
-_MOST_PODS: Final = 4096
-"""Those in trouble; the one that has been for longest is forgotten."""
+_MOST_PODS: Final = 4096  # those in trouble; the one that has been for longest is forgotten
 _LOG: Final = logging.getLogger(__name__)
 _OK: Final = 200
 _FAULT: Final = 500
@@ -34,18 +33,14 @@ _CHAT: Final = (
     "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "tools",
 )  # fmt: skip
 """What decides the tokens (vLLM 0.32, entrypoints/serve/tokenize/protocol.py)."""
-_DRAWS: Final = 4
-"""Pods that are looked at for one that may be asked."""
-_ASKED_A_POD: Final = 32
-"""At a time: each is a connection."""
+_DRAWS: Final = 4  # pods that are looked at for one that may be asked
+_ASKED_A_POD: Final = 32  # at a time: each is a connection
 _MORE_TOKENS: Final = 1 << 15
 """Than bytes asked about: a chat template's own, and images that are named by a short address."""
 _TOKEN_BYTES: Final = 12
-_ANSWER_BYTES: Final = 4096
-"""Of an answer, beside its tokens."""
+_ANSWER_BYTES: Final = 4096  # of an answer, beside its tokens
 _MOST_ANSWER_BYTES: Final = 16 << 20
-_MOST_HELD_BYTES: Final = 32 << 20
-"""Of all answers that are being read."""
+_MOST_HELD_BYTES: Final = 32 << 20  # of all answers that are being read
 _PIECE_BYTES: Final = 64 << 10
 _SLOW: Final = 0.5
 """Part of the time for an answer; a pod that takes more, some times in a row, is not asked for a while."""
@@ -128,10 +123,7 @@ class EngineTokenizer:
     """Asks a ready pod, another one each time if there are several; estimates where none answers in time."""
 
     def __init__(
-        self,
-        address: Callable[[], str | None],
-        timeout_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        self, address: Callable[[], str | None], timeout_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._address = address
         self._timeout_s = timeout_s
@@ -265,10 +257,7 @@ class FileTokenizer:
     """A tokenizer.json, read with the `tokenizers` package, for prompts that are plain text.
 
     Chat templates are the engine's: a chat is not told by its messages' texts alone, so it is left to
-    estimate.
-
-    Raises:
-        PickerConfigError: The package is not installed, or the file cannot be read.
+    estimate. Raises PickerConfigError: the package is not installed, or the file cannot be read.
     """
 
     def __init__(self, path: Path) -> None:

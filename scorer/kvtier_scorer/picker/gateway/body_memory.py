@@ -15,12 +15,7 @@ def ignore_eviction() -> None:
 
 
 class BodyShare:
-    """The part of the budget that one request holds.
-
-    Attributes:
-        on_evicted: Called when the share was given to other requests; it holds nothing any more then.
-        pinned: Whether it must not be evicted now, because its body is being read.
-    """
+    """The part of the budget that one request holds."""
 
     __slots__ = ("_budget", "held_bytes", "on_evicted", "pinned", "since_s")
 
@@ -28,8 +23,9 @@ class BodyShare:
         self._budget = budget
         self.held_bytes = 0
         self.since_s = 0.0
+        # called when the share was given to other requests; it holds nothing any more then
         self.on_evicted: Callable[[], None] = ignore_eviction
-        self.pinned = False
+        self.pinned = False  # whether it must not be evicted now, because its body is being read
 
     @property
     def body_bytes(self) -> int:
@@ -39,9 +35,7 @@ class BodyShare:
     def check_announced(self, size_bytes: int) -> None:
         """Checks the length that a client announced; nothing is held for it yet.
 
-        Raises:
-            TooLargeError: It is too long.
-            BudgetSpentError: So much cannot be had now.
+        Raises TooLargeError: it is too long; BudgetSpentError: so much cannot be had now.
         """
         self._budget.check_size(size_bytes)
         if size_bytes > self._budget.free_bytes_for(self):
@@ -50,9 +44,8 @@ class BodyShare:
     def take(self, size_bytes: int) -> None:
         """Takes more of the budget.
 
-        Raises:
-            TooLargeError: It would be more than one body may have.
-            BudgetSpentError: The budget is spent, by others who hold less or not for as long.
+        Raises TooLargeError: it would be more than one body may have; BudgetSpentError: the budget is spent,
+        by others who hold less or not for as long.
         """
         self._budget.check_size(self.held_bytes + size_bytes)
         self._budget.grow(self, size_bytes)

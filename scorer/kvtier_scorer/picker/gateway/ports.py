@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.limits import (
+from kvtier_scorer.picker.gateway.transport.server import (
     CALLS,
     HEALTH_CONNECTIONS,
     HEALTH_MESSAGE_BYTES,
+    GrpcServer,
     Limits,
 )
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
 
 
 def stop_event() -> asyncio.Event:

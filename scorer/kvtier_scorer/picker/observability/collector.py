@@ -12,76 +12,49 @@ from kvtier_scorer.picker.observability.counters import DECISION_BUCKETS_S, Pick
 from kvtier_scorer.scheduling.pods import PodTable
 
 _PREFIX: Final = "kvtier_picker_"
-_Samples: TypeAlias = Mapping[Any, float]
-"""By the values of their labels, a tuple."""
+_Samples: TypeAlias = Mapping[Any, float]  # by the values of their labels, a tuple
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricsSnapshot:
-    """The numbers at one moment, taken where they are counted, so that another thread may write them down.
-
-    Attributes:
-        blocks: Blocks held and the most that are, for each pod by name and tier.
-        precise: Pods that say themselves what they hold.
-        stale: Pods without a recent reading.
-        failures: Pods whose last scrape brought nothing, by kind of trouble.
-        calls: Open calls.
-        skipped_pods: Pods that are not asked for tokens for now.
-    """
+    """The numbers at one moment, taken where they are counted, so that another thread may write them down."""
 
     counters: PickerCounters
+    # blocks held and the most that are, for each pod by name and tier
     blocks: Mapping[tuple[str, Tier], tuple[int, int]]
-    precise: int
-    stale: int
-    failures: Mapping[str, int]
+    precise: int  # pods that say themselves what they hold
+    stale: int  # pods without a recent reading
+    failures: Mapping[str, int]  # pods whose last scrape brought nothing, by kind of trouble
     pods: int
     index_bytes: int
-    calls: int
-    skipped_pods: int = 0
+    calls: int  # open calls
+    skipped_pods: int = 0  # pods that are not asked for tokens for now
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""
         counts = self.counters
         refusals, responses = _by_status(counts.refusals), _by_status(counts.responses)
-        yield _counter("requests_refused", "Requests answered by the picker itself.", ["status"], refusals)
-        yield _counter(
-            "responses", "Responses of engines; 0: not told by the gateway.", ["status"], responses
-        )
-        yield _counter("picks", "Requests sent to a pod.", ["pod", "endpoint"], counts.picks)
+        yield _counter("requests_refused", "Requests answered by the picker itself.", refusals, "status")
+        yield _counter("responses", "Responses of engines; 0: not told by the gateway.", responses, "status")
+        yield _counter("picks", "Requests sent to a pod.", counts.picks, "pod", "endpoint")
         yield self._decision()
         yield from self._tokens()
+        elsewhere, cut_off = {(): counts.served_elsewhere}, {(): counts.connections_cut_off}
         yield _counter(
-            "served_elsewhere",
-            "Responses from another pod than the one that was picked.",
-            [],
-            {(): counts.served_elsewhere},
+            "served_elsewhere", "Responses from another pod than the one that was picked.", elsewhere
         )
-        yield _counter(
-            "connections_cut_off",
-            "Connections ended by the picker: most of their calls were reset before they were answered.",
-            [],
-            {(): counts.connections_cut_off},
-        )
+        about = "Connections ended by the picker: most of their calls were reset before they were answered."
+        yield _counter("connections_cut_off", about, cut_off)
         yield from self._index()
-        yield _gauge("pods", "Pods that may be picked.", [], {(): self.pods})
-        yield _gauge(
-            "pods_stale", "Of those, without a recent reading of their metrics.", [], {(): self.stale}
-        )
-        yield _gauge(
-            "pods_precise",
-            "Of those, whose KV events say what they hold; the others are guessed.",
-            [],
-            {(): self.precise},
-        )
+        yield _gauge("pods", "Pods that may be picked.", {(): self.pods})
+        yield _gauge("pods_stale", "Of those, without a recent reading of their metrics.", {(): self.stale})
+        about = "Of those, whose KV events say what they hold; the others are guessed."
+        yield _gauge("pods_precise", about, {(): self.precise})
         failures = {(reason,): count for reason, count in self.failures.items()}
-        yield _gauge("scrapes_failing", "Pods whose last scrape brought nothing.", ["reason"], failures)
-        yield _gauge(
-            "tokenize_pods_left_alone",
-            "Pods that are not asked for tokens for now: they failed, or took too long.",
-            [],
-            {(): self.skipped_pods},
-        )
-        yield _gauge("open_streams", "ext_proc streams that are open.", [], {(): self.calls})
+        yield _gauge("scrapes_failing", "Pods whose last scrape brought nothing.", failures, "reason")
+        about = "Pods that are not asked for tokens for now: they failed, or took too long."
+        yield _gauge("tokenize_pods_left_alone", about, {(): self.skipped_pods})
+        yield _gauge("open_streams", "ext_proc streams that are open.", {(): self.calls})
 
     def _decision(self) -> Metric:
         family = HistogramMetricFamily(
@@ -94,38 +67,24 @@ class MetricsSnapshot:
 
     def _tokens(self) -> Iterator[Metric]:
         counts, confirmed = self.counters, self.counters.confirmed
-        yield _counter(
-            "prompt_tokens",
-            "Tokens of picked requests, as the picker counts them.",
-            [],
-            {(): counts.prompt_tokens},
-        )
-        yield _counter(
-            "predicted_hit_tokens",
-            "Tokens that a tier of the picked pod was believed to hold; tiers overlap.",
-            ["tier"],
-            {(tier.label,): tokens for tier, tokens in counts.matched_tokens.items()},
-        )
-        yield _counter(
-            "confirmed_query_tokens",
-            "Tokens that the engines asked their device cache for, and then the tiers beyond it.",
-            ["cache"],
-            {("device",): confirmed.queries, ("external",): confirmed.external_queries},
-        )
-        yield _counter(
-            "confirmed_hit_tokens",
-            "Tokens that they found there.",
-            ["cache"],
-            {("device",): confirmed.hits, ("external",): confirmed.external_hits},
-        )
+        prompts = {(): counts.prompt_tokens}
+        yield _counter("prompt_tokens", "Tokens of picked requests, as the picker counts them.", prompts)
+        predicted = {(tier.label,): tokens for tier, tokens in counts.matched_tokens.items()}
+        about = "Tokens that a tier of the picked pod was believed to hold; tiers overlap."
+        yield _counter("predicted_hit_tokens", about, predicted, "tier")
+        queries = {("device",): confirmed.queries, ("external",): confirmed.external_queries}
+        about = "Tokens that the engines asked their device cache for, and then the tiers beyond it."
+        yield _counter("confirmed_query_tokens", about, queries, "cache")
+        hits = {("device",): confirmed.hits, ("external",): confirmed.external_hits}
+        yield _counter("confirmed_hit_tokens", "Tokens that they found there.", hits, "cache")
 
     def _index(self) -> Iterator[Metric]:
-        labels = ["pod", "tier"]
+        labels = ("pod", "tier")
         used = {(pod, tier.label): blocks for (pod, tier), (blocks, _) in self.blocks.items()}
         capacity = {(pod, tier.label): most for (pod, tier), (_, most) in self.blocks.items()}
-        yield _gauge("index_blocks", "Blocks that the index believes a tier to hold.", labels, used)
-        yield _gauge("tier_capacity_blocks", "Blocks that a tier has room for.", labels, capacity)
-        yield _gauge("index_bytes", "Memory of the prefix index.", [], {(): self.index_bytes})
+        yield _gauge("index_blocks", "Blocks that the index believes a tier to hold.", used, *labels)
+        yield _gauge("tier_capacity_blocks", "Blocks that a tier has room for.", capacity, *labels)
+        yield _gauge("index_bytes", "Memory of the prefix index.", {(): self.index_bytes})
 
 
 def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
@@ -158,11 +117,11 @@ def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
     )
 
 
-def _counter(name: str, about: str, labels: list[str], samples: _Samples) -> Metric:
+def _counter(name: str, about: str, samples: _Samples, *labels: str) -> Metric:
     return _with(CounterMetricFamily(_PREFIX + name, about, labels=labels), samples)
 
 
-def _gauge(name: str, about: str, labels: list[str], samples: _Samples) -> Metric:
+def _gauge(name: str, about: str, samples: _Samples, *labels: str) -> Metric:
     return _with(GaugeMetricFamily(_PREFIX + name, about, labels=labels), samples)
 
 

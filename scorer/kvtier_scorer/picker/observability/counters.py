@@ -33,25 +33,20 @@ class HitTokens:
 
 @dataclass(slots=True)
 class PickerCounters:
-    """All counts since the start of the picker.
+    """All counts since the start of the picker."""
 
-    Attributes:
-        picks: Requests sent to each pod, by its name and address.
-        refusals: Requests refused, by HTTP status.
-        responses: Responses seen, by HTTP status; 0 where a gateway did not tell.
-        decisions: Picks by how long they took: one place for each of DECISION_BUCKETS_S, and one above.
-        matched_tokens: Of the prompts' tokens, those believed to be in each tier of the picked pod.
-        confirmed: What the engines say of their caches.
-    """
-
+    # requests sent to each pod, by its name and address
     picks: Counter[tuple[str, str]] = field(default_factory=Counter)
-    refusals: Counter[int] = field(default_factory=Counter)
+    refusals: Counter[int] = field(default_factory=Counter)  # requests refused, by HTTP status
+    # responses seen, by HTTP status; 0 where a gateway did not tell
     responses: Counter[int] = field(default_factory=Counter)
+    # picks by how long they took: one place for each of DECISION_BUCKETS_S, and one above
     decisions: list[int] = field(default_factory=lambda: [0] * (len(DECISION_BUCKETS_S) + 1))
     decision_s: float = 0.0
     prompt_tokens: int = 0
+    # of the prompts' tokens, those believed to be in each tier of the picked pod
     matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(Tier, 0))
-    confirmed: HitTokens = field(default_factory=HitTokens)
+    confirmed: HitTokens = field(default_factory=HitTokens)  # what the engines say of their caches
     served_elsewhere: int = 0
     connections_cut_off: int = 0
 

@@ -50,10 +50,7 @@ class LogRateLimiter:
         self._suppressed: dict[_Kind, int] = {}
 
     def log(self, level: int, kind: _Kind, message: str, *args: object) -> None:
-        """Writes one line, unless one of this kind was written a moment ago.
-
-        Pass what a client chose through `printable` first.
-        """
+        """Writes a line, unless one of its kind was just now; what clients chose is `printable` first."""
         now_s = self._clock()
         if now_s - self._logged_at_s.get(kind, float("-inf")) < self._every_s:
             self._suppressed[kind] = self._suppressed.get(kind, 0) + 1

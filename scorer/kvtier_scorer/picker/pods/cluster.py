@@ -13,10 +13,8 @@ from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy
 from kvtier_scorer.picker.pods.source import Endpoint, EndpointSink, PodInstance, ReadyEndpoints, address_of
 
 _PODS: Final = "/api/v1/namespaces/{}/pods"
-_OBJECT_BYTES: Final = 4 << 20
-"""etcd keeps 1.5 MiB of an object, which as JSON can be more."""
-_LIST_AFTER: Final = 5
-"""Failures in a row from which the resource version itself is in doubt."""
+_OBJECT_BYTES: Final = 4 << 20  # etcd keeps 1.5 MiB of an object, which as JSON can be more
+_LIST_AFTER: Final = 5  # failures in a row from which the resource version itself is in doubt
 USUAL_WAIT_S: Final = Backoff(first_s=0.1, longest_s=15.0).delay_s
 _LOG: Final = logging.getLogger(__name__)
 _POOLS: Final = "/apis/inference.networking.k8s.io/v1/namespaces/{}/inferencepools"
@@ -42,8 +40,8 @@ class Pool:
 def pool_of(document: Mapping[str, Any]) -> Pool:
     """Reads an InferencePool.
 
-    Raises:
-        MalformedObjectError: It has no selector or no port: an empty selector would take every pod there is.
+    Raises MalformedObjectError: it has no selector or no port: an empty selector would take every pod there
+    is.
     """
     spec = _mapping(document.get("spec"))
     labels = _mapping(_mapping(spec.get("selector")).get("matchLabels"))
@@ -120,14 +118,10 @@ class _PodSink:
 
 
 class _ClusterPods:
-    """What the pods of a cluster have alike; the API is closed when they end.
-
-    Attributes:
-        synced: Whether all pods have been listed once.
-    """
+    """What the pods of a cluster have alike; the API is closed when they end."""
 
     def __init__(self, api: Api, namespace: str, wait_s: Callable[[int], float]) -> None:
-        self.synced = False
+        self.synced = False  # whether all pods have been listed once
         self._api = api
         self._namespace = namespace
         self._wait_s = wait_s

@@ -45,8 +45,7 @@ class PodSource(Protocol):
 class StaticPods:
     """The pods of a list; each is its own address by name.
 
-    Raises:
-        PickerConfigError: An entry is no `ip:port`, or is there twice, or there is none.
+    Raises PickerConfigError: an entry is no `ip:port`, or is there twice, or there is none.
     """
 
     def __init__(self, addresses: Iterable[str]) -> None:

@@ -69,11 +69,11 @@ def test_where_nothing_can_be_written_to_kernels_are_compiled_all_the_same() -> 
 WARM = """
 import json
 import numpy as np
-from kvtier_scorer.index import chain, matching, precise, prefix_index, recency, table
+from kvtier_scorer.index import chain, matching, prefix_index, recency, table
 from kvtier_common.tier import Tier
 
 def kinds():
-    modules = (chain, matching, precise, recency, table)
+    modules = (chain, matching, recency, table)
     return {
         f"{module.__name__}.{name}": len(kernel.signatures)
         for module in modules
@@ -111,8 +111,8 @@ def test_once_warm_nothing_is_compiled() -> None:
     kernels = (
         "chain._fill",
         "matching.match",
-        "precise.store_blocks",
-        "precise.remove_blocks",
+        "matching.store_blocks",
+        "matching.remove_blocks",
         "recency.assume_stored",
     )
     assert all(before[f"kvtier_scorer.index.{kernel}"] == 1 for kernel in kernels), before

@@ -10,7 +10,7 @@ from tests.unit.scorer.simulate.pools import asked, pod, pool, prompts, situatio
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.blocks import blocks_of
-from kvtier_scorer.simulate.compare import Figures, p90
+from kvtier_scorer.simulate.compare import Figures
 from kvtier_scorer.simulate.loop import Simulation, SimulationResult
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policy import Loads
@@ -184,12 +184,6 @@ def test_figures_are_those_of_the_requests() -> None:
     assert figures.ttft_mean_s == pytest.approx((0.11 + 0.014) / 2)
     assert figures.e2e_mean_s == pytest.approx((0.2 + 0.104) / 2)
     assert figures.tokens_per_s == pytest.approx(220 / 1.104)
-
-
-def test_p90_is_the_nearest_rank() -> None:
-    assert p90(np.array(range(1, 11), np.float64)) == 9
-    assert p90(np.array(range(1, 12), np.float64)) == 10
-    assert p90(np.array([5.0])) == 5
 
 
 def test_the_names_of_figures_are_what_people_read() -> None:

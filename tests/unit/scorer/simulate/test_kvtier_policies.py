@@ -13,9 +13,15 @@ from kvtier_scorer.scheduling.model import Prompt, block_hashes
 from kvtier_scorer.simulate.blocks import blocks_of, prompt_token_ids
 from kvtier_scorer.simulate.caches import find_prefix
 from kvtier_scorer.simulate.compare import compare
-from kvtier_scorer.simulate.kvtier_picker import Kvtier, KvtierPrecise, settings_for
 from kvtier_scorer.simulate.loop import Simulation
-from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES
+from kvtier_scorer.simulate.policies import (
+    KVTIER,
+    KVTIER_PRECISE,
+    POLICIES,
+    Kvtier,
+    KvtierPrecise,
+    settings_for,
+)
 from kvtier_scorer.simulate.policy import Loads, weights_in_order
 from kvtier_scorer.simulate.trace import PoolError
 

@@ -11,10 +11,8 @@ from typing_extensions import Buffer
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
 
-_FORMAT: Final = 1
-"""Of the bytes in a slot. Another number makes every block on disk another engine's."""
-_LONGEST_VALUE: Final = 40
-"""Characters of a fact that are said; of a longer one only the name is."""
+_FORMAT: Final = 1  # of the bytes in a slot. Another number makes every block on disk another engine's.
+_LONGEST_VALUE: Final = 40  # characters of a fact that are said; of a longer one only the name is
 _LONGEST_NAME: Final = 40
 _MOST_FACTS: Final = 64
 """No engine writes longer names, or more of them; a folder's own text goes into a line of the log."""
@@ -22,15 +20,10 @@ _MOST_FACTS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Names a namespace of the disk tier.
+    """Names a namespace of the disk tier."""
 
-    Attributes:
-        text: every fact on a line, for people and to compare with.
-        number: its checksum, which goes into every checksum of the namespace.
-    """
-
-    text: str
-    number: int
+    text: str  # every fact on a line, for people and to compare with
+    number: int  # its checksum, which goes into every checksum of the namespace
 
     @property
     def folder(self) -> str:
@@ -41,11 +34,8 @@ class Fingerprint:
 def fingerprint(facts: Mapping[str, object]) -> Fingerprint:
     """Return the fingerprint of all that decides what a block's bytes mean.
 
-    Args:
-        facts: such as the weights' revision, dtypes, layout and ranks; of JSON's types, in any order.
-
-    Raises:
-        TypeError: a fact is not of JSON's types, so that its text might not be the same next time.
+    Facts are such as the weights' revision, dtypes, layout and ranks, in any order. Raises TypeError: one is
+    not of JSON's types, so that its text might not be the same next time.
     """
     known = {"format": _FORMAT, **facts}
     lines = (f"{json.dumps(name)}: {json.dumps(known[name], sort_keys=True)}" for name in sorted(known))
@@ -56,9 +46,7 @@ def fingerprint(facts: Mapping[str, object]) -> Fingerprint:
 def changed_facts(before: str, now: str) -> dict[str, str]:
     """Return what tells two fingerprints apart: `"before" -> "now"` by a fact's name, `""` if that is long.
 
-    Args:
-        before: a fingerprint's text, or anything else that lay in its place; of that, nothing is said.
-        now: a fingerprint's text.
+    Of a text before that was no fingerprint nothing is said.
     """
     old, new = _facts(before), _facts(now)
     if not old:
@@ -87,10 +75,7 @@ def _change(old: str, new: str) -> str:
 def bound_checksum(whole: int, part: bytes, *data: Buffer) -> int:
     """Return the checksum of data and of where they belong: what is undamaged is still refused elsewhere.
 
-    Args:
-        whole: what they are a part of: a block's namespace, or a journal's nonce.
-        part: which part: a block's key, or a frame's place.
-        data: the bytes as they lie on disk, in one piece or several.
+    They are a part of a whole, a block's namespace or a journal's nonce: a block's key, or a frame's place.
     """
     seed = bound_seed(whole, part)
     if len(data) == 1:

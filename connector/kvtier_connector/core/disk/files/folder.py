@@ -19,8 +19,7 @@ from kvtier_connector.errors import DiskError, FolderInUseError, SettingError, U
 
 _STEP: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_STEP: Final = _STEP | os.O_DIRECTORY
-_MOST_LINKS: Final = 40
-"""As the kernel has it (path_resolution(7))."""
+_MOST_LINKS: Final = 40  # as the kernel has it (path_resolution(7))
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 """A FIFO in a file's place must not be waited for."""
@@ -49,9 +48,8 @@ def disk_errors(path: Path) -> Iterator[None]:
 def open_parent(path: Path) -> int:
     """Return a descriptor of the folder that holds `path`; folders that are missing on the way are made.
 
-    Raises:
-        UnsafeFolderError: a link on the way is another user's, who could have it point anywhere.
-        OSError: a step of the way is no folder, or may not be passed or made.
+    Raises UnsafeFolderError: a link on the way is another user's, who could have it point anywhere; OSError:
+    a step of the way is no folder, or may not be passed or made.
     """
     left = list(reversed(path.absolute().parent.parts))  # begins with the root
     links, at = 0, os.open("/", _FOLDER_STEP)
@@ -114,9 +112,8 @@ class Directory:
     def open(cls, path: Path) -> Self:
         """Open a folder of our own, made with all above it if need be.
 
-        Raises:
-            UnsafeFolderError: it is a link, another user's, or everybody may write to it.
-            OSError: it cannot be made or opened.
+        Raises UnsafeFolderError: it is a link, another user's, or everybody may write to it; OSError: it
+        cannot be made or opened.
         """
         parent = open_parent(path)
         try:
@@ -277,11 +274,9 @@ class LockedFolder:
     def take(cls, path: Path, holder: str) -> Self:
         """Make the folder if need be, and lock it.
 
-        Raises:
-            SettingError: a file is in its place, or it may not be written; the message says which.
-            UnsafeFolderError: it, or its lock, may be another user's.
-            FolderInUseError: another engine has it.
-            DiskError: the disk is full, read-only or failing.
+        Raises SettingError: a file is in its place, or it may not be written; the message says which;
+        UnsafeFolderError: it, or its lock, may be another user's; FolderInUseError: another engine has it;
+        DiskError: the disk is full, read-only or failing.
         """
         with disk_errors(path), ExitStack() as undo:
             with _setting_errors(path):
@@ -306,8 +301,7 @@ class LockedFolder:
     def check(self) -> None:
         """See that the folder is still the one that was taken.
 
-        Raises:
-            DiskError: it has been deleted or replaced, so that nobody will find what is written to it.
+        Raises DiskError: it has been deleted or replaced, so that nobody will find what is written to it.
         """
         path = self.directory.path
         with disk_errors(path):

@@ -26,19 +26,16 @@ from kvtier_connector.core.disk.files.fingerprint import bound_checksum
 from kvtier_connector.core.disk.files.folder import Directory, disk_errors
 from kvtier_connector.core.index.keytable import Slots
 
-_MAGIC: Final = b"kvtier\x00\x01"
-"""The last byte is the format's version."""
+_MAGIC: Final = b"kvtier\x00\x01"  # the last byte is the format's version
 _HEADER: Final = struct.Struct("<8sIIQQ")  # magic, key bytes, slots, namespace, nonce
 _CHECKSUM: Final = struct.Struct("<Q")
 _PLACE: Final = struct.Struct("<Q")  # of a frame in the file
 _FRAME: Final = struct.Struct("<Q")  # number of records
 _START: Final = _HEADER.size + _CHECKSUM.size
 _BLOCK: Final = 1
-INDEX: Final = "index"
-"""Of its file."""
+INDEX: Final = "index"  # of its file
 _LONGEST_KEY_BYTES: Final = 256
-_MOST_COUNTED_BYTES: Final = 64 << 20
-"""Of a journal whose blocks are only counted."""
+_MOST_COUNTED_BYTES: Final = 64 << 20  # of a journal whose blocks are only counted
 _NEW: Final = f"{INDEX}.new"
 _MOST_SHRINKING: Final = 16
 """The journal of a tier that was so many times as large is read in full; of a larger one, what fits."""
@@ -46,17 +43,11 @@ _MOST_SHRINKING: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What lies in some slots.
+    """What lies in some slots."""
 
-    Attributes:
-        slots: slot numbers, shape (entries,).
-        keys: shape (entries, key bytes).
-        checksums: of the payloads, shape (entries,).
-    """
-
-    slots: Slots
-    keys: npt.NDArray[np.uint8]
-    checksums: npt.NDArray[np.uint64]
+    slots: Slots  # slot numbers, shape (entries,)
+    keys: npt.NDArray[np.uint8]  # shape (entries, key bytes)
+    checksums: npt.NDArray[np.uint64]  # of the payloads, shape (entries,)
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -64,28 +55,17 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a journal must agree with, or it is another's.
+    """What a journal must agree with, or it is another's."""
 
-    Attributes:
-        key_bytes: length of every key.
-        slots: number of slots.
-        namespace: checksum of all that decides what KV bytes mean.
-    """
-
-    key_bytes: int
-    slots: int
-    namespace: int
+    key_bytes: int  # length of every key
+    slots: int  # number of slots
+    namespace: int  # checksum of all that decides what KV bytes mean
 
     @property
     def record(self) -> np.dtype[np.void]:
         """The layout of a record: a slot, whether it holds a block, that block's checksum and key."""
         return np.dtype(
-            [
-                ("slot", "<u4"),
-                ("holds", "<u4"),
-                ("checksum", "<u8"),
-                ("key", "u1", (self.key_bytes,)),
-            ]
+            [("slot", "<u4"), ("holds", "<u4"), ("checksum", "<u8"), ("key", "u1", (self.key_bytes,))]
         )
 
     @property
@@ -106,15 +86,10 @@ def entries_of(blocks: Sequence[tuple[int, bytes, int]], key_bytes: int) -> Entr
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was found in a journal.
+    """What was found in a journal."""
 
-    Attributes:
-        entries: in the order in which they were written, the oldest first.
-        lost_bytes: bytes at the end that are not as they were written.
-    """
-
-    entries: Entries
-    lost_bytes: int
+    entries: Entries  # in the order in which they were written, the oldest first
+    lost_bytes: int  # bytes at the end that are not as they were written
 
 
 class Journal:
@@ -131,9 +106,8 @@ class Journal:
     def create(cls, folder: Directory, shape: Shape, snapshot: Iterable[Entries] = ()) -> Self:
         """Write a journal that holds a snapshot, in pieces, in place of a folder's: old or new, never half.
 
-        Raises:
-            DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new one
-                has taken its place and only the folder could not be flushed; the caller has neither open.
+        Raises DiskError: the disk is full, read-only or failing. What was there is as it was, unless the new
+        one has taken its place and only the folder could not be flushed; the caller has neither open.
         """
         nonce = secrets.randbits(64)
         with disk_errors(folder.path / INDEX), ExitStack() as undo:
@@ -177,8 +151,7 @@ class Journal:
     def append(self, stored: Entries, emptied: Slots | tuple[()]) -> None:
         """Add what was stored, and slots that hold nothing any more; both at once or neither.
 
-        Raises:
-            DiskError: the disk is full, read-only or failing; the journal is as it was.
+        Raises DiskError: the disk is full, read-only or failing; the journal is as it was.
         """
         if not len(stored) and not len(emptied):
             return
@@ -211,11 +184,8 @@ class Journal:
 def count_blocks(folder: Directory) -> int | None:
     """Return how many blocks lie in a folder of any shape, of a very large one at least so many.
 
-    None where there is no journal, or one of another format.
-
-    Raises:
-        UnsafeFolderError: the journal is no plain file of ours alone.
-        OSError: it cannot be read.
+    None where there is no journal, or one of another format. Raises UnsafeFolderError: the journal is no
+    plain file of ours alone; OSError: it cannot be read.
     """
     content = folder.read(INDEX, _MOST_COUNTED_BYTES)
     if len(content) < _START:

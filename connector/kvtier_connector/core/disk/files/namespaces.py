@@ -21,8 +21,7 @@ _FILE: Final = re.compile(rf"({INDEX}|{RATES})(\.new)?|{FACTS}|blocks-\d{{6,}}")
 _MOST_RATES_BYTES: Final = 4096
 _MOST_FACTS_BYTES: Final = 4 << 20
 _BLOCK_BYTES: Final = 512  # of st_blocks, whatever the file system's own
-_SIZES: Final = ("KV cache", "chunk")
-"""Facts with which a chunk has other tokens."""
+_SIZES: Final = ("KV cache", "chunk")  # facts with which a chunk has other tokens
 
 
 def is_namespace(folder: Directory) -> bool:
@@ -40,21 +39,14 @@ def rates_in(folder: Directory) -> Rates:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A namespace that was removed.
+    """A namespace that was removed."""
 
-    Attributes:
-        path: its folder.
-        taken_bytes: what its files took of the disk.
-        blocks: how many lay in it; None where its index cannot be read.
-        changes: what tells its fingerprint from that of who removed it, as `changed_facts` has it.
-        rates: what its engine had learnt.
-    """
-
-    path: Path
-    taken_bytes: int
-    blocks: int | None
+    path: Path  # its folder
+    taken_bytes: int  # what its files took of the disk
+    blocks: int | None  # how many lay in it; None where its index cannot be read
+    # what tells its fingerprint from that of who removed it, as `changed_facts` has it
     changes: dict[str, str]
-    rates: Rates
+    rates: Rates  # what its engine had learnt
 
 
 def remove_others(tier: Directory, own: Fingerprint) -> tuple[Removed, ...]:

@@ -7,8 +7,7 @@ from typing import Final, NamedTuple, Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.disk.files.folder import Directory, disk_errors
-from kvtier_connector.core.machine.allocation import allocate
-from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.machine.memory import allocate, format_bytes
 from kvtier_connector.errors import DiskError, UnsafeFolderError
 
 SEGMENT_BYTES: Final = 1 << 30
@@ -37,26 +36,18 @@ class Segments:
     @classmethod
     def open(
         cls,
-        folder: Directory,
+        folder: Directory,  # in one that this process has locked
         *,
-        slot_bytes: int,
-        slots: int,
-        direct: bool,
-        segment_bytes: int = SEGMENT_BYTES,
+        slot_bytes: int,  # size of a slot, a multiple of DISK_ALIGNMENT_BYTES
+        slots: int,  # number of slots
+        direct: bool,  # whether to pass by the page cache where the file system can
+        segment_bytes: int = SEGMENT_BYTES,  # size of a file at most, but at least one slot
     ) -> Self:
         """Open a folder's segments, make those that it lacks, and remove those that are too many.
 
-        Args:
-            folder: in one that this process has locked.
-            slot_bytes: size of a slot, a multiple of DISK_ALIGNMENT_BYTES.
-            slots: number of slots.
-            direct: whether to pass by the page cache where the file system can.
-            segment_bytes: size of a file at most, but at least one slot.
-
-        Raises:
-            ValueError: a slot is not aligned.
-            DiskError: there is not enough space, the disk is read-only or failing, or something else is in a
-                segment's place; what there was before is still there, and nothing else.
+        Raises ValueError: a slot is not aligned; DiskError: there is not enough space, the disk is read-only
+        or failing, or something else is in a segment's place; what there was before is still there, and
+        nothing else.
         """
         if slot_bytes % DISK_ALIGNMENT_BYTES:
             raise ValueError(f"a slot of {slot_bytes} bytes is not a multiple of {DISK_ALIGNMENT_BYTES}")

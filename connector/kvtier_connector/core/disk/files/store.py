@@ -22,31 +22,20 @@ from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.errors import SettingError
 
 GENERATIONS: Final = count(1)
-_ROWS_AT_ONCE: Final = 4096
-"""Of a snapshot: some 0.1 ms, for which the index's owner may have to wait."""
+_ROWS_AT_ONCE: Final = 4096  # of a snapshot: some 0.1 ms, for which the index's owner may have to wait
 
 
 @dataclass(frozen=True, slots=True)
 class StoreRequest:
-    """What is asked of the disk.
+    """What is asked of the disk."""
 
-    Attributes:
-        path: the tier's folder.
-        capacity_bytes: what all its files together take at most.
-        block_bytes: size of a block on disk, a multiple of DISK_ALIGNMENT_BYTES.
-        key_bytes: length of a block's key.
-        fingerprint: what the blocks' bytes mean.
-        direct: pass by the page cache.
-        holder: one line by which other engines are told who has the folder.
-    """
-
-    path: Path
-    capacity_bytes: int
-    block_bytes: int
-    key_bytes: int
-    fingerprint: Fingerprint
-    direct: bool
-    holder: str
+    path: Path  # the tier's folder
+    capacity_bytes: int  # what all its files together take at most
+    block_bytes: int  # size of a block on disk, a multiple of DISK_ALIGNMENT_BYTES
+    key_bytes: int  # length of a block's key
+    fingerprint: Fingerprint  # what the blocks' bytes mean
+    direct: bool  # pass by the page cache
+    holder: str  # one line by which other engines are told who has the folder
 
     @property
     def shape(self) -> Shape:
@@ -102,12 +91,9 @@ class Store:
         """Take the folder, give it its space, and read what the last engine left there.
 
         Namespaces of other fingerprints are removed: the space is bounded, and this one takes all of it.
-
-        Raises:
-            SettingError: the folder or the capacity cannot be used at all.
-            UnsafeFolderError: the folder, or something in it, may be another user's.
-            FolderInUseError: another engine has the folder.
-            DiskError: the disk is full, read-only or failing.
+        Raises SettingError: the folder or the capacity cannot be used at all; UnsafeFolderError: the folder,
+        or something in it, may be another user's; FolderInUseError: another engine has the folder; DiskError:
+        the disk is full, read-only or failing.
         """
         shape = request.shape
         with ExitStack() as undo:

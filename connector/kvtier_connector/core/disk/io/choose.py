@@ -11,8 +11,7 @@ from kvtier_connector.core.disk.io.engine import EngineUnavailableError, IOEngin
 from kvtier_connector.core.disk.io.threads import ThreadEngine
 from kvtier_connector.core.disk.io.uring import UringEngine
 
-_STATFS_BYTES: Final = 256
-"""`struct statfs` takes 120; its first member, a long, is the kind (statfs(2))."""
+_STATFS_BYTES: Final = 256  # `struct statfs` takes 120; its first member, a long, is the kind (statfs(2))
 _KINDS: Final = {
     0xEF53: "ext4",
     0x58465342: "XFS",
@@ -39,10 +38,8 @@ def submission_obstacle(folder: Path) -> str:
 
     io_uring begins a transfer within the system call that submits it, and relies on the file system to say
     where that would wait. FUSE, for one, says it can and then waits for its server (seen on Linux 6.18): a
-    server that hangs would hang the thread that submits, and with it every deadline.
-
-    Raises:
-        OSError: the folder cannot be looked at.
+    server that hangs would hang the thread that submits, and with it every deadline. Raises OSError: the
+    folder cannot be looked at.
     """
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
     if _LIBC.statfs(os.fsencode(folder), answer):
@@ -57,17 +54,11 @@ def submission_obstacle(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """What is used, and why.
+    """What is used, and why."""
 
-    Attributes:
-        got: the engine's name.
-        depth: how many transfers it keeps in the kernel's hands.
-        why: for each better one, why not; empty when there was none.
-    """
-
-    got: str
-    depth: int
-    why: str
+    got: str  # the engine's name
+    depth: int  # how many transfers it keeps in the kernel's hands
+    why: str  # for each better one, why not; empty when there was none
 
     def __str__(self) -> str:
         return f"{self.got}, {self.depth} transfers at a time" + (f" ({self.why})" if self.why else "")
@@ -81,17 +72,10 @@ def depth_for(block_bytes: int) -> int:
 def open_engine(
     depth: int, *, folder: Path | None = None, prefer: str | None = None
 ) -> tuple[IOEngine, EngineReport]:
-    """Open the best engine that the kernel allows.
+    """Open the best engine that the kernel allows for a folder's files, or that of a preferred name.
 
-    Args:
-        depth: how many transfers the kernel has at a time.
-        folder: where the files lie: io_uring is for file systems on which its submissions do not wait.
-        prefer: the name of one that is tried before the others.
-
-    Raises:
-        ValueError: there is none of that name.
-        OSError: the folder cannot be looked at.
-        EngineUnavailableError: none is to be had.
+    Raises ValueError: there is none of that name; OSError: the folder cannot be looked at;
+    EngineUnavailableError: none is to be had.
     """
     if prefer is not None and prefer not in ENGINES:
         raise ValueError(f"no engine is called {prefer!r}; there are {', '.join(ENGINES)}")

@@ -28,38 +28,25 @@ class EngineUnavailableError(DiskError):
 
 @statically_frozen
 class BlockIO:
-    """One block's read or write.
+    """One block's read or write."""
 
-    Attributes:
-        tag: the caller's name for it.
-        write: the direction: True from memory to disk.
-        descriptor: of the open file.
-        offset: of the block in the file, in bytes.
-        memory: the caller's, in the order of the file; where the file passes by the page cache, addresses and
-            lengths are multiples of DISK_ALIGNMENT_BYTES. It must stay as it is until the end is reported. At
-            most 1,024 pieces (IOV_MAX, readv(2)).
-    """
-
-    tag: int
-    write: bool
-    descriptor: int
-    offset: int
+    tag: int  # the caller's name for it
+    write: bool  # the direction: True from memory to disk
+    descriptor: int  # of the open file
+    offset: int  # of the block in the file, in bytes
+    # the caller's, in the order of the file; where the file passes by the page cache, addresses and lengths
+    # are multiples of DISK_ALIGNMENT_BYTES. It must stay as it is until the end is reported. At most 1,024
+    # pieces (IOV_MAX, readv(2)).
     memory: tuple[memoryview, ...]
 
 
 @statically_frozen
 class Completion:
-    """How a read or write ended: the kernel touches its memory no more.
-
-    Attributes:
-        io: which.
-        seconds: from its hand-over to the kernel to its end.
-        error: why it failed, or None. A transfer that ends short is a failure too (EIO).
-    """
+    """How a read or write ended: the kernel touches its memory no more."""
 
     io: BlockIO
-    seconds: float
-    error: OSError | None
+    seconds: float  # from its hand-over to the kernel to its end
+    error: OSError | None  # why it failed, or None. A transfer that ends short is a failure too (EIO).
 
 
 class IOEngine(Protocol):
@@ -68,11 +55,9 @@ class IOEngine(Protocol):
     One thread owns it; only `wake` is for others.
     """
 
-    name: str
-    """For people: how it talks to the kernel."""
+    name: str  # for people: how it talks to the kernel
     depth: int
-    joined_bytes: int
-    """How large a transfer of several blocks may be."""
+    joined_bytes: int  # how large a transfer of several blocks may be
 
     def submit(self, ios: Sequence[BlockIO]) -> None:
         """Take transfers on and return at once; those beyond `depth` wait for their turn, in order."""

@@ -23,10 +23,8 @@ class StagedEngine:
     touches it afterwards, and a release is refused (BufferError) while a copy uses it. The memory may have
     any address and length.
 
-    Args:
-        engine: does the transfers.
-        block_bytes: of a transfer, a multiple of DISK_ALIGNMENT_BYTES; what is shorter is filled up with
-            whatever was there. `engine.depth` times as much memory is taken as it is used.
+    A transfer has `block_bytes`, a multiple of DISK_ALIGNMENT_BYTES; what is shorter is filled up with
+    whatever was there. `engine.depth` times as much memory is taken as it is used.
     """
 
     def __init__(self, engine: IOEngine, block_bytes: int) -> None:

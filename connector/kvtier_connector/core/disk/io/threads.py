@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
-from kvtier_connector.core.disk.io.engine import (
-    JOINED_BYTES,
-    BlockIO,
-    Completion,
-    EngineUnavailableError,
-    ended_short,
-    parts_after,
-    size_bytes,
-    unusable,
-)
+from kvtier_connector.core.disk.io import engine
 
 Item = TypeVar("Item")
 _MOST_THREADS: Final = 32
@@ -27,21 +18,21 @@ Call = Callable[[int, Sequence[memoryview], int], int]
 class ThreadEngine:
     """An IOEngine on threads of its own, one for each transfer of `depth`, but 32 at most.
 
-    They are daemons, not an executor's: the interpreter's end waits for none that hangs in the kernel.
-
-    Raises:
-        EngineUnavailableError: so many threads cannot be had.
+    They are daemons, not an executor's: the interpreter's end waits for none that hangs in the kernel. Raises
+    EngineUnavailableError: so many threads cannot be had.
     """
 
     name = "threads"
-    joined_bytes = JOINED_BYTES
+    joined_bytes = engine.JOINED_BYTES
 
     def __init__(self, depth: int, *, read: Call = os.preadv, write: Call = os.pwritev) -> None:
         self.depth = depth = min(depth, _MOST_THREADS)
         self._read, self._write = read, write
-        self._orders = SimpleQueue[BlockIO | None]()
-        self._results = SimpleQueue[Completion | None]()
-        self._handed: list[tuple[float, BlockIO] | None] = [None] * depth  # each thread has its own entry
+        self._orders = SimpleQueue[engine.BlockIO | None]()
+        self._results = SimpleQueue[engine.Completion | None]()
+        self._handed: list[tuple[float, engine.BlockIO] | None] = [
+            None
+        ] * depth  # each thread has its own entry
         self._unreported = 0
         self._closed = False
         self._threads = list[threading.Thread]()
@@ -53,20 +44,20 @@ class ThreadEngine:
                 thread.start()
             except RuntimeError as error:
                 self.close()
-                raise EngineUnavailableError(f"{number} of {depth} threads: {error}") from error
+                raise engine.EngineUnavailableError(f"{number} of {depth} threads: {error}") from error
             self._threads.append(thread)
 
-    def submit(self, ios: Sequence[BlockIO]) -> None:
+    def submit(self, ios: Sequence[engine.BlockIO]) -> None:
         """Take transfers on; the next thread that is idle takes them."""
         self._check_open()
         self._unreported += len(ios)
         for io in ios:
             self._orders.put(io)
 
-    def take_completions(self, timeout_s: float) -> list[Completion]:
+    def take_completions(self, timeout_s: float) -> list[engine.Completion]:
         """Return what has ended."""
         self._check_open()
-        results = list[Completion | None]()
+        results = list[engine.Completion | None]()
         try:
             results.append(self._results.get(timeout=max(0.0, timeout_s)))
         except Empty:
@@ -80,7 +71,7 @@ class ThreadEngine:
         """Make `take_completions` return."""
         self._results.put(None)
 
-    def overdue(self, limit_s: float) -> list[BlockIO]:
+    def overdue(self, limit_s: float) -> list[engine.BlockIO]:
         """Return what a thread has had for longer than this."""
         before = time.monotonic() - limit_s
         return [handed[1] for handed in self._handed if handed and handed[0] < before]
@@ -124,19 +115,19 @@ class ThreadEngine:
         except OSError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - a caller's mistake must not cost a thread
-            error = unusable(io, failure)
+            error = engine.unusable(io, failure)
         self._handed[number] = None
-        self._results.put(Completion(io, time.monotonic() - handed_s, error))
+        self._results.put(engine.Completion(io, time.monotonic() - handed_s, error))
         return True
 
-    def _transfer(self, io: BlockIO) -> None:
+    def _transfer(self, io: engine.BlockIO) -> None:
         call = self._write if io.write else self._read
-        size = size_bytes(io)
+        size = engine.size_bytes(io)
         done = call(io.descriptor, io.memory, io.offset)
         while done < size:
-            more = call(io.descriptor, tuple(parts_after(io, done)), io.offset + done) if done else 0
+            more = call(io.descriptor, tuple(engine.parts_after(io, done)), io.offset + done) if done else 0
             if not more:
-                raise ended_short(io, done)
+                raise engine.ended_short(io, done)
             done += more
 
 

@@ -15,8 +15,8 @@ from array import array
 from collections import deque
 from collections.abc import Sequence
 from ctypes import c_int, c_int32, c_longlong, c_uint, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -31,8 +31,7 @@ from kvtier_connector.core.disk.io.engine import (
     unusable,
 )
 
-_RING_BYTES: Final = 1024
-"""`struct io_uring` takes 216 in liburing 2.15, and may grow."""
+_RING_BYTES: Final = 1024  # `struct io_uring` takes 216 in liburing 2.15, and may grow
 _SUBMIT_ALL: Final = 1 << 7
 """IORING_SETUP_SUBMIT_ALL: a transfer that is refused does not hold up those behind it. Linux 5.18.
 
@@ -41,8 +40,7 @@ With IORING_SETUP_COOP_TASKRUN or IORING_SETUP_DEFER_TASKRUN blocks of 128 and 5
 _TRY_LATER: Final = frozenset({errno.EAGAIN, errno.EBUSY, errno.EINTR})
 """The kernel is short of memory or of space (io_uring_enter(2)); what it did not take stays in the ring."""
 
-_RETRY_S: Final = 0.01
-"""How soon it is asked again."""
+_RETRY_S: Final = 0.01  # how soon it is asked again
 _PREPARE: Final = (c_void_p, c_int, c_void_p, c_uint, c_uint64)
 _ENTERING: Final[dict[str, tuple[Any, ...]]] = {
     "queue_init": (c_int, c_uint, c_void_p, c_uint),
@@ -64,12 +62,10 @@ _IN_MEMORY: Final[dict[str, tuple[Any, ...]]] = {
 }
 """Of what touches the ring's memory only."""
 _NO_BYTES: Final = ctypes.c_char * 0
-_COUNTER_BYTES: Final = 8
-"""What is read of an eventfd (eventfd(2))."""
+_COUNTER_BYTES: Final = 8  # what is read of an eventfd (eventfd(2))
 _abandoned: Final = list[object]()
 """What the kernel still had when its engine was closed: it may yet write to that memory, so it is kept."""
-_WAKE: Final = 0
-"""What the completion of a wake is told by; transfers have the numbers from 1."""
+_WAKE: Final = 0  # what the completion of a wake is told by; transfers have the numbers from 1
 
 
 class _Completion(ctypes.Structure):
@@ -84,31 +80,11 @@ class _Timespec(ctypes.Structure):
     _fields_ = (("seconds", c_longlong), ("nanoseconds", c_longlong))
 
 
-@dataclass(frozen=True, slots=True)
-class _Functions:
-    """The library's functions: each `io_uring_<name>` of liburing's manual pages."""
-
-    queue_init: Any
-    queue_exit: Any
-    submit: Any
-    submit_and_wait_timeout: Any
-    wait_cqes: Any
-    get_sqe: Any
-    prep_readv: Any
-    prep_writev: Any
-    sqe_set_data64: Any
-    sq_ready: Any
-    cq_ready: Any
-    peek_batch_cqe: Any
-    cq_advance: Any
-
-
 @cache
-def _library() -> _Functions:
-    """Find the C functions in the package's shared object.
+def _library() -> SimpleNamespace:
+    """Find the C functions in the package's shared object: each `io_uring_<name>` of liburing's manual pages.
 
-    Raises:
-        EngineUnavailableError: the package is not installed, or does not show them.
+    Raises EngineUnavailableError: the package is not installed, or does not show them.
     """
     functions = {}
     try:
@@ -120,14 +96,13 @@ def _library() -> _Functions:
                 function.restype, function.argtypes = result, arguments
     except (ImportError, OSError, AttributeError) as error:
         raise EngineUnavailableError(f"the liburing package: {error}") from error
-    return _Functions(**functions)
+    return SimpleNamespace(**functions)
 
 
 class Ring:
     """A ring for `entries` transfers at a time. Not thread-safe, but any one thread may use it.
 
-    Raises:
-        EngineUnavailableError: the kernel refuses: too old, or forbidden by its settings or a seccomp filter.
+    Raises EngineUnavailableError: the kernel is too old, or its settings or a seccomp filter forbid it.
     """
 
     def __init__(self, entries: int) -> None:
@@ -148,16 +123,9 @@ class Ring:
     ) -> None:
         """Put one transfer into the ring; the kernel has it with the next `submit` or `wait`.
 
-        Args:
-            user_data: what its completion is told by.
-            write: the direction: from memory to the file.
-            descriptor: of the file.
-            offset: in the file, in bytes.
-            vectors: address and length of each part of the memory, one after the other (`struct iovec`). They
-                must stay until they have been submitted; the memory, until the completion.
-
-        Raises:
-            ValueError: more transfers are under way than the ring has entries.
+        Its completion is told by `user_data`. The vectors are address and length of each part of the memory,
+        one after the other (`struct iovec`). They must stay until they have been submitted; the memory, until
+        the completion. Raises ValueError: more transfers are under way than the ring has entries.
         """
         entry = self._call.get_sqe(self._ring)
         if entry is None:
@@ -236,8 +204,7 @@ class _InKernel:
 class UringEngine:
     """An IOEngine on a ring of its own. Completions are seen, and timed, when `take_completions` looks.
 
-    Raises:
-        EngineUnavailableError: the kernel, or what is installed, does not allow it.
+    Raises EngineUnavailableError: the kernel, or what is installed, does not allow it.
     """
 
     name = "io_uring"
@@ -275,11 +242,7 @@ class UringEngine:
         if not self._listening:  # by the thread that waits: the kernel completes in the thread that asked
             self._listening = True
             ring.prepare(
-                _WAKE,
-                write=False,
-                descriptor=self._wake_descriptor,
-                offset=0,
-                vectors=self._counter_vector,
+                _WAKE, write=False, descriptor=self._wake_descriptor, offset=0, vectors=self._counter_vector
             )
         handed = self._reap(ring)
         while not (self._ended or self._woken):
@@ -377,23 +340,15 @@ def _go_on(ring: Ring, number: int, transfer: _InKernel) -> None:
 
 
 def _prepare(ring: Ring, number: int, transfer: _InKernel) -> None:
-    io = transfer.io
-    ring.prepare(
-        number,
-        write=io.write,
-        descriptor=io.descriptor,
-        offset=io.offset + transfer.done_bytes,
-        vectors=transfer.vectors,
-    )
+    io, offset = transfer.io, transfer.io.offset + transfer.done_bytes
+    ring.prepare(number, write=io.write, descriptor=io.descriptor, offset=offset, vectors=transfer.vectors)
 
 
 def _locate(parts: Sequence[memoryview], *, write: bool) -> tuple[list[object], "array[int]", int]:
     """Return what keeps the memory from being given back, address and length of each part, and their sum.
 
-    Raises:
-        TypeError: memory to read into is read-only.
-        ValueError: memory has been released.
-        BufferError: memory is not in one piece.
+    Raises TypeError: memory to read into is read-only; ValueError: memory has been released; BufferError:
+    memory is not in one piece.
     """
     kept: list[object] = []  # not list[object](): for every transfer, that takes half a microsecond more
     vectors, total_bytes = array("Q"), 0

@@ -9,8 +9,14 @@ from kvtier_connector.core.disk.files.journal import entries_of
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import Completion
 from kvtier_connector.core.disk.transfers.messages import Ended, Order
-from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue, Transfer
-from kvtier_connector.core.disk.transfers.outbox import EndedTransfer, Outbox, PartialReads
+from kvtier_connector.core.disk.transfers.orders import (
+    EndedTransfer,
+    InFlight,
+    OrderQueue,
+    Outbox,
+    PartialReads,
+    Transfer,
+)
 from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
@@ -101,11 +107,7 @@ class Completer:
         return ended
 
     def end(self, ended: Sequence[EndedTransfer]) -> None:
-        """End the orders of transfers.
-
-        Raises:
-            DiskError: what was written cannot be put down; all orders have ended all the same.
-        """
+        """End the orders of transfers, also if what was written cannot be put down (DiskError)."""
         written = list[EndedTransfer]()
         for done in ended:
             transfer, failure = done.transfer, done.completion.error

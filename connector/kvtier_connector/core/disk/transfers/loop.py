@@ -30,8 +30,13 @@ from kvtier_connector.core.disk.transfers.messages import (
     Probed,
     Up,
 )
-from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue
-from kvtier_connector.core.disk.transfers.outbox import EndedTransfer, Outbox, PartialReads
+from kvtier_connector.core.disk.transfers.orders import (
+    EndedTransfer,
+    InFlight,
+    OrderQueue,
+    Outbox,
+    PartialReads,
+)
 from kvtier_connector.core.disk.transfers.reopening_store import ReopeningStore
 from kvtier_connector.core.disk.transfers.submission import Submitter
 from kvtier_connector.errors import DiskError
@@ -42,17 +47,7 @@ lock from this thread."""
 
 
 class DiskLoop:
-    """Serves orders. An order waits (orders.py), is under way (submission.py), and ends (completion.py).
-
-    Attributes:
-        engine: what talks to the kernel.
-        timeout_s: how long the disk may have one block.
-        timings: how long to wait for everything else.
-        inbox: the messages of the owner of the index.
-        outbox: the events for it.
-        turned_at_s: when the last turn began, by time.monotonic().
-        is_closing: whether nobody waits for reads any more.
-    """
+    """Serves orders. An order waits (orders.py), is under way (submission.py), and ends (completion.py)."""
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
@@ -64,14 +59,14 @@ class DiskLoop:
         *,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
-        self.engine = engine
-        self.timeout_s = timeout_s
-        self.timings = timings
-        self.inbox = deque[Message]()
+        self.engine = engine  # what talks to the kernel
+        self.timeout_s = timeout_s  # how long the disk may have one block
+        self.timings = timings  # how long to wait for everything else
+        self.inbox = deque[Message]()  # the messages of the owner of the index
         self.partial_reads = PartialReads(arrivals, store.shape.namespace, timings.worker_patience_s)
-        self.outbox = Outbox(self.partial_reads)
-        self.turned_at_s = time.monotonic()
-        self.is_closing = False
+        self.outbox = Outbox(self.partial_reads)  # the events for it
+        self.turned_at_s = time.monotonic()  # when the last turn began, by time.monotonic()
+        self.is_closing = False  # whether nobody waits for reads any more
         self._queue = OrderQueue()
         self._in_flight = InFlight()
         self._served = ReopeningStore(store, reopen, timings)
@@ -88,11 +83,7 @@ class DiskLoop:
         return not self.inbox and (not self._queue.reads or len(self._in_flight) >= self.engine.depth)
 
     def turn(self) -> None:
-        """Do what is to be done now, after waiting for something to do.
-
-        Raises:
-            DiskError: the disk is full, read-only or failing.
-        """
+        """Wait for something to do, and do it. Raises DiskError: the disk is full, read-only or failing."""
         self.turned_at_s = time.monotonic()
         ended = [*self._land(self._patience_s()), *self.partial_reads.take_checked()]
         # Now, when all that has ended is known: what follows may take as long as the file system likes.
@@ -122,7 +113,10 @@ class DiskLoop:
         while self.inbox:
             with suppress(DiskError):
                 self._take_messages()
-        self._write_out(write_until_s)
+        with suppress(DiskError, OSError):
+            while self._served.store is not None and self._queue.writes and time.monotonic() < write_until_s:
+                self._submitter.submit(self._served.store, self._served.generation)
+                self._end(self._land(self.timings.look_s))
         self._refuse_waiting(DiskError("the disk tier is closed"))
         until_s = time.monotonic() + self.timings.check_s
         while self._in_flight and time.monotonic() < until_s:
@@ -221,12 +215,6 @@ class DiskLoop:
     def _refuse_waiting(self, error: DiskError) -> None:
         for order in [*self._queue.take_all(), *self.partial_reads.drop_unchecked()]:
             self.outbox.end(order, error)
-
-    def _write_out(self, until_s: float) -> None:
-        with suppress(DiskError, OSError):
-            while self._served.store is not None and self._queue.writes and time.monotonic() < until_s:
-                self._submitter.submit(self._served.store, self._served.generation)
-                self._end(self._land(self.timings.look_s))
 
 
 class DiskThread:

@@ -13,29 +13,19 @@ MemoryOf = Callable[[int], tuple[memoryview, ...]]
 
 @statically_frozen
 class Order:
-    """One block to read into memory or to write to disk.
+    """One block to read into memory or to write to disk."""
 
-    Attributes:
-        write: the direction: True from memory to disk.
-        generation: of the store whose slot it is; the orders for one that is no more are refused.
-        key: the block's.
-        slot: the block's on disk.
-        memory_slot: the block's in memory.
-        memory: the block's, in the order of the file. Nobody else may write to it, nor, of a read,
-            believe it, before the order has ended.
-        part_ends: where the parts end in which a block is read into one piece of memory, in bytes; empty for
-            all at once.
-        ticket: under which the workers are told of such a read (core/copies/arrivals.py).
-    """
-
-    write: bool
-    generation: int
-    key: bytes
-    slot: int
-    memory_slot: int
+    write: bool  # the direction: True from memory to disk
+    generation: int  # of the store whose slot it is; the orders for one that is no more are refused
+    key: bytes  # the block's
+    slot: int  # the block's on disk
+    memory_slot: int  # the block's in memory
+    # the block's, in the order of the file. Nobody else may write to it, nor, of a read, believe it, before
+    # the order has ended.
     memory: tuple[memoryview, ...]
+    # where the parts end in which a block is read into one piece of memory, in bytes; empty for all at once
     part_ends: tuple[int, ...] = ()
-    ticket: int = 0
+    ticket: int = 0  # under which the workers are told of such a read (core/copies/arrivals.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +57,12 @@ class KeepRates:
 
 @statically_frozen
 class Ended:
-    """An order has ended: its memory is the owner's again.
-
-    Attributes:
-        order: which.
-        seconds: how long the disk took; 0 if it was not asked.
-        at_s: when the disk was done with it, by time.monotonic().
-        error: why it failed, or None.
-    """
+    """An order has ended: its memory is the owner's again."""
 
     order: Order
-    seconds: float
-    at_s: float
-    error: Exception | None
+    seconds: float  # how long the disk took; 0 if it was not asked
+    at_s: float  # when the disk was done with it, by time.monotonic()
+    error: Exception | None  # why it failed, or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,27 @@
-"""Orders that wait for the disk, and the transfers under way: for which orders each is."""
+"""Orders: those that wait for the disk, those under way, and what is told of those that end."""
 
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
+from kvtier_connector.core.disk.files.fingerprint import bound_seed
 from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.files.store import Store
-from kvtier_connector.core.disk.io.engine import BlockIO
-from kvtier_connector.core.disk.transfers.messages import Order
+from kvtier_connector.core.disk.io.engine import BlockIO, Completion
+from kvtier_connector.core.disk.transfers.messages import Ended, Event, Order, Overdue
 
-_MOST_PIECES: Final = 1024
-"""Of a transfer's memory: IOV_MAX of readv(2)."""
+_MOST_PIECES: Final = 1024  # of a transfer's memory: IOV_MAX of readv(2)
 
 
 class Transfer(NamedTuple):
-    """One transfer: of neighbours on disk, of a block, or of a part of one.
+    """One transfer: of neighbours on disk, of a block, or of a part of one."""
 
-    Attributes:
-        orders: for which it is: neighbours on disk, or a single one.
-        checksums: of each order's whole block.
-        part: which part of a read, from 0; -1 if none is under way yet.
-    """
-
-    orders: Sequence[Order]
-    checksums: Sequence[int]
-    part: int = 0
+    orders: Sequence[Order]  # for which it is: neighbours on disk, or a single one
+    checksums: Sequence[int]  # of each order's whole block
+    part: int = 0  # which part of a read, from 0; -1 if none is under way yet
 
     @property
     def order(self) -> Order:
@@ -98,17 +95,12 @@ class InFlight:
 
 
 class OrderQueue:
-    """Orders that wait for the disk.
-
-    Attributes:
-        reads: in their order.
-        writes: likewise.
-        continued: what an earlier transfer has left to do: a block's next part, or each of several blocks.
-    """
+    """Orders that wait for the disk."""
 
     def __init__(self) -> None:
-        self.reads = deque[Order]()
-        self.writes = deque[Order]()
+        self.reads = deque[Order]()  # in their order
+        self.writes = deque[Order]()  # likewise
+        # what an earlier transfer has left to do: a block's next part, or each of several blocks
         self.continued = deque[Transfer]()
 
     @property
@@ -145,3 +137,141 @@ def take_run(waiting: deque[Order], segments: Segments, most_bytes: int) -> list
         last = waiting.popleft()
         run.append(last)
     return run
+
+
+class EndedTransfer(NamedTuple):
+    """A transfer that has ended; its orders end when what was read has been checked, or written put down."""
+
+    completion: Completion  # how it ended
+    transfer: Transfer  # what it was
+    at_s: float  # when that was seen, by time.monotonic()
+    is_right: bool = False  # whether a worker has checked what was read
+
+
+class PartialReads:
+    """What workers are told, and have found; without `arrivals` each block is checked at once.
+
+    The worker that loads a block checks it, too, on threads that would only wait meanwhile. The disk's thread
+    hears of that, and checks those itself that no worker comes to.
+    """
+
+    def __init__(self, arrivals: Arrivals | None, namespace: int, patience_s: float) -> None:
+        self._arrivals = arrivals
+        self._namespace = namespace
+        self.patience_s = patience_s
+        self._unchecked = deque[EndedTransfer]()
+
+    def __len__(self) -> int:
+        """Return how many blocks are left to workers."""
+        return len(self._unchecked)
+
+    def part_arrived(self, transfer: Transfer) -> None:
+        """Tell of a part that is there, and is not the last."""
+        if self._arrivals is not None:
+            order = transfer.order
+            if not transfer.part:
+                seed = bound_seed(self._namespace, order.key)
+                self._arrivals.expect(order.memory_slot, seed, transfer.checksums[0])
+            self._tell(order, transfer.part + 1)
+
+    def is_checked_by_worker(self, order: Order) -> bool:
+        """Tell whether a worker checks a block that was read."""
+        return bool(order.part_ends) and self._arrivals is not None
+
+    def leave_to_worker(self, ended: EndedTransfer) -> None:
+        """Tell of a block that is all there; `take_checked` returns it when a worker has checked it."""
+        self._unchecked.append(ended)
+        order = ended.transfer.order
+        self._tell(order, len(order.part_ends))
+
+    def take_checked(self) -> list[EndedTransfer]:
+        """Take the blocks that a worker has checked, and those that none has come to in time."""
+        if self._arrivals is None:
+            return []
+        late = time.monotonic() - self.patience_s
+        waiting, self._unchecked = self._unchecked, deque()
+        done = list[EndedTransfer]()
+        for ended in waiting:
+            order = ended.transfer.order
+            how_far = self._arrivals.how_far(order.memory_slot, order.ticket)
+            if how_far == WHOLE:
+                done.append(ended._replace(is_right=True))
+            elif how_far == DOUBTED or ended.at_s < late:
+                done.append(ended)
+            else:
+                self._unchecked.append(ended)
+        return done
+
+    def drop_unchecked(self) -> list[Order]:
+        """Let go of what is not checked; returns its orders."""
+        waiting, self._unchecked = self._unchecked, deque()
+        return [ended.transfer.order for ended in waiting]
+
+    def end(self, order: Order, error: Exception | None) -> None:
+        """Tell what became of an order that is read in parts."""
+        self._tell(order, FAILED if error else WHOLE)
+
+    def _tell(self, order: Order, parts: int) -> None:
+        if self._arrivals is not None:
+            self._arrivals.tell(order.memory_slot, order.ticket, parts)
+
+
+class Outbox:
+    """Events, until the owner of the index has taken note of them."""
+
+    def __init__(self, partial_reads: PartialReads) -> None:
+        self._partial_reads = partial_reads
+        self._events = deque[Event]()
+        self._taken = list[Event]()
+        self._news = threading.Event()
+
+    # ---- for the owner of the index ----
+
+    def take(self) -> list[Event]:
+        """Return what has happened since the last call; all of that call's has been taken note of."""
+        self._news.clear()
+        self._taken = events = list[Event]()
+        while self._events:
+            events.append(self._events[0])  # before it leaves there: `unacknowledged_events` always sees it
+            self._events.popleft()
+        return events
+
+    def acknowledge(self) -> None:
+        """Say that all that was taken has been taken note of."""
+        self._taken = []
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return when there is news, or after the timeout; tells which."""
+        return self._news.wait(timeout_s)
+
+    # ---- for the disk's thread ----
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def unacknowledged_events(self) -> list[Event]:
+        """Return the events that the owner may not have taken note of; some may be there twice."""
+        later = self._events.copy()  # first: what is taken meanwhile is then in both
+        return [*self._taken, *later]
+
+    def tell(self, event: Event) -> None:
+        """Add an event, and wake who waits."""
+        self._events.append(event)
+        self._news.set()
+
+    def wake(self) -> None:
+        """Wake who waits for news."""
+        self._news.set()
+
+    def end(self, order: Order, error: Exception | None, ended: EndedTransfer | None = None) -> None:
+        """Tell that an order has ended, with which transfer if the disk was asked; nobody is woken."""
+        seconds, at_s = (ended.completion.seconds, ended.at_s) if ended else (0.0, time.monotonic())
+        self._events.append(Ended(order, seconds, at_s, error))
+        if order.part_ends:  # last: who waits for it finds that the index's owner knows
+            self._partial_reads.end(order, error)
+
+    def overdue(self, order: Order, error: Exception) -> None:
+        """Tell that an order is taken for failed, while the disk still has its memory."""
+        self.tell(Overdue(order))
+        if order.part_ends:
+            self._partial_reads.end(order, error)

@@ -22,15 +22,10 @@ _IN_A_ROW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the last transfers have shown.
+    """What the last transfers have shown."""
 
-    Attributes:
-        failures: failed blocks in a row.
-        attempts: how often the disk was tried again since a block has last shown that it works.
-    """
-
-    failures: int = 0
-    attempts: int = 0
+    failures: int = 0  # failed blocks in a row
+    attempts: int = 0  # how often the disk was tried again since a block has last shown that it works
 
     def after(self, error: OSError | None) -> Self:
         """Return the health after a transfer that ended so."""
@@ -44,22 +39,9 @@ class Health:
         """Whether nothing should be asked of the disk."""
         return self.failures >= _IN_A_ROW
 
-    def after_retry(self) -> Self:
-        """Return the health after another attempt."""
-        return replace(self, attempts=self.attempts + 1)
-
-    def after_reopening(self) -> Self:
-        """Return the health once the disk can be opened again; no block has shown yet that it works."""
-        return replace(self, failures=0)
-
 
 class ReopeningStore:
-    """One store after another; each is opened when the one before it is closed.
-
-    Attributes:
-        store: None while the disk is not used.
-        generation: of what is in its slots.
-    """
+    """One store after another; each is opened when the one before it is closed."""
 
     def __init__(
         self,
@@ -68,8 +50,8 @@ class ReopeningStore:
         timings: Timings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.store: Store | None = store
-        self.generation = store.generation
+        self.store: Store | None = store  # None while the disk is not used
+        self.generation = store.generation  # of what is in its slots
         self._reopen = reopen
         self._timings = timings
         self._clock = clock
@@ -115,13 +97,13 @@ class ReopeningStore:
         """Serve a store again, if the old one is closed, it is time, and the disk can be used; returns it."""
         if self._leaving is not None or self._clock() < self._retry_at_s:
             return None
-        self._health = self._health.after_retry()
+        self._health = replace(self._health, attempts=self._health.attempts + 1)
         try:
             store = self._open()
         except ConnectorError:
             self._retry_at_s = self._clock() + self._retry_s
             return None
-        self._health = self._health.after_reopening()
+        self._health = replace(self._health, failures=0)  # no block has shown yet that it works
         self.store, self.generation = store, store.generation
         return store
 

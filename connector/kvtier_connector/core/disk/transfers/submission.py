@@ -7,8 +7,7 @@ from typing import Final, TypeGuard
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 from kvtier_connector.core.disk.transfers.messages import Order
-from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue, take_run
-from kvtier_connector.core.disk.transfers.outbox import Outbox
+from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue, Outbox, take_run
 from kvtier_connector.errors import CorruptBlockError, DiskError
 
 FIRST_BYTES: Final = 1 << 20

@@ -28,8 +28,7 @@ from kvtier_scorer.picker.engines.kv_events.payload import (
 
 _BITS: Final = (1 << 64) - 1
 _HASH_BYTES: Final = 8
-_ENTRY_BYTES: Final = _HASH_BYTES + SLOT_BYTES
-"""Of each entry: its hash here, and the index's own."""
+_ENTRY_BYTES: Final = _HASH_BYTES + SLOT_BYTES  # of each entry: its hash here, and the index's own
 _NO_PARENT: Final = bytes(_HASH_BYTES)
 _MOST_BLOCK_TOKENS: Final = 1 << 16
 """Of an engine's block, which is learned at once; those of hybrid models have some thousand."""
@@ -47,15 +46,11 @@ class UnalignedBlocksError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive blocks of one prompt, for the index: our hashes (uint64), in the order of the prompt.
-
-    Attributes:
-        parent: The hash before them; None at a prompt's beginning.
-    """
+    """Consecutive blocks of one prompt, for the index: our hashes (uint64), in the order of the prompt."""
 
     tier: Tier
     hashes: NDArray[np.uint64]
-    parent: int | None
+    parent: int | None  # the hash before them; None at a prompt's beginning
 
 
 @dataclass(slots=True)
@@ -78,8 +73,7 @@ class PodChains:
     def store(self, event: BlockStored, tier: Tier) -> tuple[Run, ...]:
         """Learns blocks; returns what the index has to learn of them.
 
-        Raises:
-            UnalignedBlocksError: The engine's block is not a multiple of ours, or larger than any.
+        Raises UnalignedBlocksError: the engine's block is not a multiple of ours, or larger than any.
         """
         if not self._follows(event.group_idx, event.kv_cache_spec_kind):
             return ()

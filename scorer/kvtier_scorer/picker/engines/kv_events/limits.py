@@ -8,30 +8,21 @@ from kvtier_common.backoff import doubled_s
 from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.memory import allowed_bytes
 
-MOST_MESSAGE_BYTES: Final = 4 << 20
-"""All its frames together: the tokens of 800,000 in one step."""
-LARGE_MESSAGES: Final = 4
-"""Of all pods, that are held at a time; those of up to 64 KiB need no turn."""
+MOST_MESSAGE_BYTES: Final = 4 << 20  # all its frames together: the tokens of 800,000 in one step
+LARGE_MESSAGES: Final = 4  # of all pods, that are held at a time; those of up to 64 KiB need no turn
 MOST_REPLAY_BYTES: Final = 32 << 20
-MOST_REPLAYED: Final = 1 << 15
-"""Messages; vLLM keeps 10,000 unless it is told otherwise."""
+MOST_REPLAYED: Final = 1 << 15  # messages; vLLM keeps 10,000 unless it is told otherwise
 BLOCK_BYTES: Final = 128
 """What a block or an event counts beside its bytes, be it one: learning it takes up to 10 us."""
-_LEAST_BYTES: Final = 1024
-"""What a message counts at least: reading it takes time, however short it is."""
+_LEAST_BYTES: Final = 1024  # what a message counts at least: reading it takes time, however short it is
 _FIRST_S: Final = 1.0
 _LONGEST_S: Final = 300.0
 _KEPT_S: Final = 60.0
-_MOST_LEFT: Final = 4096
-"""Pods that left; the one that did first is forgotten."""
-_LONG_S: Final = 600.0
-"""Within its rate for so long, a pod's earlier excesses are forgotten."""
-_REPLAYS: Final = 8
-"""In a row; a connection that is lost again and again asks for one each time."""
-_REPLAY_S: Final = 10.0
-"""Until one more may be asked for."""
-_OF_ALLOWED: Final = 3 / 4
-"""Of what the index may grow to: 3/8 of a memory limit."""
+_MOST_LEFT: Final = 4096  # pods that left; the one that did first is forgotten
+_LONG_S: Final = 600.0  # within its rate for so long, a pod's earlier excesses are forgotten
+_REPLAYS: Final = 8  # in a row; a connection that is lost again and again asks for one each time
+_REPLAY_S: Final = 10.0  # until one more may be asked for
+_OF_ALLOWED: Final = 3 / 4  # of what the index may grow to: 3/8 of a memory limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +65,14 @@ def wait_s(failures: int) -> float:
 
 @dataclass(slots=True)
 class PodLimits:
-    """The limits of one pod, for all its connections one after another.
-
-    Attributes:
-        excesses: How often it sent too much; 1 for the first time, or for the first in 10 minutes.
-        resume_s: When it is listened to again.
-        replay_failures: Replays that failed, in a row.
-        next_replay_s: When it may be asked for a replay again, after one that failed.
-        replays_left: How many replays it might be asked for at `last_replay_s`.
-    """
+    """The limits of one pod, for all its connections one after another."""
 
     rate_limiter: ByteRateLimiter
-    excesses: int = 0
-    resume_s: float = 0.0
-    replay_failures: int = 0
-    next_replay_s: float = 0.0
-    replays_left: float = _REPLAYS
+    excesses: int = 0  # how often it sent too much; 1 for the first time, or for the first in 10 minutes
+    resume_s: float = 0.0  # when it is listened to again
+    replay_failures: int = 0  # replays that failed, in a row
+    next_replay_s: float = 0.0  # when it may be asked for a replay again, after one that failed
+    replays_left: float = _REPLAYS  # how many replays it might be asked for at `last_replay_s`
     last_replay_s: float = 0.0
     left_s: float = 0.0
 

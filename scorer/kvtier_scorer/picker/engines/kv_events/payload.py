@@ -24,12 +24,10 @@ _KNOWN: Final = frozenset({"BlockStored", "BlockRemoved", "AllBlocksCleared"})
 _TEXT: Final = msgspec.msgpack.Decoder(str)
 _TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in Tier}, "STORAGE": Tier.DISK}
 """vLLM's own are GPU, CPU and STORAGE (vllm/distributed/kv_events.py); kvtier's connector uses these too."""
-PART_BLOCKS: Final = 512
-"""A few milliseconds, at up to 10 us a block."""
+PART_BLOCKS: Final = 512  # a few milliseconds, at up to 10 us a block
 _BLOCK_TOKENS: Final = 16
 """What a block has where it is not large: larger ones count as several, for their tokens are hashed."""
-_CLEARING_BLOCKS: Final = 4
-"""What a reset of the caches counts, as a number of blocks."""
+_CLEARING_BLOCKS: Final = 4  # what a reset of the caches counts, as a number of blocks
 
 
 class MalformedEventsError(ValueError):
@@ -37,28 +35,18 @@ class MalformedEventsError(ValueError):
 
 
 class BlockStored(msgspec.Struct, tag=True, gc=False):
-    """Blocks that can be used in a tier from now on.
+    """Blocks that can be used in a tier from now on."""
 
-    Attributes:
-        block_hashes: The engine's names of the blocks, in the order of the prompt.
-        parent_block_hash: The block before them; None where they begin a prompt.
-        token_ids: Tokens of all of them; empty where the event does not describe itself.
-        block_size: Tokens of a block; 0 where the event does not describe itself.
-        medium: Where; None for the device.
-        lora_name: Adapter that the KV was computed with; `lora_id` is not used.
-        extra_keys: What else than tokens decides each block's KV: (adapter, (image, offset)..., salt, ...).
-        group_idx: KV cache group of a hybrid model, with attention of `kv_cache_spec_kind`.
-    """
-
-    block_hashes: Hashes
-    parent_block_hash: EngineHash | None
-    token_ids: Tokens
-    block_size: int
+    block_hashes: Hashes  # the engine's names of the blocks, in the order of the prompt
+    parent_block_hash: EngineHash | None  # the block before them; None where they begin a prompt
+    token_ids: Tokens  # tokens of all of them; empty where the event does not describe itself
+    block_size: int  # tokens of a block; 0 where the event does not describe itself
     lora_id: int | None = None
-    medium: str | None = None
-    lora_name: str | None = None
+    medium: str | None = None  # where; None for the device
+    lora_name: str | None = None  # adapter that the KV was computed with; `lora_id` is not used
+    # what else than tokens decides each block's KV: (adapter, (image, offset)..., salt, ...)
     extra_keys: Annotated[list[Keys | None], msgspec.Meta(max_length=1 << 16)] | None = None
-    group_idx: int | None = None
+    group_idx: int | None = None  # KV cache group of a hybrid model, with attention of `kv_cache_spec_kind`
     kv_cache_spec_kind: str | None = None
 
 
@@ -110,10 +98,8 @@ _KIND_OF_ARRAY: Final = msgspec.msgpack.Decoder(_KindOfArray)
 def decode(payload: bytes) -> Iterator[Event | None]:
     """Reads one message's payload: the events of one engine step, in their order, each when it is asked for.
 
-    An event of a kind that is not known is None.
-
-    Raises:
-        MalformedEventsError: It is no batch, or an event of a known kind is not as it should be.
+    An event of a kind that is not known is None. Raises MalformedEventsError: it is no batch, or an event of
+    a known kind is not as it should be.
     """
     try:
         batch = _BATCH.decode(payload)

@@ -36,8 +36,7 @@ from kvtier_scorer.picker.observability.logs import LogRateLimiter
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMES_OVER: Final = 2
-_LINES: Final = 20
-"""About one pod; what it sends could differ each time."""
+_LINES: Final = 20  # about one pod; what it sends could differ each time
 _LOG_INTERVAL_S: Final = 60.0
 """Between two lines that say that it became approximate, or precise: it decides how often it does."""
 _AT_LEAST: Final = 1 << 16
@@ -55,13 +54,9 @@ class Continuity(Enum):
 
 @dataclass(slots=True)
 class MessageSequence:
-    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py).
+    """Counts one publisher's messages; the first has number 0 (vllm/distributed/kv_events.py)."""
 
-    Attributes:
-        expected: The number that comes next.
-    """
-
-    expected: int = 0
+    expected: int = 0  # the number that comes next
     _last_live: int = -1
 
     def continuity(self, number: int) -> Continuity:
@@ -107,16 +102,12 @@ class TooManyBlocksError(Exception):
 
 
 class PodView:
-    """What one pod's events told so far; the index, which has a number for the pod, learns what it holds.
-
-    Attributes:
-        precise: Whether the index believes the events alone.
-    """
+    """What one pod's events told so far; the index, which has a number for the pod, learns what it holds."""
 
     def __init__(
         self, pod: int, name: str, index: TierIndex, chains: PodChains, held_blocks: HeldBlocks | None = None
     ) -> None:
-        self.precise = False
+        self.precise = False  # whether the index believes the events alone
         self._pod = pod
         self._name = name
         self._index = index
@@ -149,11 +140,7 @@ class PodView:
         return self._sequence.continuity(number) is Continuity.AFTER_GAP
 
     def apply_live(self, number: int, payload: bytes) -> Generator[int]:
-        """Takes a message of the publisher's stream, in steps of a few milliseconds.
-
-        Yields:
-            What the step that was done counts, in blocks.
-        """
+        """Takes a message of the publisher's stream, in steps of some milliseconds; yields their blocks."""
         self.notice_restart(number)
         if self.misses(number):
             self._forget(f"KV events {self._sequence.expected} to {number - 1} were missed")

@@ -28,11 +28,9 @@ from kvtier_scorer.picker.engines.kv_events.zmtp import Connection, ZmtpError, c
 TIMEOUT_S: Final = 2.0
 _NUMBER_BYTES: Final = 8
 _END: Final = -1
-_REPLAY_FRAMES: Final = 4
-"""What a REQ socket would strip, the topic, the number, the payload."""
+_REPLAY_FRAMES: Final = 4  # what a REQ socket would strip, the topic, the number, the payload
 _LOG: Final = logging.getLogger(__name__)
-_REPLAYS: Final = 4
-"""At a time: each may hold a message of 4 MiB."""
+_REPLAYS: Final = 4  # at a time: each may hold a message of 4 MiB
 _RECONNECT_S: Final = 0.2
 _RECONNECT_MAX_S: Final = 5.0
 _FRAMES: Final = 3
@@ -95,11 +93,9 @@ async def replay(
 ) -> None:
     """Takes the messages from number `first` on that the publisher still has, in their order.
 
-    `take` gets each message's number and payload as it comes, in steps: all of them are never held.
-
-    Raises:
-        ReplayError: It cannot be reached, does not end in time or in bounds, or answers something else.
-            What was taken until then stays.
+    `take` gets each message's number and payload as it comes, in steps: all of them are never held. Raises
+    ReplayError: it cannot be reached, does not end in time or in bounds, or answers something else. What was
+    taken until then stays.
     """
     try:
         async with (

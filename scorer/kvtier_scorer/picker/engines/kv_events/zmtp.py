@@ -19,8 +19,7 @@ from kvtier_scorer.picker.engines.kv_events.limits import MOST_MESSAGE_BYTES
 _MORE: Final = 1
 _LONG: Final = 2
 _COMMAND: Final = 4
-_SIGNATURE_BYTES: Final = 11
-"""Up to the major version."""
+_SIGNATURE_BYTES: Final = 11  # up to the major version
 _GREETING_BYTES: Final = 64
 _MAJOR: Final = 3
 _GREETING: Final = (
@@ -31,15 +30,13 @@ _PING: Final = b"\x04PING"
 _PONG: Final = b"\x04PONG"
 _TTL_BYTES: Final = 2
 _MOST_CONTEXT_BYTES: Final = 16
-_MOST_FRAMES: Final = 4
-"""Of a replay: what a REQ socket would strip, the topic, the number, the payload."""
+_MOST_FRAMES: Final = 4  # of a replay: what a REQ socket would strip, the topic, the number, the payload
 _SMALL_BYTES: Final = 64 << 10
 """A message up to here is read without a turn: what the kernel and the reader hold of it is as much."""
 _RECEIVE_BYTES: Final = 128 << 10
 """The kernel's buffer of a connection: it counts as the picker's memory, and would grow to 6 MiB."""
 _HANDSHAKE_S: Final = 5.0
-_MOST_COMMAND_BYTES: Final = 1 << 10
-"""Of a command: ZMTP's own have a name and a few bytes."""
+_MOST_COMMAND_BYTES: Final = 1 << 10  # of a command: ZMTP's own have a name and a few bytes
 _SHORT_BYTES: Final = 255
 _KEEPALIVE: Final = ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 2))
 """A node that vanished closes no connection: it is closed after 20 s without an answer."""
@@ -94,12 +91,8 @@ class Connection:
     async def message(self) -> AsyncIterator[list[bytes]]:
         """The frames of the next message; its turn, if it is large, is held until the context is left.
 
-        A command is a message without frames; PING is answered.
-
-        Raises:
-            ZmtpError: It is more than a message may be, or takes longer.
-            OSError: The connection is lost.
-            EOFError: It is closed.
+        A command is a message without frames; PING is answered. Raises ZmtpError: it is more than a message
+        may be, or takes longer; OSError: the connection is lost; EOFError: it is closed.
         """
         turn = LargeReadSlot(self._large_messages, _SMALL_BYTES)
         frames: list[bytes] = []
@@ -159,10 +152,8 @@ async def connection_to(
 ) -> AsyncIterator[Connection]:
     """A connection to the ZeroMQ socket that is bound there; `kind` is this side's: "SUB", "DEALER".
 
-    Raises:
-        ZmtpError: What answers there is no such socket.
-        OSError: Nobody answers, or not in time.
-        EOFError: The connection is closed.
+    Raises ZmtpError: what answers there is no such socket; OSError: nobody answers, or not in time; EOFError:
+    the connection is closed.
     """
     async with asyncio.timeout(_HANDSHAKE_S):
         reader, writer = await _open(host, port)
@@ -193,9 +184,7 @@ async def _open(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.Str
 async def read_greeting(reader: asyncio.StreamReader) -> None:
     """Reads what a peer begins with, up to where its messages begin.
 
-    Raises:
-        ZmtpError: It is no ZeroMQ socket that anybody may connect to.
-        EOFError: It is closed.
+    Raises ZmtpError: it is no ZeroMQ socket that anybody may connect to; EOFError: it is closed.
     """
     start = await reader.readexactly(_SIGNATURE_BYTES)
     if start[0] != _GREETING[0] or start[9] != _GREETING[9] or start[10] < _MAJOR:

@@ -43,9 +43,5 @@ def prompt_and_body(path: str, body: bytes) -> tuple[Prompt, Body]:
 
 
 def read_prompt(path: str, body: bytes) -> Prompt:
-    """The prompt alone, as `prompt_and_body` tells it.
-
-    Raises:
-        BadRequestError: The engines would not understand the body either.
-    """
+    """The prompt alone, as `prompt_and_body` tells it, with its error."""
     return prompt_and_body(path, body)[0]

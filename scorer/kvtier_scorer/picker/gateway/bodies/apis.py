@@ -25,8 +25,7 @@ _TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal", 
 _MESSAGE_FIELDS: Final = frozenset({"role", "content", "type", "id", "status"})
 """Read by themselves, or no part of a prompt: a Responses item's `id` and `status` are the server's notes."""
 _REFERENCE: Final = "item_reference"
-_REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}
-"""All that such an item says is which one it means."""
+_REFERENCE_FIELDS: Final = _MESSAGE_FIELDS - {"id"}  # all that such an item says is which one it means
 _CHAT_PREAMBLE: Final = (
     "chat_template", "chat_template_kwargs", "reasoning_effort", "documents", "tools", "functions",
 )  # fmt: skip
@@ -36,8 +35,7 @@ _RESPONSES_PREAMBLE: Final = ("reasoning", "tools")
 def preamble(body: Body, fields: Iterable[str]) -> list[bytes]:
     """What chat templates put before the first message, where it is given: tools above all.
 
-    Raises:
-        BadFieldError: One is nested too deeply.
+    Raises BadFieldError: one is nested too deeply.
     """
     return [
         PREAMBLE + name.encode() + canonical(body[name], name)
@@ -49,10 +47,8 @@ def preamble(body: Body, fields: Iterable[str]) -> list[bytes]:
 def conversation(messages: list[Any], field: str) -> list[bytes]:
     """The messages, in their order. What is no message that is known here counts as a whole, by its digest.
 
-    Engines know forms of messages that this does not, and refuse by themselves what is none.
-
-    Raises:
-        BadFieldError: One is nested too deeply.
+    Engines know forms of messages that this does not, and refuse by themselves what is none. Raises
+    BadFieldError: one is nested too deeply.
     """
     parts: list[bytes] = []
     for place, item in enumerate(messages):
@@ -117,10 +113,8 @@ def completions(body: Body) -> Prompt:
 def responses(body: Body) -> Prompt:
     """The prompt: tools, instructions, the input's items.
 
-    What `previous_response_id` names is known to the engine alone, and is not seen here.
-
-    Raises:
-        BadFieldError: A field is missing or wrong.
+    What `previous_response_id` names is known to the engine alone, and is not seen here. Raises
+    BadFieldError: a field is missing or wrong.
     """
     parts = preamble(body, _RESPONSES_PREAMBLE)
     instructions = body.get("instructions")
@@ -141,8 +135,7 @@ def responses(body: Body) -> Prompt:
 def embeddings(body: Body) -> Prompt:
     """The input: text, tokens, a list of either; or, by either name, vLLM's messages or a list of those.
 
-    Raises:
-        BadFieldError: A field is missing or wrong.
+    Raises BadFieldError: a field is missing or wrong.
     """
     field = "input" if body.get("messages") is None else "messages"
     content = body.get(field)

@@ -58,11 +58,7 @@ def optional_text(body: Body, field: str) -> str:
 
 
 def required_list(body: Body, field: str) -> list[Any]:
-    """A list, whose emptiness is the engines' to judge.
-
-    Raises:
-        BadFieldError: It is missing or something else.
-    """
+    """A list, whose emptiness is the engines' to judge; BadFieldError if it is missing or something else."""
     value = body.get(field)
     if value is None:
         raise BadFieldError(field, "is required")
@@ -82,8 +78,7 @@ def token_ids(items: list[Any], field: str) -> NDArray[np.uint32]:
 def canonical(value: object, field: str) -> bytes:
     """A JSON value as text that does not depend on the order of keys.
 
-    Raises:
-        BadFieldError: It is nested deeper than orjson writes; engines do not read as deep (pydantic: 200).
+    Raises BadFieldError: it is nested deeper than orjson writes; engines do not read as deep (pydantic: 200).
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -94,8 +89,7 @@ def canonical(value: object, field: str) -> bytes:
 def digest(value: object, field: str) -> bytes:
     """What stands for a value that is not text, such as an image: equal for equal values only.
 
-    Raises:
-        BadFieldError: It is nested too deeply.
+    Raises BadFieldError: it is nested too deeply.
     """
     return DIGEST + xxhash.xxh3_128_hexdigest(canonical(value, field)).encode()
 
@@ -113,10 +107,8 @@ def token_prompt(body: Body, tokens: NDArray[np.uint32]) -> Prompt:
 def text_or_tokens(body: Body, field: str) -> Prompt:
     """A prompt that is a string, tokens, or a list of either, of which the first counts.
 
-    An engine runs the prompts of a list beside one another; they go to one pod, chosen for the first.
-
-    Raises:
-        BadFieldError: It is something else.
+    An engine runs the prompts of a list beside one another; they go to one pod, chosen for the first. Raises
+    BadFieldError: it is something else.
     """
     value = body.get(field)
     if isinstance(value, str):

@@ -25,10 +25,14 @@ from kvtier_scorer.picker.gateway.protocol.events import (
     ResponseReceived,
 )
 from kvtier_scorer.picker.gateway.protocol.exchange import Exchange
-from kvtier_scorer.picker.gateway.transport.connections import disconnect
-from kvtier_scorer.picker.gateway.transport.limits import CallTimings
-from kvtier_scorer.picker.gateway.transport.resets import BRIEF_S, HeldCalls, HoldLimits, PrematureResets
-from kvtier_scorer.picker.gateway.transport.server import Context, Methods
+from kvtier_scorer.picker.gateway.transport.connections import (
+    BRIEF_S,
+    HeldCalls,
+    HoldLimits,
+    PrematureResets,
+    disconnect,
+)
+from kvtier_scorer.picker.gateway.transport.server import CallTimings, Context, Methods
 from kvtier_scorer.picker.observability.counters import PickerCounters
 from kvtier_scorer.picker.observability.logs import LogRateLimiter, error_location
 
@@ -40,12 +44,7 @@ _WINDOW_BYTES: Final = 65_535
 
 
 class Call:
-    """One call of a gateway.
-
-    Attributes:
-        answered: Whether an answer is on its way.
-        due_s: When, on the monotonic clock, the gateway must have done what is waited for.
-    """
+    """One call of a gateway."""
 
     __slots__ = (
         "_context", "_decision", "_exchange", "_interrupted", "_reading", "_refusal", "_service", "_share",
@@ -53,7 +52,8 @@ class Call:
     )  # fmt: skip
 
     def __init__(self, service: "ExtProcCalls", context: Context) -> None:
-        self.answered = False
+        self.answered = False  # whether an answer is on its way
+        # when, on the monotonic clock, the gateway must have done what is waited for
         self.due_s = monotonic() + service.timings.first_message_s
         self._service = service
         self._context = context
@@ -190,27 +190,19 @@ class Call:
 
 @dataclass(slots=True, kw_only=True)
 class ExtProcCalls(ABC):
-    """Serves envoy.service.ext_proc.v3.ExternalProcessor; a subclass decides what becomes of requests.
+    """Serves envoy.service.ext_proc.v3.ExternalProcessor; a subclass decides what becomes of requests."""
 
-    Attributes:
-        budget: Memory for the bodies of all requests under way.
-        uploads: Bytes of bodies that may be on their way: gateways and the transport hold them.
-        rate_limited_log: For what may happen with each request, and would fill the log.
-        tells_endpoint: Whether responses tell clients which endpoint they came from.
-        suspects_resets: Whether a client that resets its calls is held up and cut off; not one beside it,
-            which passes on what others do.
-        draining: Calls end once neither their request nor their response needs them.
-    """
-
-    budget: BodyBudget
-    uploads: BodyBudget
-    rate_limited_log: LogRateLimiter
+    budget: BodyBudget  # memory for the bodies of all requests under way
+    uploads: BodyBudget  # bytes of bodies that may be on their way: gateways and the transport hold them
+    rate_limited_log: LogRateLimiter  # for what may happen with each request, and would fill the log
     counters: PickerCounters = field(default_factory=PickerCounters)
     timings: CallTimings = field(default_factory=CallTimings)
     hold_limits: HoldLimits = field(default_factory=HoldLimits)
-    tells_endpoint: bool = False
+    tells_endpoint: bool = False  # whether responses tell clients which endpoint they came from
+    # whether a client that resets its calls is held up and cut off; not one beside it, which passes on what
+    # others do
     suspects_resets: bool = True
-    draining: bool = False
+    draining: bool = False  # calls end once neither their request nor their response needs them
     _calls: set[Call] = field(default_factory=set)
     _resets: PrematureResets = field(default_factory=PrematureResets)
     _held_calls: HeldCalls = field(init=False)
@@ -222,8 +214,7 @@ class ExtProcCalls(ABC):
     def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
         """What becomes of a request that came whole at `begun_s`; None where reading it takes a while.
 
-        Raises:
-            RefusedRequestError: The client gets an answer in place of an endpoint.
+        Raises RefusedRequestError: the client gets an answer in place of an endpoint.
         """
 
     @abstractmethod

@@ -61,8 +61,7 @@ class RequestReader:
     def read_now(self, event: RequestReceived) -> PickRequest | None:
         """What is asked for, its tokens estimated; None where `read` has to tell.
 
-        Raises:
-            BadRequestError: The body, or the priority, makes no sense.
+        Raises BadRequestError: the body, or the priority, makes no sense.
         """
         body = event.body
         if body is None:
@@ -74,8 +73,7 @@ class RequestReader:
     async def read(self, event: RequestReceived) -> PickRequest:
         """What is asked for, with its true tokens where they can be had.
 
-        Raises:
-            BadRequestError: The body, or the priority, makes no sense.
+        Raises BadRequestError: the body, or the priority, makes no sense.
         """
         if event.body is None or json_size.is_small(event.body):
             request, to_tokenize = self._read(event)

@@ -19,15 +19,11 @@ class GatewayMisconfiguredError(RefusedRequestError):
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The headers of a request, as far as a picker needs them, by lower-case name.
+    """The headers of a request, as far as a picker needs them, by lower-case name."""
 
-    Attributes:
-        path: With its query; empty where the gateway did not send it.
-        subset: Endpoints that the request may go to, `ip:port` or `ip`; None for every one.
-    """
-
-    path: str
+    path: str  # with its query; empty where the gateway did not send it
     headers: Mapping[str, str]
+    # endpoints that the request may go to, `ip:port` or `ip`; None for every one
     subset: frozenset[str] | None
 
 
@@ -40,15 +36,11 @@ class RequestReceived(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request.
+    """What becomes of a request."""
 
-    Attributes:
-        headers: Set on the request, over what its client wrote; with some, the gateway routes it anew.
-        endpoint: `ip:port` that it goes to; None where somebody else decides.
-    """
-
+    # set on the request, over what its client wrote; with some, the gateway routes it anew
     headers: Mapping[str, str]
-    endpoint: str | None = None
+    endpoint: str | None = None  # `ip:port` that it goes to; None where somebody else decides
 
 
 class ResponseReceived(NamedTuple):

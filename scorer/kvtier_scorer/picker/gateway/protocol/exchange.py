@@ -16,16 +16,7 @@ from google.protobuf.message import DecodeError
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.gateway.body_memory import BodyBuffer, BodyShare
-from kvtier_scorer.picker.gateway.protocol import messages
-from kvtier_scorer.picker.gateway.protocol.events import (
-    Decision,
-    Event,
-    GatewayMisconfiguredError,
-    ProtocolError,
-    Reply,
-    RequestHead,
-    RequestReceived,
-)
+from kvtier_scorer.picker.gateway.protocol import events, messages
 
 _NONE: Final = ProcessingMode.NONE
 _BUFFERED: Final = ProcessingMode.BUFFERED
@@ -37,10 +28,8 @@ class _Request(Enum):
 
     EXPECTED = auto()
     BODY = auto()
-    ASKED = auto()
-    """The question has not been answered yet."""
-    ANSWERED = auto()
-    """Only trailers may follow, if the body was buffered."""
+    ASKED = auto()  # the question has not been answered yet
+    ANSWERED = auto()  # only trailers may follow, if the body was buffered
 
 
 class _Response(Enum):
@@ -53,14 +42,9 @@ class _Response(Enum):
 class Exchange:
     """One stream.
 
-    Args:
-        share: Of the memory for bodies; a body that finds none is refused while it comes in.
-        upload: Of what may be on its way at a time, in the memory of the gateway or of the transport: as many
-            bytes as the client announces, or as a body may have.
-        tells_endpoint: Whether a response tells its client which endpoint it came from.
-
-    Attributes:
-        finished: The stream is to be ended; nothing that comes on it matters any more.
+    A body that finds no share of the memory is refused while it comes in. `upload` is of what may be on its
+    way at a time, in the memory of the gateway or of the transport: as many bytes as the client announces, or
+    as a body may have. With `tells_endpoint` a response tells its client which endpoint it came from.
     """
 
     __slots__ = (
@@ -69,7 +53,7 @@ class Exchange:
     )  # fmt: skip
 
     def __init__(self, share: BodyShare, upload: BodyShare, *, tells_endpoint: bool = False) -> None:
-        self.finished = False
+        self.finished = False  # the stream is to be ended; nothing that comes on it matters any more
         self._share = share
         self._upload = upload
         self._tells_endpoint = tells_endpoint
@@ -77,7 +61,7 @@ class Exchange:
         self._response = _Response.EXPECTED
         # gateways that do not tell are older than this field; for pickers they use this mode
         self._request_mode = self._response_mode = _FULL_DUPLEX
-        self._head: RequestHead | None = None
+        self._head: events.RequestHead | None = None
         self._has_body = False
         self._received = BodyBuffer()
         self._body = b""
@@ -99,20 +83,20 @@ class Exchange:
         on_its_way = self._response_mode == _FULL_DUPLEX
         return not self.finished and (on_its_way or self._response is _Response.BODY)
 
-    def receive(self, message: bytes) -> list[Event]:
+    def receive(self, message: bytes) -> list[events.Event]:
         """What a message of the gateway means. Raises ProtocolError: it is none, or comes out of order."""
         if self.finished:
             return []
         try:
             request = ProcessingRequest.FromString(message)
         except DecodeError:
-            raise ProtocolError("not a ProcessingRequest") from None
+            raise events.ProtocolError("not a ProcessingRequest") from None
         take = self._BY_KIND.get(request.WhichOneof("request"))
         if take is None:
-            raise ProtocolError("a message of a kind that is not known")
+            raise events.ProtocolError("a message of a kind that is not known")
         return take(self, request)
 
-    def answer(self, decision: Decision) -> Iterable[bytes]:
+    def answer(self, decision: events.Decision) -> Iterable[bytes]:
         """Let the request go where it was decided. Returns the messages for the gateway.
 
         There are none if the gateway has answered by itself meanwhile.
@@ -143,16 +127,16 @@ class Exchange:
         self._upload.release()
         return [messages.refusal(refused)]
 
-    def _on_request_headers(self, request: ProcessingRequest) -> list[Event]:
+    def _on_request_headers(self, request: ProcessingRequest) -> list[events.Event]:
         if self._request is not _Request.EXPECTED:
-            raise ProtocolError("request headers come twice")
+            raise events.ProtocolError("request headers come twice")
         head = self._head = messages.request_head(request)
         if request.HasField("protocol_config"):
             self._request_mode = request.protocol_config.request_body_mode
             self._response_mode = request.protocol_config.response_body_mode
         if request.request_headers.end_of_stream:
             self._request = _Request.ASKED
-            return [RequestReceived(head, None)]
+            return [events.RequestReceived(head, None)]
         self._request = _Request.BODY
         self._has_body = True
         if self._request_mode not in {_BUFFERED, _FULL_DUPLEX}:
@@ -160,7 +144,7 @@ class Exchange:
                 f"the gateway's request_body_mode is {_mode_name(self._request_mode)}; "
                 "endpoint pickers need FULL_DUPLEX_STREAMED"
             )
-            return self._refusal(GatewayMisconfiguredError(problem))
+            return self._refusal(events.GatewayMisconfiguredError(problem))
         announced_bytes = messages.content_length(head)
         try:
             self._share.check_announced(announced_bytes)
@@ -168,11 +152,11 @@ class Exchange:
         except RefusedRequestError as error:
             return self._refusal(error)
         # Envoy sends a buffered body only after this
-        return [Reply([messages.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
+        return [events.Reply([messages.PASS_REQUEST_HEADERS])] if self._request_mode == _BUFFERED else []
 
-    def _on_request_body(self, request: ProcessingRequest) -> list[Event]:
+    def _on_request_body(self, request: ProcessingRequest) -> list[events.Event]:
         if self._request is not _Request.BODY:
-            raise ProtocolError("a request body where none can be")
+            raise events.ProtocolError("a request body where none can be")
         body, end_of_stream = request.request_body.body, request.request_body.end_of_stream
         try:
             self._share.take(len(body))
@@ -182,50 +166,50 @@ class Exchange:
         # a buffered body comes whole; what follows it is trailers
         return self._ask() if end_of_stream or self._request_mode == _BUFFERED else []
 
-    def _on_request_trailers(self, _: ProcessingRequest) -> list[Event]:
+    def _on_request_trailers(self, _: ProcessingRequest) -> list[events.Event]:
         if self._request is _Request.ANSWERED and self._request_mode == _BUFFERED:
-            return [Reply([messages.PASS_REQUEST_TRAILERS])]
+            return [events.Reply([messages.PASS_REQUEST_TRAILERS])]
         if self._request is not _Request.BODY:
-            raise ProtocolError("request trailers where none can be")
+            raise events.ProtocolError("request trailers where none can be")
         self._trailers = True
         return self._ask()
 
-    def _ask(self) -> list[Event]:
+    def _ask(self) -> list[events.Event]:
         assert self._head is not None  # noqa: S101 - no body without headers
         self._request = _Request.ASKED
         self._body = self._received.take()
-        return [RequestReceived(self._head, self._body)]
+        return [events.RequestReceived(self._head, self._body)]
 
-    def _on_response_headers(self, request: ProcessingRequest) -> list[Event]:
+    def _on_response_headers(self, request: ProcessingRequest) -> list[events.Event]:
         if self._request is _Request.EXPECTED or self._response is not _Response.EXPECTED:
-            raise ProtocolError("response headers where none can be")
+            raise events.ProtocolError("response headers where none can be")
         self._response = _Response.BODY
         response = messages.response_received(request)
         ended = request.response_headers.end_of_stream
         # without a response body, Envoy 1.40 waits for nothing more
         self.finished = ended or self._response_mode == _NONE
         served_by = (response.endpoint or self._endpoint) if self._tells_endpoint else None
-        return [response, Reply([messages.response_headers(served_by)])]
+        return [response, events.Reply([messages.response_headers(served_by)])]
 
-    def _on_response_body(self, request: ProcessingRequest) -> list[Event]:
+    def _on_response_body(self, request: ProcessingRequest) -> list[events.Event]:
         if self._response is not _Response.BODY:
-            raise ProtocolError("a response body before its headers")
+            raise events.ProtocolError("a response body before its headers")
         body, end_of_stream = request.response_body.body, request.response_body.end_of_stream
         self.finished = end_of_stream
         if self._response_mode == _FULL_DUPLEX:
-            return [Reply(list(messages.response_body(body, end_of_stream=end_of_stream)))]
-        return [Reply([messages.PASS_RESPONSE_BODY])]
+            return [events.Reply(list(messages.response_body(body, end_of_stream=end_of_stream)))]
+        return [events.Reply([messages.PASS_RESPONSE_BODY])]
 
-    def _on_response_trailers(self, _: ProcessingRequest) -> list[Event]:
+    def _on_response_trailers(self, _: ProcessingRequest) -> list[events.Event]:
         if self._response is not _Response.BODY:
-            raise ProtocolError("response trailers before response headers")
+            raise events.ProtocolError("response trailers before response headers")
         self.finished = True
-        return [Reply([messages.PASS_RESPONSE_TRAILERS])]
+        return [events.Reply([messages.PASS_RESPONSE_TRAILERS])]
 
-    def _refusal(self, refused: RefusedRequestError) -> list[Event]:
-        return [Reply(self.refuse(refused), refused)]
+    def _refusal(self, refused: RefusedRequestError) -> list[events.Event]:
+        return [events.Reply(self.refuse(refused), refused)]
 
-    _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[Event]]]] = {
+    _BY_KIND: ClassVar[Mapping[str | None, Callable[["Exchange", ProcessingRequest], list[events.Event]]]] = {
         "request_headers": _on_request_headers,
         "request_body": _on_request_body,
         "request_trailers": _on_request_trailers,

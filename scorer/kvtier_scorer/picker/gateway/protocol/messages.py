@@ -13,23 +13,15 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 )
 from google.protobuf.struct_pb2 import Value
 
-from kvtier_scorer.config.contract import (
-    DESTINATION,
-    METADATA_NAMESPACE,
-    PRIORITY,
-    REQUEST_ID,
-    SERVED,
-    SUBSET,
-    SUBSET_NAMESPACE,
-)
+from kvtier_scorer.config import contract
 from kvtier_scorer.errors import BadFieldError, RefusedRequestError
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestHead, ResponseReceived
 
 _CONTENT_LENGTH: Final = "content-length"
 _STATUS_DIGITS: Final = 3
 _MOST_DIGITS: Final = 18
-_REQUEST_HEADERS: Final = frozenset({":path", _CONTENT_LENGTH, PRIORITY, REQUEST_ID})
-_RESPONSE_HEADERS: Final = frozenset({":status", SERVED})
+_REQUEST_HEADERS: Final = frozenset({":path", _CONTENT_LENGTH, contract.PRIORITY, contract.REQUEST_ID})
+_RESPONSE_HEADERS: Final = frozenset({":status", contract.SERVED})
 _TYPES: Final = {
     400: "invalid_request_error",
     404: "invalid_request_error",
@@ -52,8 +44,8 @@ def request_head(request: ProcessingRequest) -> RequestHead:
 def response_received(request: ProcessingRequest) -> ResponseReceived:
     """Which endpoint the response came from: by metadata, else by header."""
     headers = _headers(request.response_headers, _RESPONSE_HEADERS)
-    endpoint = headers.get(SERVED)
-    served = _metadata(request, METADATA_NAMESPACE, SERVED)
+    endpoint = headers.get(contract.SERVED)
+    served = _metadata(request, contract.METADATA_NAMESPACE, contract.SERVED)
     if served is not None and served.WhichOneof("kind") == "string_value":
         endpoint = served.string_value
     status = headers.get(":status", "")
@@ -83,7 +75,7 @@ def _headers(message: HttpHeaders, wanted: frozenset[str]) -> dict[str, str]:
 
 def _subset(request: ProcessingRequest) -> frozenset[str] | None:
     """The endpoints of the hint, a list or a string with commas; one that is neither allows none."""
-    hint = _metadata(request, SUBSET_NAMESPACE, SUBSET)
+    hint = _metadata(request, contract.SUBSET_NAMESPACE, contract.SUBSET)
     return None if hint is None else frozenset(_endpoints(hint))
 
 
@@ -155,15 +147,11 @@ def request_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
 
 
 def response_headers(endpoint: str | None) -> bytes:
-    """Answer to response headers: lets them through, and tells the client which endpoint answered.
-
-    Args:
-        endpoint: `ip:port`; None to tell nothing.
-    """
+    """Answer to response headers: lets them through, and tells the client which endpoint answered, if any."""
     response = ProcessingResponse()
     response.response_headers.SetInParent()
     if endpoint is not None:
-        _set_header(response.response_headers.response, SERVED, endpoint)
+        _set_header(response.response_headers.response, contract.SERVED, endpoint)
     return bytes(response.SerializeToString())
 
 
@@ -203,8 +191,8 @@ def _decide(response: ProcessingResponse, common: CommonResponse, decision: Deci
         common.clear_route_cache = True
         _set_header(common, name, value)
     if decision.endpoint is not None:
-        metadata = response.dynamic_metadata.fields[METADATA_NAMESPACE].struct_value
-        metadata.fields[DESTINATION].string_value = decision.endpoint
+        metadata = response.dynamic_metadata.fields[contract.METADATA_NAMESPACE].struct_value
+        metadata.fields[contract.DESTINATION].string_value = decision.endpoint
 
 
 def _set_header(common: CommonResponse, name: str, value: str) -> None:

@@ -22,9 +22,9 @@ from kvtier_scorer.config.model import PickerConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# the names that a Secret of type kubernetes.io/tls has, and cert-manager writes
 _CERTIFICATE: Final = "tls.crt"
 _KEY: Final = "tls.key"
-"""The names that a Secret of type kubernetes.io/tls has, and cert-manager writes."""
 _VALID: Final = timedelta(days=3650)
 _NAME: Final = "kvtier-picker"
 
@@ -32,8 +32,7 @@ _NAME: Final = "kvtier-picker"
 class Certificates:
     """What a port proves itself with: tls.crt and tls.key of a folder, or what nobody has signed.
 
-    Raises:
-        PickerConfigError: The folder has no certificate and key that belong together.
+    Raises PickerConfigError: the folder has no certificate and key that belong together.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -53,8 +52,7 @@ class Certificates:
     def renew(self) -> bool:
         """Take the files as they are now, for the connections to come; whether they are others than before.
 
-        Raises:
-            PickerConfigError: They do not belong together; what was there before stays in use.
+        Raises PickerConfigError: they do not belong together; what was there before stays in use.
         """
         if self._folder is None:
             return False

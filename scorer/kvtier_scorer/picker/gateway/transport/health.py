@@ -12,11 +12,9 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.protobuf.wrappers_pb2 import StringValue, UInt32Value
 
-from kvtier_scorer.picker.gateway.transport.limits import HEALTH_MESSAGE_BYTES
-from kvtier_scorer.picker.gateway.transport.server import Context, Methods
+from kvtier_scorer.picker.gateway.transport.server import HEALTH_MESSAGE_BYTES, Context, Methods
 
-_NAME_CHARACTERS: Final = 100
-"""Of a name that a client sent, in what it is told."""
+_NAME_CHARACTERS: Final = 100  # of a name that a client sent, in what it is told
 
 LIVENESS: Final = "liveness"
 """Serving as long as the process answers; the other services only when requests can be picked for.

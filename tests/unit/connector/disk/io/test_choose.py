@@ -8,8 +8,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -243,13 +243,14 @@ def test_a_kernel_that_has_no_room_now_is_asked_again(opened: UringEngine, numbe
             return -number
         return int(real.submit_and_wait_timeout(*arguments))
 
-    kernel._call = replace(real, submit=lambda _: -number, submit_and_wait_timeout=submit_and_wait)
+    changed = {"submit": lambda _: -number, "submit_and_wait_timeout": submit_and_wait}
+    kernel._call = SimpleNamespace(**vars(real) | changed)
     assert written(opened, 6) == {None}
     assert len(refusals) == 3
 
 
 def test_a_kernel_that_takes_nothing_any_more_is_an_error(opened: UringEngine) -> None:
     kernel = opened._open_ring()
-    kernel._call = replace(kernel._call, submit=lambda _: -errno.EBADF)
+    kernel._call = SimpleNamespace(**vars(kernel._call) | {"submit": lambda _: -errno.EBADF})
     with pytest.raises(OSError, match="io_uring_enter: Bad file descriptor"):
         written(opened, 1)

@@ -16,8 +16,7 @@ from kvtier_scorer.errors import BudgetSpentError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.calls import Call
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader
-from kvtier_scorer.picker.gateway.transport.limits import Limits
-from kvtier_scorer.picker.gateway.transport.server import GrpcServer
+from kvtier_scorer.picker.gateway.transport.server import GrpcServer, Limits
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
 from kvtier_scorer.scheduling.model import Pick, PickRequest
 

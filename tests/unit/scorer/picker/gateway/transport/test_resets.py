@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kvtier_scorer.picker.gateway.transport.resets import CALLS, HeldCalls, HoldLimits, PrematureResets
+from kvtier_scorer.picker.gateway.transport.connections import CALLS, HeldCalls, HoldLimits, PrematureResets
 
 
 def counted(resets: PrematureResets, peer: str, calls: str) -> str:

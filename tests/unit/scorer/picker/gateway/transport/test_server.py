@@ -7,8 +7,7 @@ import grpc
 import pytest
 from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
-from kvtier_scorer.picker.gateway.transport.limits import Limits
-from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Methods
+from kvtier_scorer.picker.gateway.transport.server import Context, GrpcServer, Limits, Methods
 
 PATH = "/kvtier.test/Call"
 GONE = cygrpc.ExecuteBatchError('Failed "execute_batch": (<SendMessageOperation object>,)')
