@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device, KVCacheDtype
-from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.kv_cache.dtype_support import KEPT, kind_of, maker_of
@@ -21,7 +21,7 @@ def attention_backend(parts: CheckInput) -> CheckResult:
     name = named_backend(parts.spec.engine.extra_args)
     if not name:
         return attention_backend.passed("vLLM chooses the attention backend")
-    place = field_path_of(parts.spec.engine.extra_args, *OPTIONS)
+    place = parts.spec.engine.extra_args.field_path(*OPTIONS)
     if name not in BACKENDS:
         return attention_backend.warn(
             "BackendNotKnown",
@@ -99,7 +99,7 @@ def _on_blackwell_alone(parts: CheckInput, dtype: KVCacheDtype) -> str | None:
 
 def _unlike_the_model(parts: CheckInput, dtype: KVCacheDtype) -> str:
     """What the model computes in, where the cache is to have another of these (0.33, config/vllm.py)."""
-    model_dtype = value_of(parts.spec.engine.extra_args, "--dtype") or parts.geometry.computes_in
+    model_dtype = parts.spec.engine.extra_args.value("--dtype") or parts.geometry.computes_in
     computed = {"half": "float16"}.get(model_dtype, model_dtype)
     return computed if dtype in _OWN_DTYPES and computed in _OWN_DTYPES and computed != dtype else ""
 
@@ -132,7 +132,7 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
         yield f"{dtype} needs keys and values of one size out of {wanted}; this model has {_sizes(dims)}"
     if dtype is KVCacheDtype.ULTRAQUANT_4BIT and any(dim % _ULTRAQUANT_TOGETHER for dim in dims):
         yield f"{dtype} needs heads of a multiple of {_ULTRAQUANT_TOGETHER}; this model has {_sizes(dims)}"
-    computed = value_of(engine.extra_args, "--dtype")
+    computed = engine.extra_args.value("--dtype")
     if (
         engine.device is Device.CPU
         and dtype in {KVCacheDtype.BFLOAT16, KVCacheDtype.FLOAT16}
@@ -165,7 +165,7 @@ def _state_faults(parts: CheckInput) -> Iterator[str]:
     states = (group.state for group in parts.geometry.groups)
     kda = any(state is not None and state.recurrence is Recurrence.KDA for state in states)
     for option, choices in ((STATE_DTYPE, _CHOICES), (RECURRENT_DTYPE, _OF_KDA if kda else _CHOICES)):
-        dtype = value_of(parts.spec.engine.extra_args, option)
+        dtype = parts.spec.engine.extra_args.value(option)
         if dtype is not None and dtype not in choices:
             of_model = " for the states of this model" if choices is _OF_KDA else ""
             yield f"vLLM takes no {option} {dtype}{of_model}: give {', '.join(choices[:-1])} or {choices[-1]}"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.extra_args import field_path_of, object_of, value_of
 from kvtier_operator.planning.backends.kept_states import STEP
 from kvtier_operator.planning.backends.traits import NoHybridManager
 from kvtier_operator.planning.checks.check import CheckInput, check
@@ -117,13 +116,13 @@ def _without_manager(parts: CheckInput, without: NoHybridManager) -> CheckResult
 def _step_of_blocks(parts: CheckInput) -> CheckResult:
     """A step must compute a whole block."""
     block = parts.geometry.block_tokens
-    step = value_of(parts.spec.engine.extra_args, STEP)
+    step = parts.spec.engine.extra_args.value(STEP)
     if step is not None and step.isdigit() and int(step) < block:
         return hybrid_models.reject(
             "StepBelowBlock",
             f"{STEP} {step} is less than a block of this model, {count(block)} tokens, and "
             f"{parts.traits.project}'s connector refuses to start: give {count(block)} or more",
-            field=field_path_of(parts.spec.engine.extra_args, STEP),
+            field=parts.spec.engine.extra_args.field_path(STEP),
         )
     if step is None and block > _SMALLEST_STEP_TOKENS:
         return hybrid_models.warn(
@@ -164,7 +163,7 @@ _SCALING: Final = frozenset({"rope_scaling", "rope_parameters"})
 def overridden_length(parts: CheckInput) -> CheckResult:
     """With scaled positions vLLM works out a longest sequence of its own (config/model.py)."""
     engine = parts.spec.engine
-    scaled = sorted(_names(object_of(engine.extra_args, OPTION)) & _SCALING)
+    scaled = sorted(_names(engine.extra_args.json_object(OPTION)) & _SCALING)
     if not scaled or engine.max_model_len is not None:
         return overridden_length.passed("the longest sequence is known")
     longest = parts.geometry.max_position_tokens

@@ -19,7 +19,6 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
@@ -145,7 +144,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
 
 
 def _attention(shape: ModelShape, spec: Spec) -> Attention:
-    images = shape.images_both_ways and not is_on(spec.engine.extra_args, "--language-model-only")
+    images = shape.images_both_ways and not spec.engine.extra_args.is_on("--language-model-only")
     return attention_of(shape.groups, images_both_ways=images)
 
 
@@ -187,7 +186,7 @@ def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
     hybrid_manager = (
         traits_of(spec.backend).no_hybrid_manager is None
         and not turns_off_for_chunks(spec, shape)
-        and not is_on(spec.engine.extra_args, "--disable-hybrid-kv-cache-manager")
+        and not spec.engine.extra_args.is_on("--disable-hybrid-kv-cache-manager")
     )
     if hybrid_manager or not any(group.kind in _TOKEN_KINDS for group in shape.groups):
         return _merged(shape.groups)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import object_of, value_of
+from kvtier_operator.api.spec.command_line import CommandLine
 
 _OPTION: Final = "--attention-backend"
 _CONFIG: Final = ("--attention-config", "-ac")
@@ -53,13 +53,13 @@ BACKENDS: Final[Mapping[str, tuple[Attention, int]]] = {
 """NVIDIA's, by name: what a model must keep for it, and the block that vLLM takes with it."""
 
 
-def named_backend(extra_args: list[str]) -> str:
+def named_backend(command_line: CommandLine) -> str:
     """Name of the backend; empty where vLLM chooses.
 
     Raises:
         InvalidInputError: vLLM would refuse what says it.
     """
-    name: object = value_of(extra_args, _OPTION)
+    name: object = command_line.value(_OPTION)
     for option in _CONFIG:
-        name = name or object_of(extra_args, option).get("backend")
+        name = name or command_line.json_object(option).get("backend")
     return str(name or "").upper()

@@ -68,7 +68,7 @@ def _args(
         *backend.args,
         *_events_args(resource.spec.router, machine),
         *_ending_args(engine, ending, machine),
-        *engine.extra_args,
+        *engine.extra_args.words,
     )
 
 

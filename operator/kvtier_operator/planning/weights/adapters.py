@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.planning.arguments.extra_args import is_on, value_of
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, many, size
 
@@ -45,15 +44,15 @@ class AdapterBytes:
 def adapters_of(spec: Spec) -> Adapters | None:
     """Room for adapters as vLLM has it; None where it takes none."""
     words, modules = spec.engine.extra_args, spec.model.lora_modules
-    if not modules and not is_on(words, ENABLE):
+    if not modules and not words.is_on(ENABLE):
         return None
     # what vLLM would end at is planned as its default, and refused by the check of adapters
-    at_once = max(number_of(words, AT_ONCE) or 0, _DEFAULT_AT_ONCE)
-    in_memory = max(number_of(words, IN_MEMORY) or 0, 0)
+    at_once = max(words.number(AT_ONCE) or 0, _DEFAULT_AT_ONCE)
+    in_memory = max(words.number(IN_MEMORY) or 0, 0)
     return Adapters(
         at_once=at_once,
         in_memory=in_memory or max(at_once, len(modules)),
-        rank=number_of(words, RANK) or _DEFAULT_RANK,
+        rank=words.number(RANK) or _DEFAULT_RANK,
     )
 
 
@@ -62,7 +61,7 @@ def adapter_args(spec: Spec) -> tuple[str, ...]:
     adapters, modules = adapters_of(spec), spec.model.lora_modules
     if adapters is None or not modules:
         return ()
-    given = number_of(spec.engine.extra_args, IN_MEMORY) is not None
+    given = spec.engine.extra_args.number(IN_MEMORY) is not None
     in_memory = () if given else (IN_MEMORY, str(adapters.in_memory))
     return (ENABLE, *in_memory, "--lora-modules", *(f"{each.name}={each.source}" for each in modules))
 
@@ -100,9 +99,3 @@ def adapter_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
             f"{size(taken.host)} a rank"
         ),
     )
-
-
-def number_of(words: list[str], option: str) -> int | None:
-    """What is given for an option; None also for what vLLM's parser refuses, as another check says."""
-    given = value_of(words, option)
-    return int(given) if given is not None and given.removeprefix("-").isdecimal() else None

@@ -7,13 +7,13 @@ from math import ceil
 from typing import Final
 
 from kvtier_operator.api.spec.engine import EngineSpec
-from kvtier_operator.planning.arguments.extra_args import means_option, value_of
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import Arithmetic
 from kvtier_operator.planning.units import size
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
 _OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")
+"""With them vLLM keeps some of the weights in the host's memory, whole layers up to a bound."""
 _WHOLE: Final = Fraction(1)
 _ONLINE: Final[Mapping[str, Fraction]] = {
     "fp8": Fraction(1, 2),
@@ -63,19 +63,14 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
         shared = experts or 0 if engines > 1 else 0
         of_rank = Fraction(weights - shared, ranks) + Fraction(shared, ranks * engines)
         held = RankWeights(ceil(of_rank * least), ceil(of_rank * most))
-    return replace(held, least_bytes=0) if any(map(_offloads, engine.extra_args)) else held
-
-
-def _offloads(word: str) -> bool:
-    """Whether it has vLLM keep some of the weights in the host's memory, whole layers up to a bound."""
-    return any(means_option(word, option) for option in _OFFLOADING)
+    return replace(held, least_bytes=0) if engine.extra_args.last(*_OFFLOADING) else held
 
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
     if geometry.is_quantised:
         return ""
-    return next((found for name in _OPTIONS if (found := value_of(engine.extra_args, name))), "")
+    return next((found for name in _OPTIONS if (found := engine.extra_args.value(name))), "")
 
 
 def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:

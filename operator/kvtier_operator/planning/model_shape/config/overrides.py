@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import field_path_of, object_of
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
 
@@ -27,7 +26,7 @@ def overridden(spec: Spec, observed: Observed) -> Observed:
     Raises:
         InvalidInputError: The overrides are no JSON object.
     """
-    overrides = object_of(spec.engine.extra_args, OPTION)
+    overrides = spec.engine.extra_args.json_object(OPTION)
     if not overrides or spec.model.geometry is not None:
         return observed
     if observed.model_config is not None:
@@ -54,13 +53,13 @@ def overridden(spec: Spec, observed: Observed) -> Observed:
 def blamed(error: InvalidInputError, spec: Spec) -> InvalidInputError:
     """The same error, with the argument named where the wrong field came by it."""
     args = spec.engine.extra_args
-    overrides = object_of(args, OPTION)
+    overrides = args.json_object(OPTION)
     within = [each for name, each in overrides.items() if name in TEXT_CONFIGS and isinstance(each, Mapping)]
     names = {*overrides, *(name for each in within for name in each)}
     if not all(re.split(r"[.\[]", problem.field)[0] in names for problem in error.problems):
         return error
     messages = (f"{OPTION}: {problem}" for problem in error.problems)
-    return InvalidInputError("planning", *(Problem(field_path_of(args, OPTION), each) for each in messages))
+    return InvalidInputError("planning", *(Problem(args.field_path(OPTION), each) for each in messages))
 
 
 def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
