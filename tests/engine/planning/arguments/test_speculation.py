@@ -12,6 +12,7 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, Method, _config
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.layers.mtp import _COUNTS, mtp_layers
@@ -65,7 +66,7 @@ def test_arguments_are_read_as_vllm_reads_them(words: list[str]) -> None:
     given = (found.speculative_config or {}) | {
         name: value for name, value in short.items() if value is not None
     }
-    read, _ = _config(words)
+    read, _ = _config(CommandLine(tuple(words)))
     assert {name: str(value) for name, value in read.items()} == {
         name: str(value) for name, value in given.items()
     }
