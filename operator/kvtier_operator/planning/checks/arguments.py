@@ -11,7 +11,7 @@ from kvtier_operator.planning.arguments.serve_options import MINORS, Fault, faul
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.verdict import CheckResult
 
 _REASON: Final = "ArgumentNotKnown"
@@ -154,7 +154,7 @@ def _always(_given: CheckInput) -> bool:
 
 
 def _has(*kinds: LayerKind) -> Callable[[CheckInput], bool]:
-    return lambda parts: any(group.kind in kinds for group in parts.geometry.groups)
+    return lambda parts: parts.geometry.keeps(*kinds)
 
 
 def _pools_all_tokens(parts: CheckInput) -> bool:

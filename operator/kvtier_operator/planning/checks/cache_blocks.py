@@ -8,7 +8,7 @@ from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.model_shape.block_tokens import choose_block
-from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.tiers.capacity import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
@@ -87,7 +87,7 @@ def block_size(parts: CheckInput) -> CheckResult:
 def prefix_fills_block(parts: CheckInput) -> CheckResult:
     """VLLM finds whole blocks, and computes at least one token behind them (vLLM #48401)."""
     geometry = parts.geometry
-    longest = parts.spec.engine.max_model_len or geometry.max_position_tokens
+    longest = parts.spec.engine.max_model_len or geometry.shape.max_position_tokens
     block_tokens = geometry.block_tokens
     most = max((block_tokens, *geometry.block_tokens_by_gpu))
     if longest is None or longest > most:
@@ -150,8 +150,7 @@ def hybrid_manager(parts: CheckInput) -> CheckResult:
         )
     if not off or without or not parts.geometry.hybrid:
         return hybrid_manager.passed("vLLM decides on its hybrid cache manager")
-    kinds = {group.kind for group in parts.geometry.groups}
-    if LayerKind.STATE in kinds:
+    if parts.geometry.keeps_states:
         return hybrid_manager.reject(
             "HybridManagerNeeded",
             f"{OFF}: a model with linear-attention layers does not start without vLLM's hybrid cache "
@@ -205,9 +204,8 @@ def retention_interval(parts: CheckInput) -> CheckResult:
 
 
 def _is_sparse(parts: CheckInput) -> bool:
-    kinds = {group.kind for group in parts.geometry.groups}
     managed = parts.traits.no_hybrid_manager is None and not parts.spec.engine.extra_args.is_on(OFF)
-    return LayerKind.STATE in kinds or (LayerKind.SLIDING in kinds and managed)
+    return parts.geometry.keeps_states or (parts.geometry.keeps(LayerKind.SLIDING) and managed)
 
 
 def _step(parts: CheckInput) -> int:

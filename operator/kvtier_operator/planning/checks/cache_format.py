@@ -10,8 +10,7 @@ from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.kv_cache.dtype_support import KEPT, kind_of, maker_of
 from kvtier_operator.planning.kv_cache.split import RECURRENT_DTYPE, STATE_DTYPE, packs_keys_and_values
 from kvtier_operator.planning.model_shape.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
-from kvtier_operator.planning.model_shape.geometry import LayerKind
-from kvtier_operator.planning.model_shape.shape import Recurrence
+from kvtier_operator.planning.model_shape.shape import LayerKind, Recurrence
 from kvtier_operator.planning.verdict import CheckResult
 
 
@@ -94,12 +93,12 @@ def _on_blackwell_alone(parts: CheckInput, dtype: KVCacheDtype) -> str | None:
         return None
     if any(_MISREAD_HEAD_DIM in (group.key_dim, group.value_dim) for group in parts.geometry.groups):
         return f" of heads of {_MISREAD_HEAD_DIM}"
-    return " beside attention sinks" if parts.geometry.has_sinks else None
+    return " beside attention sinks" if parts.geometry.shape.has_sinks else None
 
 
 def _unlike_the_model(parts: CheckInput, dtype: KVCacheDtype) -> str:
     """What the model computes in, where the cache is to have another of these (0.33, config/vllm.py)."""
-    model_dtype = parts.spec.engine.extra_args.value("--dtype") or parts.geometry.computes_in
+    model_dtype = parts.spec.engine.extra_args.value("--dtype") or parts.geometry.shape.computes_in
     computed = {"half": "float16"}.get(model_dtype, model_dtype)
     return computed if dtype in _OWN_DTYPES and computed in _OWN_DTYPES and computed != dtype else ""
 
@@ -122,9 +121,9 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
             f"no attention backend of vLLM keeps {kind} in {dtype} on {maker}: set kvCacheDtype to auto, "
             f"{', '.join(kept[:-1])} or {kept[-1]}"
         )
-    if dtype is KVCacheDtype.FP8_E5M2 and parts.geometry.has_cache_scales:
+    if dtype is KVCacheDtype.FP8_E5M2 and parts.geometry.shape.has_cache_scales:
         yield "vLLM does not keep the cache of an fp8 checkpoint in fp8_e5m2: set kvCacheDtype to fp8 or auto"
-    if packs_keys_and_values(dtype) and any(group.kind is LayerKind.SLIDING for group in groups):
+    if packs_keys_and_values(dtype) and parts.geometry.keeps(LayerKind.SLIDING):
         yield f"the backend that keeps {dtype} has no sliding window: set kvCacheDtype to auto or fp8"
     dims = {dim for group in groups for dim in (group.key_dim, group.value_dim) if dim}
     if dtype in _NVFP4 and (len(dims) > 1 or dims - set(_NVFP4_HEAD_DIMS)):

@@ -40,7 +40,7 @@ from kvtier_operator.planning.model_shape.block_tokens import (
     choose_block,
 )
 from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden
-from kvtier_operator.planning.model_shape.geometry import Geometry, LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.layers.draft import (
     Draft,
     must_not_be_a_draft,
@@ -48,6 +48,7 @@ from kvtier_operator.planning.model_shape.layers.draft import (
     with_draft,
 )
 from kvtier_operator.planning.model_shape.resolve import resolve_shape
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.units import ceil_div, count, many, size
 
@@ -86,7 +87,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
     cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.CUDA else 1)
     on_gpus = _on_gpus(sizing, choice, steps)
     partial = tuple(layer for layer in layers if _is_partial(layer, layers))
-    per_token, per_prefix = cost.token_bytes * split.copies, cost.prefix_bytes * split.copies
+    per_prefix = cost.prefix_bytes * split.copies
     notes = list(shape.notes)
     if partial:
         every = sum(
@@ -105,41 +106,23 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         notes.append(why_full(shape, spec))
     notes += _decided_by_the_gpu(sizing, choice, cost, on_gpus)
     return Geometry(
-        source=shape.source,
-        groups=_merged(shape.groups),
+        shape=replace(shape, groups=_merged(shape.groups)),
         cache_dtype=split.dtype,
-        tensor_parallel_size=split.ranks,
-        kv_bytes_per_token=per_token,
+        kv_bytes_per_token=cost.token_bytes * split.copies,
         kv_bytes_per_token_per_rank=cost.token_bytes,
-        mla=any(group.kind is LayerKind.MLA for group in shape.groups),
         weights_bytes=_weights_bytes(shape, spec),
         experts_bytes=_experts_bytes(shape, spec),
-        is_quantised=shape.is_quantised,
-        max_position_tokens=shape.max_position_tokens,
-        most_position_tokens=shape.most_position_tokens,
         how=_how(layers, cost, split),
         notes=tuple(notes),
-        attention_heads=shape.attention_heads,
         attention=attention,
         bytes_per_prefix=per_prefix,
         block_tokens=cost.block_tokens,
         block_bytes=cost.groups.block_bytes,
-        arithmetic=shape.arithmetic,
-        parameter_bits=shape.parameter_bits,
-        hidden_size=shape.hidden_size,
-        matrices=shape.matrices,
-        hybrid=len({group.kind for group in shape.groups}) > 1,
         group_block_tokens=tuple(group.block_tokens for group in cost.groups.groups),
-        stored_once=split.stored_once,
-        has_cache_scales=shape.has_cache_scales,
-        computes_in=shape.computes_in,
-        kv_heads_replicated=shape.kv_heads_replicated,
-        unknown_architecture=shape.unknown_architecture,
         kv_bytes_per_token_by_gpu=_values(
             each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
         ),
         block_tokens_by_gpu=_values(each.block_tokens for costs in on_gpus.values() for each in costs),
-        has_sinks=shape.has_sinks,
     )
 
 
@@ -161,21 +144,14 @@ def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) ->
     """Of a model that only the resource describes, by one number."""
     tokens = choose_block(spec.engine, attention_of(shape.groups), split.dtype).tokens
     return Geometry(
-        source=shape.source,
-        groups=(),
+        shape=shape,
         cache_dtype=split.dtype,
-        tensor_parallel_size=split.ranks,
         kv_bytes_per_token=bytes_per_token,
         kv_bytes_per_token_per_rank=ceil_div(bytes_per_token, split.ranks),
-        mla=False,
         weights_bytes=_weights_bytes(shape, spec),
         experts_bytes=_experts_bytes(shape, spec),
-        is_quantised=shape.is_quantised,
-        max_position_tokens=shape.max_position_tokens,
-        most_position_tokens=shape.most_position_tokens,
         how=f"{count(bytes_per_token)} B as spec.model.geometry.kvBytesPerToken gives it",
         notes=shape.notes,
-        attention_heads=shape.attention_heads,
         block_tokens=tokens,
         group_block_tokens=(tokens,),
     )
@@ -272,21 +248,14 @@ def _how(layers: tuple[LayerGroup, ...], cost: KVCost, split: Split) -> str:
     return " + ".join(terms + (padding if wider > 0 else []))
 
 
-def counted(geometry: Geometry, draft: Draft) -> Geometry:
-    """The geometry with what only a sum tells of the draft, its weights, and words on both.
-
-    Args:
-        geometry: Of the model together with the draft's layers.
-        draft: What drafts.
-    """
+def _with_weights(geometry: Geometry, draft: Draft, ranks: int) -> Geometry:
+    """The geometry of a model and its draft's layers with the draft's weights, and what only a sum tells."""
     extra = draft.bytes_per_token
     weights = geometry.weights_bytes
     return replace(
         geometry,
         kv_bytes_per_token=geometry.kv_bytes_per_token + extra,
-        kv_bytes_per_token_per_rank=geometry.kv_bytes_per_token_per_rank
-        + ceil_div(extra, geometry.tensor_parallel_size),
-        mla=geometry.mla and all(group.kind is LayerKind.MLA for group in draft.groups),
+        kv_bytes_per_token_per_rank=geometry.kv_bytes_per_token_per_rank + ceil_div(extra, ranks),
         weights_bytes=None if weights is None else weights + (draft.weights_bytes or 0),
         how=f"{geometry.how} + {count(extra)} B of the draft" if extra else geometry.how,
         notes=(*geometry.notes, *_notes(geometry, draft)),
@@ -326,4 +295,4 @@ def resolve_geometry(spec: Spec, observed: Observed) -> Geometry:
         raise blamed(error, spec) from error
     draft = plan_draft(spec, shape, observed)
     geometry = kv_geometry(with_draft(shape, draft), spec)
-    return geometry if draft is None else counted(geometry, draft)
+    return geometry if draft is None else _with_weights(geometry, draft, spec.engine.tensor_parallel_size)

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.planning.model_shape.geometry import Geometry, LayerKind
+from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.model_shape.shape import LayerKind
 
 
 class Maker(StrEnum):

@@ -26,7 +26,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "kvBytesPerTokenPerRank": plan.geometry.kv_bytes_per_token_per_rank,
             "bytesPerPrefix": plan.geometry.bytes_per_prefix,
             "weightsBytes": plan.geometry.weights_bytes,
-            "source": plan.geometry.source,
+            "source": plan.geometry.shape.source,
         },
         "tiers": {tier.label: _tier(plan.tiers.by_tier.get(tier)) for tier in Tier},
         "router": {

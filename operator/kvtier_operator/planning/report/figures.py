@@ -77,7 +77,7 @@ def _how_often(spec: Spec, geometry: Geometry) -> str:
 def _weights_source(spec: Spec, geometry: Geometry) -> str:
     if spec.model.weights:
         return "spec.model.weights"
-    known = geometry.source.startswith(CATALOGUE)
+    known = geometry.shape.source.startswith(CATALOGUE)
     return "the catalogue" if known else "the weight files beside config.json"
 
 

@@ -53,7 +53,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
 
 def prefix_tokens(spec: Spec, geometry: Geometry) -> int | None:
     """Tokens of one prefix that the workload comes back to; None where nothing tells it."""
-    longest = spec.engine.max_model_len or geometry.max_position_tokens
+    longest = spec.engine.max_model_len or geometry.shape.max_position_tokens
     tokens = spec.tiers.cpu.expected_prefix_tokens or longest
     return None if tokens is None else max(tokens, geometry.block_tokens)  # shorter ones are not cached
 

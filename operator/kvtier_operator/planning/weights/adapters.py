@@ -76,10 +76,10 @@ def adapter_bytes(spec: Spec, geometry: Geometry) -> AdapterBytes | None:
     adapters, weights = adapters_of(spec), geometry.weights_bytes
     if adapters is None:
         return AdapterBytes(0, 0)
-    if weights is None or not geometry.hidden_size or geometry.matrices is None:
+    if weights is None or not geometry.shape.hidden_size or geometry.shape.matrices is None:
         return None
-    whole = geometry.matrices * geometry.hidden_size
-    divided = ceil_div(weights * _BITS_PER_BYTE, geometry.parameter_bits * geometry.hidden_size)
+    whole = geometry.shape.matrices * geometry.shape.hidden_size
+    divided = ceil_div(weights * _BITS_PER_BYTE, geometry.shape.parameter_bits * geometry.shape.hidden_size)
     one = adapters.rank * _ELEMENT_BYTES
     return AdapterBytes(
         gpu=adapters.at_once * one * (whole + ceil_div(divided, spec.engine.tensor_parallel_size)),

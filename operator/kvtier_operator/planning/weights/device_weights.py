@@ -68,7 +68,7 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
-    if geometry.is_quantised:
+    if geometry.shape.is_quantised:
         return ""
     return next((found for name in _OPTIONS if (found := engine.extra_args.value(name))), "")
 
@@ -79,7 +79,7 @@ def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
     if not method:
         return _WHOLE, _WHOLE
     left = _ONLINE.get(method, _LEAST)
-    certain = method in _ONLINE and geometry.is_quantised is False
+    certain = method in _ONLINE and geometry.shape.is_quantised is False
     return left, left if certain else _WHOLE
 
 
@@ -88,11 +88,11 @@ _BITS_PER_BYTE = 8
 
 def active_parameters(geometry: Geometry) -> Arithmetic | None:
     """From the model's configuration, else as if all of its weights computed; None where nothing tells."""
-    if geometry.arithmetic is not None:
-        return geometry.arithmetic
+    if geometry.shape.arithmetic is not None:
+        return geometry.shape.arithmetic
     if geometry.weights_bytes is None:
         return None
-    each = geometry.parameter_bits / _BITS_PER_BYTE
+    each = geometry.shape.parameter_bits / _BITS_PER_BYTE
     parameters = int(geometry.weights_bytes / each)
     return Arithmetic(
         parameters, f"{size(geometry.weights_bytes)} of weights / {each:g} B, all for every token"

@@ -49,5 +49,5 @@ def test_a_resource_and_its_plan_read_the_words_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(CommandLine, "__post_init__", count)
     words = ["--max-num-seqs", "64", "--hf-overrides", '{"rope_theta": 1}', "-ac.backend=FLASHINFER"]
     plan = make_plan(resource(engine={"extraArgs": words}), Observed())
-    assert plan.geometry.source.endswith("with --hf-overrides")
+    assert plan.geometry.shape.source.endswith("with --hf-overrides")
     assert read == [tuple(words)]
