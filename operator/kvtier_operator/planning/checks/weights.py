@@ -10,7 +10,7 @@ from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import many, size
 from kvtier_operator.planning.verdict import CheckResult
-from kvtier_operator.planning.weights.adapters import (
+from kvtier_operator.planning.weights.device_weights import (
     AT_ONCE,
     ENABLE,
     IN_MEMORY,

@@ -32,9 +32,9 @@ from kvtier_operator.planning.kv_cache.sizing import (
     why_full,
 )
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
-from kvtier_operator.planning.model_shape.attention_backend import Attention
 from kvtier_operator.planning.model_shape.block_tokens import (
     Architecture,
+    Attention,
     BlockChoice,
     attention_of,
     choose_block,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
-from kvtier_operator.planning.model_shape.attention_backend import Attention
+from kvtier_operator.planning.model_shape.block_tokens import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """How many parameters a model has, and how many bits each takes."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.config.checkpoint import quantization_of
@@ -10,29 +10,31 @@ from kvtier_operator.planning.model_shape.layers.layer_groups import kv_heads, o
 from kvtier_operator.planning.model_shape.layers.layer_parts import LayerParts, keeps_latent, layer_parts
 from kvtier_operator.planning.model_shape.shape import Arithmetic, Experts
 
+_Read = TypeVar("_Read")
 _OF_ATTENTION: Final = 4
 """Queries, keys, values, output; of a state about as many."""
 _OF_AN_MLP: Final = 3
 
 
-def hidden_size(config: ConfigFields) -> int | None:
-    """From a config.json; None where it does not tell."""
-    try:
-        return config.optional_int("hidden_size", "n_embd", "d_model")
-    except InvalidInputError:
-        return None
+def sizes_of(config: ConfigFields) -> tuple[int | None, int | None, Arithmetic | None]:
+    """Hidden size, matrices at most, and what computes one token; None for what a config.json does not tell.
 
-
-def matrices(config: ConfigFields) -> int | None:
-    """From a config.json, at most; None where it does not tell."""
-    try:
-        parts = layer_parts(config)
-    except InvalidInputError:
-        return None
+    That is no reason to refuse a model.
+    """
+    hidden = _or_none(lambda: config.optional_int("hidden_size", "n_embd", "d_model"))
+    parts = _or_none(lambda: layer_parts(config))
     if parts is None:
-        return None
+        return hidden, None, None
     mlps = parts.dense + parts.sparse * (parts.experts + 1)  # one for what every token goes through
-    return _OF_ATTENTION * (parts.attention + parts.states) + _OF_AN_MLP * mlps
+    matrices = _OF_ATTENTION * (parts.attention + parts.states) + _OF_AN_MLP * mlps
+    return hidden, matrices, _or_none(lambda: _arithmetic(config, hidden, parts)) if hidden else None
+
+
+def _or_none(read: Callable[[], _Read | None]) -> _Read | None:
+    try:
+        return read()
+    except InvalidInputError:
+        return None
 
 
 PLAIN_BITS: Final = 16
@@ -223,18 +225,7 @@ _STATE_SQUARES: Final = 4
 """Hidden sizes squared that a state's layer is taken to have where its file says no more."""
 
 
-def arithmetic(config: ConfigFields) -> Arithmetic | None:
-    """From a config.json; None where it does not tell, which is no reason to refuse a model."""
-    try:
-        return _counted(config)
-    except InvalidInputError:
-        return None
-
-
-def _counted(config: ConfigFields) -> Arithmetic | None:
-    hidden, parts = config.optional_int("hidden_size", "n_embd", "d_model"), layer_parts(config)
-    if not hidden or parts is None:
-        return None
+def _arithmetic(config: ConfigFields, hidden: int, parts: LayerParts) -> Arithmetic | None:
     attention = _latent(config, hidden) if keeps_latent(config) else _heads(config, hidden)
     mlps = _mlps(config, hidden, parts)
     if attention is None or mlps is None:

@@ -16,8 +16,7 @@ from kvtier_operator.planning.tiers.capacity import (
     prefix_tokens,
 )
 from kvtier_operator.planning.units import count, many, size
-from kvtier_operator.planning.weights.adapters import adapter_bytes
-from kvtier_operator.planning.weights.device_weights import active_parameters, rank_weights
+from kvtier_operator.planning.weights.device_weights import active_parameters, adapter_bytes, rank_weights
 
 
 def plan_figures(

@@ -10,8 +10,7 @@ from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, round_down, round_up
-from kvtier_operator.planning.weights.adapters import adapter_bytes
-from kvtier_operator.planning.weights.device_weights import rank_weights
+from kvtier_operator.planning.weights.device_weights import adapter_bytes, rank_weights
 
 CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
 """Device cache of one rank on device cpu where spec.engine.kvCacheMemory is empty, as that field says."""

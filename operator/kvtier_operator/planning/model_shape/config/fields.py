@@ -6,16 +6,16 @@ from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.config.dialects import (
-    from_mistral_params,
-    from_moondream3,
-    is_mistral_params,
-    is_moondream3,
-)
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import (
     MOST_LAYERS,
     TypeDefaults,
     defaults_of,
+)
+from kvtier_operator.planning.model_shape.config.model_files import (
+    from_mistral_params,
+    from_moondream3,
+    is_mistral_params,
+    is_moondream3,
 )
 
 # Names that multimodal configurations nest the language model under (transformers, configuration_utils.py,

@@ -46,9 +46,10 @@ def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
         return (_expanded(config, len(kinds)),)
     attention = sum(kind is not LayerKind.STATE for kind in kinds)
     indexers = iter(layer_indexers(config, attention))
-    found = Counter(
-        _group(config, kind, NO_INDEXER if kind is LayerKind.STATE else next(indexers)) for kind in kinds
-    )
+    alike = Counter((kind, NO_INDEXER if kind is LayerKind.STATE else next(indexers)) for kind in kinds)
+    found: Counter[LayerGroup] = Counter()
+    for (kind, indexer), layers in alike.items():
+        found[_group(config, kind, indexer)] += layers
     return tuple(replace(group, layers=layers) for group, layers in found.items())
 
 
