@@ -54,7 +54,6 @@ from kvtier_operator.planning.units import ceil_div, count, many, size
 
 _EXPORTS_STATES: Final = 33
 """The first minor that exports states inside a prefill."""
-_TOKEN_KINDS: Final = {LayerKind.FULL, LayerKind.MLA}
 
 
 def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
@@ -164,7 +163,7 @@ def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
         and not turns_off_for_chunks(spec, shape)
         and not spec.engine.extra_args.is_on("--disable-hybrid-kv-cache-manager")
     )
-    if hybrid_manager or not any(group.kind in _TOKEN_KINDS for group in shape.groups):
+    if hybrid_manager or not any(group.kind.keeps_tokens for group in shape.groups):
         return _merged(shape.groups)
     return _merged(
         replace(group, kind=LayerKind.FULL, window_tokens=0) if group.kind is LayerKind.SLIDING else group
@@ -184,7 +183,7 @@ def _merged(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
 def _is_partial(layer: LayerGroup, layers: tuple[LayerGroup, ...]) -> bool:
     """Whether a layer keeps a window or a state for each prefix, while others keep every token."""
     if layer.kind is LayerKind.SLIDING:
-        return any(other.kind in _TOKEN_KINDS for other in layers)
+        return any(other.kind.keeps_tokens for other in layers)
     return layer.kind is LayerKind.STATE
 
 

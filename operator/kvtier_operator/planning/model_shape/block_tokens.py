@@ -191,13 +191,7 @@ def attention_of(groups: Iterable[LayerGroup], *, images_both_ways: bool = False
 
 
 def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) -> BlockChoice:
-    """The block that vLLM takes for this engine, before it raises it for a linear-attention state.
-
-    Args:
-        engine: What is asked of the engine.
-        attention: What the model's attention layers keep.
-        dtype: What the KV cache is kept in.
-    """
+    """The block that vLLM takes for this engine, before it raises it for a linear-attention state."""
     if engine.device is Device.CPU:
         return BlockChoice(
             engine_block_tokens(engine), {}, _CPU_MULTIPLE, given=engine.block_size is not None

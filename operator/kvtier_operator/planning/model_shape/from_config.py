@@ -90,9 +90,12 @@ def shape_from_config(
     refuse_removed(fields)
     _refuse_other_caches(fields)
     groups = layer_groups(fields)
-    if any(group.kind is LayerKind.STATE for group in groups):
+    kinds = {group.kind for group in groups}
+    if LayerKind.STATE in kinds:
         refuse_states_of_the_library(fields)
-    checkpoint = checkpoint_cache(fields, latent=LayerKind.MLA in {group.kind for group in groups})
+    cache_dtype, has_cache_scales = checkpoint_cache(
+        fields, latent=LayerKind.MLA in {group.kind for group in groups}
+    )
     model_type, computes_in = fields.text("model_type"), _computes_in(config, fields)
     hidden, matrices, arithmetic = sizes_of(fields)
     notes = []
@@ -104,8 +107,8 @@ def shape_from_config(
         source=source,
         groups=groups,
         dtype_bytes=_OWN_DTYPE_BYTES,
-        cache_dtype=checkpoint.dtype,
-        has_cache_scales=checkpoint.has_scales,
+        cache_dtype=cache_dtype,
+        has_cache_scales=has_cache_scales,
         computes_in=computes_in,
         kv_heads_replicated=model_type != _WHOLE_HEADS,
         attention_heads=fields.optional_int("num_attention_heads", "n_head"),

@@ -51,12 +51,7 @@ _SCALE_BITS, _FLOAT_SCALE_BITS = 16, 8
 
 
 def parameter_bits(config: ConfigFields, computes_in: str) -> int:
-    """Of the most of them, scales left out.
-
-    Args:
-        config: The model's config.json, with what stands beside it.
-        computes_in: The dtype that it is published in; empty if not known.
-    """
+    """Of the most of them, scales left out."""
     quantization = quantization_of(config)
     if not quantization:
         return _FLOAT32_BITS if computes_in == "float32" else PLAIN_BITS
@@ -64,11 +59,7 @@ def parameter_bits(config: ConfigFields, computes_in: str) -> int:
 
 
 def expert_bits(config: ConfigFields) -> float | None:
-    """Of one of a routed expert, with its part of the scales; None where not known.
-
-    Args:
-        config: The model's config.json, with what stands beside it.
-    """
+    """Of one of a routed expert, with its part of the scales; None where not known."""
     quantization = quantization_of(config)
     if not quantization:
         return PLAIN_BITS
@@ -156,12 +147,7 @@ _GATED_MATRICES, _PLAIN_MATRICES = 3, 2
 
 
 def experts_of(fields: ConfigFields, weights_bytes: int | None) -> Experts | None:
-    """The routed experts that a config.json describes; None where it does not tell enough.
-
-    Args:
-        fields: The model's config.json.
-        weights_bytes: Of the checkpoint; None if not known.
-    """
+    """The routed experts that a config.json describes; None where it does not tell enough."""
     count = _number(fields, _COUNTS)
     if count is not None and count <= 1:
         return Experts()

@@ -35,6 +35,8 @@ Entries = TypeVar("Entries", bound=Sequence[object])
 class ConfigFields:
     """The language model's part of a config.json, with what the engine reads where it leaves a field out.
 
+    Whoever reads a field gets an InvalidInputError where it holds something else than is asked for.
+
     Args:
         config: The parsed file, or Mistral's params.json.
         source: The file's name, for messages.
@@ -89,19 +91,11 @@ class ConfigFields:
         return self.get(*names) is not None
 
     def optional_int(self, *names: str) -> int | None:
-        """A whole number, 0 or more; None where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A whole number, 0 or more; None where no such field is there."""
         return self._whole(*self._found(names), _MOST)
 
     def layers(self, *names: str) -> int | None:
-        """A number of layers, or of what layers are multiplied by; None where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else, or more than a plan looks at.
-        """
+        """A number of layers, or of what layers are multiplied by; None where no such field is there."""
         return self._whole(*self._found(names), MOST_LAYERS)
 
     def int_in_file(self, *names: str) -> builtins.int | None:
@@ -110,11 +104,7 @@ class ConfigFields:
         return next((value for value in values if type(value) is builtins.int), None)
 
     def root_int(self, name: str) -> int | None:
-        """A whole number that stands at the root; None where it is not there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A whole number that stands at the root; None where it is not there."""
         return self._whole(name, self._root.get(name), _MOST)
 
     def _whole(self, name: str, value: object, most: builtins.int) -> builtins.int | None:
@@ -128,22 +118,14 @@ class ConfigFields:
         return builtins.int(value)
 
     def period(self, *names: str) -> int | None:
-        """After how many layers something comes again, 1 or more; None where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """After how many layers something comes again, 1 or more; None where no such field is there."""
         found = self.optional_int(*names)
         if found == 0:
             raise self.wrong(self._found(names)[0], "got 0, must be 1 or more: layers are counted by it")
         return found
 
     def int(self, *names: str) -> int:
-        """A whole number, 1 or more.
-
-        Raises:
-            InvalidInputError: The field is missing, 0 or something else.
-        """
+        """A whole number, 1 or more."""
         value = self.optional_int(*names)
         if not value:
             raise self.wrong(
@@ -153,11 +135,7 @@ class ConfigFields:
         return value
 
     def text(self, *names: str) -> str:
-        """A string; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A string; empty where no such field is there."""
         name, value = self._found(names)
         if value is not None and not isinstance(value, str):
             raise self.wrong(name, f"got {show_value(value)}, must be text")
@@ -169,11 +147,7 @@ class ConfigFields:
         return self._short(name, value) if isinstance(value, str) else ""
 
     def strings(self, *names: str) -> tuple[str, ...]:
-        """A list of strings; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A list of strings; empty where no such field is there."""
         return self._words(*self._found(names))
 
     def root_strings(self, name: str) -> tuple[str, ...]:
@@ -189,11 +163,7 @@ class ConfigFields:
         return self._short(name, tuple(value))
 
     def numbers(self, name: str) -> tuple[builtins.int, ...]:
-        """A list of whole numbers; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A list of whole numbers; empty where no such field is there."""
         value = self.get(name)
         if value is None:
             return ()
@@ -215,11 +185,7 @@ class ConfigFields:
         return (*names[:-1], last) if names and last else names
 
     def mapping(self, *names: str) -> Mapping[str, Any]:
-        """A nested object; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A nested object; empty where no such field is there."""
         return self._object(*self._found(names))
 
     def _object(self, name: str, value: object) -> Mapping[str, Any]:
@@ -234,11 +200,7 @@ class ConfigFields:
         return ConfigFields(self.mapping(name), self._source, f"{self._within}{name}.")
 
     def parts(self, name: str) -> "tuple[ConfigFields, ...]":
-        """A list of nested objects, each named by its place; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A list of nested objects, each named by its place; empty where no such field is there."""
         value = self.get(name)
         if value is None:
             return ()
@@ -257,11 +219,7 @@ class ConfigFields:
         return self._root.get(name)
 
     def root_mapping(self, *names: str) -> Mapping[str, Any]:
-        """First of these nested objects at the root; empty where there is none.
-
-        Raises:
-            InvalidInputError: One of them is something else.
-        """
+        """First of these nested objects at the root; empty where there is none."""
         values = [self._object(name, self._root[name]) for name in names if self._root.get(name) is not None]
         return next(iter(values), {})
 

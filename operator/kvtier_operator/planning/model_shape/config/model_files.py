@@ -81,11 +81,6 @@ _DEEPEST: Final = 32
 def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
     """One of these files.
 
-    Args:
-        text: What stands in it.
-        source: What it is called, for messages.
-        field: What named it.
-
     Raises:
         InvalidInputError: It is no JSON object.
     """

@@ -21,11 +21,7 @@ _NO_PARTS: Final = frozenset({"quantization_config", "compression_config"})
 
 
 def overridden(spec: Spec, observed: Observed) -> Observed:
-    """The same facts, with the configuration that the engine reads: from what was seen or the catalogue.
-
-    Raises:
-        InvalidInputError: The overrides are no JSON object.
-    """
+    """The same facts, with the configuration that the engine reads: from what was seen or the catalogue."""
     overrides = spec.engine.extra_args.json_object(OPTION)
     if not overrides or spec.model.geometry is not None:
         return observed

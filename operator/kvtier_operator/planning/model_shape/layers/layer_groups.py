@@ -33,11 +33,7 @@ _EXPANDED_LATENT: Final = {"minicpm3"}
 
 
 def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
-    """Layers that keep anything of the past, those of the same shape together, in order of appearance.
-
-    Raises:
-        InvalidInputError: A field is missing, or not what it must be.
-    """
+    """Layers that keep anything of the past, those of the same shape together, in order of appearance."""
     blocks = config.parts("block_configs")
     if blocks and not any(block.has("block_type") for block in blocks):  # Nemotron-H names each block's type
         return _of_blocks(config, blocks)

@@ -132,15 +132,7 @@ NO_INDEXER: Final = Indexer()
 
 
 def layer_indexers(config: ConfigFields, layers: int) -> tuple[Indexer, ...]:
-    """The indexer of each attention layer.
-
-    Args:
-        config: The model's.
-        layers: Attention layers that keep anything.
-
-    Raises:
-        InvalidInputError: A field is not what it must be.
-    """
+    """The indexer of each attention layer."""
     sparse = config.part("sparse_attention_config")
     if frequencies := sparse.numbers("sparse_attention_freq"):  # MiniMax-M3
         each = Indexer(sparse.int("sparse_index_dim") * _BFLOAT16_BYTES)
@@ -195,12 +187,7 @@ _TYPES_THAT_SAY: Final = ("gemma4", "diffusion_gemma")
 
 # Source: vllm/transformers_utils/model_arch_config_convertor.py (is_mm_prefix_lm), 0.32 and 0.33.
 def images_both_ways(config: Mapping[str, Any], fields: ConfigFields) -> bool:
-    """Tell it of a model.
-
-    Args:
-        config: Its whole config.json.
-        fields: The same as it is read.
-    """
+    """Tell it of a model."""
     if (flag := config.get("is_mm_prefix_lm")) is not None:
         return bool(flag)
     model_type = str(config.get("model_type"))
