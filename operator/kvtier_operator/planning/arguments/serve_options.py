@@ -111,15 +111,12 @@ def is_taken(value: str, option: Option) -> bool:
     return not option.choices or value in option.choices
 
 
-def taken(option: Option) -> str:
-    """What it takes, in words."""
-    return " or ".join(option.choices[-2:]) if 0 < len(option.choices) <= 2 else _listed(option)  # noqa: PLR2004 - two
-
-
-def _listed(option: Option) -> str:
-    if option.choices:
-        return f"{', '.join(option.choices[:-1])} or {option.choices[-1]}"
-    return _WORDS.get(option.takes, "text")
+def values_in_words(option: Option) -> str:
+    """What it takes."""
+    if not option.choices:
+        return _WORDS.get(option.takes, "text")
+    *others, last = option.choices
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _reads(read: Callable[[str], object], value: str) -> bool:
@@ -201,11 +198,11 @@ class _Word:
 
 def faults_of(extra_args: Sequence[str], options: Mapping[str, Option]) -> Iterator[Fault]:
     """Everything that the parser would end at, in the order of the items."""
-    words, faults = _translated(extra_args, options)
-    yield from sorted([*faults, *_walked(words, options)], key=lambda fault: fault.position)
+    words, faults = _translate(extra_args, options)
+    yield from sorted([*faults, *_walk(words, options)], key=lambda fault: fault.position)
 
 
-def _translated(extra_args: Sequence[str], options: Mapping[str, Option]) -> tuple[list[_Word], list[Fault]]:
+def _translate(extra_args: Sequence[str], options: Mapping[str, Option]) -> tuple[list[_Word], list[Fault]]:
     """Words without dotted fields, which vLLM makes JSON of, and faults of those fields."""
     words: list[_Word] = []
     faults: list[Fault] = []
@@ -220,9 +217,9 @@ def _translated(extra_args: Sequence[str], options: Mapping[str, Option]) -> tup
         name, is_joined, _ = text.partition("=")
         if name.startswith("-") and "." in name:
             if not is_joined and not given:
-                faults.append(Fault(position, f"{_shown(text)} needs a value"))
+                faults.append(Fault(position, f"{_short(text)} needs a value"))
             given = given if is_joined else given[1:]
-            [word] = _read([(position, _dashed(name.partition(".")[0]))], options)
+            [word] = _read([(position, _with_dashes(name.partition(".")[0]))], options)
             faults += _of_field(word, options)
             continue
         words += _read([(position, text)], options)
@@ -244,7 +241,7 @@ def _read(given: list[tuple[int, str]], options: Mapping[str, Option]) -> list[_
 
 def _word(position: int, text: str, options: Mapping[str, Option]) -> _Word:
     """What argparse takes a word for (_parse_optional and _get_option_tuples)."""
-    text = _dashed(text)
+    text = _with_dashes(text)
     if not text.startswith("-") or text == "-":
         return _Word(position, text)
     name, is_joined, value = text.partition("=")
@@ -262,7 +259,7 @@ def _word(position: int, text: str, options: Mapping[str, Option]) -> _Word:
     return _Word(position, text, is_option=not is_value)
 
 
-def _walked(words: list[_Word], options: Mapping[str, Option]) -> Iterator[Fault]:
+def _walk(words: list[_Word], options: Mapping[str, Option]) -> Iterator[Fault]:
     left = words
     only_values = False
     while left:
@@ -280,12 +277,12 @@ def _walked(words: list[_Word], options: Mapping[str, Option]) -> Iterator[Fault
             left = rest
             continue
         option = options[word.names[0]]
-        takes = _taken_of(word, option, values)
+        takes = _values_of(word, option, values)
         left = left[len(takes) :]
         yield from _of_values(word, option, takes)
 
 
-def _taken_of(word: _Word, option: Option, values: list[_Word]) -> list[_Word]:
+def _values_of(word: _Word, option: Option, values: list[_Word]) -> list[_Word]:
     """Of the values that follow, those that the option takes."""
     if word.joined is not None or option.takes is Takes.NOTHING:
         return []
@@ -301,14 +298,14 @@ def _of_values(word: _Word, option: Option, values: list[_Word]) -> Iterator[Fau
         if given:
             yield Fault(word.position, f"{name} takes no value: give it alone")
     elif not given and option.count is not Count.ONE_OR_NONE:
-        yield Fault(word.position, f"{name} needs a value: {taken(option)}")
+        yield Fault(word.position, f"{name} needs a value: {values_in_words(option)}")
     for position, value in given:
         if option.takes is not Takes.NOTHING and not is_taken(value, option):
-            yield Fault(position, f"{name} {_shown(value)}: vLLM takes {taken(option)}")
+            yield Fault(position, f"{name} {_short(value)}: vLLM takes {values_in_words(option)}")
 
 
 def _no_option(word: _Word, options: Mapping[str, Option]) -> Fault:
-    name = _shown(word.text.partition("=")[0])
+    name = _short(word.text.partition("=")[0])
     if word.names:
         several = f"{', '.join(word.names[:-1])} or {word.names[-1]}"
         return Fault(word.position, f"{name} may be {several}: write out which")
@@ -325,12 +322,12 @@ def _left_over(word: _Word, options: Mapping[str, Option]) -> Fault:
     if rest and first.partition("=")[0] in options:
         return Fault(
             word.position,
-            f"{_shown(word.text)!r} is one item: make it two, {first!r} and {_shown(rest.strip())!r}",
+            f"{_short(word.text)!r} is one item: make it two, {first!r} and {_short(rest.strip())!r}",
         )
-    return Fault(word.position, f"{_shown(word.text)!r} belongs to no option, and vLLM takes none: remove it")
+    return Fault(word.position, f"{_short(word.text)!r} belongs to no option, and vLLM takes none: remove it")
 
 
-def _dashed(text: str) -> str:
+def _with_dashes(text: str) -> str:
     """Underscores are dashes in a name, up to its first dot."""
     if not text.startswith(_REST):
         return text
@@ -339,5 +336,5 @@ def _dashed(text: str) -> str:
     return f"{head.replace('_', '-')}{dot}{path}{is_joined}{value}"
 
 
-def _shown(text: str) -> str:
+def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

@@ -145,12 +145,12 @@ def _groups(layers: Sequence[LayerPages], *, block_outermost: bool) -> KVGroups 
     if all(layers[0].joins(other) for other in layers[1:]):
         return _one_group(layers)
     if block_outermost and len({layer.page_bytes for layer in layers}) > 1:
-        return _packed(layers)
+        return _pack(layers)
     unified = _unify_page_size(layers)
     if unified is not None:
         return _uniform_page_size(unified)
     # A latent's pages cannot be padded: windows beside it are kept in full then.
-    promoted = [_promoted(layer) for layer in layers]
+    promoted = [_as_full(layer) for layer in layers]
     return _one_group(promoted) if all(promoted[0].joins(other) for other in promoted[1:]) else None
 
 
@@ -162,11 +162,11 @@ def _one_group(layers: Sequence[LayerPages]) -> KVGroups:
     )
 
 
-def _promoted(layer: LayerPages) -> LayerPages:
+def _as_full(layer: LayerPages) -> LayerPages:
     return replace(layer, kind=LayerKind.FULL) if layer.kind is LayerKind.SLIDING else layer
 
 
-def _packed(layers: Sequence[LayerPages]) -> KVGroups | None:
+def _pack(layers: Sequence[LayerPages]) -> KVGroups | None:
     """vLLM: _get_packed_kv_cache_groups."""
     buckets: list[list[LayerPages]] = []
     for layer in layers:

@@ -39,7 +39,7 @@ from kvtier_operator.planning.model_shape.block_tokens import (
     attention_of,
     choose_block,
 )
-from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden
+from kvtier_operator.planning.model_shape.config.overrides import with_option_named, with_overrides
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.layers.draft import (
     Draft,
@@ -65,7 +65,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
     shape = boundaries_apart(shape, spec.engine)
     split = Split.of(shape, spec.engine)
     if shape.bytes_per_token is not None:
-        return _given(shape, shape.bytes_per_token, spec, split)
+        return _of_sum_alone(shape, shape.bytes_per_token, spec, split)
     layers = _kept(shape, spec)
     if not any(layer.kind is not LayerKind.STATE for layer in layers):
         state_bytes = sum(layer.layers * split.state_bytes(layer, 0) * split.ranks for layer in layers)
@@ -105,7 +105,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         notes.append(why_full(shape, spec))
     notes += _decided_by_the_gpu(sizing, choice, cost, on_gpus)
     return Geometry(
-        shape=replace(shape, groups=_merged(shape.groups)),
+        shape=replace(shape, groups=_merge_alike(shape.groups)),
         cache_dtype=split.dtype,
         kv_bytes_per_token=cost.token_bytes * split.copies,
         kv_bytes_per_token_per_rank=cost.token_bytes,
@@ -139,7 +139,7 @@ def _experts_bytes(shape: ModelShape, spec: Spec) -> int | None:
     return None if weights_bytes is None or shape.experts is None else shape.experts.within(weights_bytes)
 
 
-def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
+def _of_sum_alone(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
     """Of a model that only the resource describes, by one number."""
     tokens = choose_block(spec.engine, attention_of(shape.groups), split.dtype).tokens
     return Geometry(
@@ -164,14 +164,14 @@ def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
         and not spec.engine.extra_args.is_on("--disable-hybrid-kv-cache-manager")
     )
     if hybrid_manager or not any(group.kind.keeps_tokens for group in shape.groups):
-        return _merged(shape.groups)
-    return _merged(
+        return _merge_alike(shape.groups)
+    return _merge_alike(
         replace(group, kind=LayerKind.FULL, window_tokens=0) if group.kind is LayerKind.SLIDING else group
         for group in shape.groups
     )
 
 
-def _merged(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
+def _merge_alike(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
     """Layers of the same shape together, those of a draft among the model's own."""
     layers: dict[LayerGroup, int] = {}
     for group in groups:
@@ -287,11 +287,11 @@ def resolve_geometry(spec: Spec, observed: Observed) -> Geometry:
         InvalidInputError: Nothing knows the model, or what is known cannot be sized.
     """
     must_not_be_a_draft(observed)
-    observed = overridden(spec, observed)
+    observed = with_overrides(spec, observed)
     try:
         shape = resolve_shape(spec.model, observed)
     except InvalidInputError as error:
-        raise blamed(error, spec) from error
+        raise with_option_named(error, spec) from error
     draft = plan_draft(spec, shape, observed)
     geometry = kv_geometry(with_draft(shape, draft), spec)
     return geometry if draft is None else _with_weights(geometry, draft, spec.engine.tensor_parallel_size)

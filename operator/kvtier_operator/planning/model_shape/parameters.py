@@ -55,7 +55,7 @@ def parameter_bits(config: ConfigFields, computes_in: str) -> int:
     quantization = quantization_of(config)
     if not quantization:
         return _FLOAT32_BITS if computes_in == "float32" else PLAIN_BITS
-    return _explicit(quantization) or _named(quantization) or PLAIN_BITS
+    return _bits_in_file(quantization) or _bits_by_name(quantization) or PLAIN_BITS
 
 
 def expert_bits(config: ConfigFields) -> float | None:
@@ -66,17 +66,17 @@ def expert_bits(config: ConfigFields) -> float | None:
     scale_bits = _scale_bits(quantization)
     if scale_bits is None:
         return None
-    return (_explicit(quantization) or _named(quantization) or _GROUP_BITS) + scale_bits
+    return (_bits_in_file(quantization) or _bits_by_name(quantization) or _GROUP_BITS) + scale_bits
 
 
-def _explicit(quantization: Mapping[str, Any]) -> int | None:
+def _bits_in_file(quantization: Mapping[str, Any]) -> int | None:
     """A number of bits, beside the method or of a group of layers' weights."""
     parts = (quantization, *_groups(quantization))
     numbers = (part.get(name) for part in parts for name in _BITS_FIELDS)
     return next((bits for bits in numbers if type(bits) is int and bits > 0), None)
 
 
-def _named(quantization: Mapping[str, Any]) -> int | None:
+def _bits_by_name(quantization: Mapping[str, Any]) -> int | None:
     if quantization.get("load_in_4bit") is True:
         return 4
     parts = (_inner(quantization), quantization)
@@ -217,7 +217,7 @@ def _arithmetic(config: ConfigFields, hidden: int, parts: LayerParts) -> Arithme
     if attention is None or mlps is None:
         return None
     total = parts.attention * attention + parts.states * _state(config, hidden) + mlps
-    experts = f", {_routed(config)} of {parts.experts} experts in {parts.sparse}" if parts.experts else ""
+    experts = f", {_top_k(config)} of {parts.experts} experts in {parts.sparse}" if parts.experts else ""
     how = f"{parts.layers} layers of config.json{experts}; embeddings and head compute no prompt"
     return Arithmetic(total, how)
 
@@ -271,17 +271,17 @@ def _mlps(config: ConfigFields, hidden: int, parts: LayerParts) -> int | None:
         *("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size", "ffn_dim", "n_inner")
     )
     one = config.int_in_file("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
-    routed = _routed(config)
+    routed = _top_k(config)
     if (parts.dense and not (dense or one)) or (parts.sparse and not (one and routed)):
         return None
     within = config.int_in_file("routed_expert_hidden_size", "moe_latent_size") or hidden
     apart = 2 * hidden * within if within != hidden else 0  # down to the experts' own width, and up again
     experts = matrices * (routed or 0) * (one or 0) * within + apart
-    shared = matrices * hidden * _shared(config, one or 0, dense or 0)
+    shared = matrices * hidden * _shared_width(config, one or 0, dense or 0)
     return parts.sparse * (experts + shared) + parts.dense * matrices * hidden * (dense or one or 0)
 
 
-def _shared(config: ConfigFields, one: int, dense: int) -> int:
+def _shared_width(config: ConfigFields, one: int, dense: int) -> int:
     """Inner size of the experts that every token goes through."""
     inner_size = config.int_in_file("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
     if inner_size is None:
@@ -291,7 +291,7 @@ def _shared(config: ConfigFields, one: int, dense: int) -> int:
     return inner_size + beside
 
 
-def _routed(config: ConfigFields) -> int | None:
+def _top_k(config: ConfigFields) -> int | None:
     """Experts that each token is sent to."""
     return config.int_in_file(
         *("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_topk"),

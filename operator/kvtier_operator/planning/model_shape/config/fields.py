@@ -72,10 +72,10 @@ class ConfigFields:
         Looked for in the language model's part, then among the defaults of its type, which a null that is
         written down does not have.
         """
-        _, value = self._found(names)
+        _, value = self._find(names)
         return value
 
-    def _found(self, names: Sequence[str]) -> tuple[str, object]:
+    def _find(self, names: Sequence[str]) -> tuple[str, object]:
         """What `get` returns, and the name that it stands under."""
         spellings = [each for name in names for each in (name, self._defaults.other_names.get(name, name))]
         for name in spellings:
@@ -92,11 +92,11 @@ class ConfigFields:
 
     def optional_int(self, *names: str) -> int | None:
         """A whole number, 0 or more; None where no such field is there."""
-        return self._whole(*self._found(names), _MOST)
+        return self._whole(*self._find(names), _MOST)
 
     def layers(self, *names: str) -> int | None:
         """A number of layers, or of what layers are multiplied by; None where no such field is there."""
-        return self._whole(*self._found(names), MOST_LAYERS)
+        return self._whole(*self._find(names), MOST_LAYERS)
 
     def int_in_file(self, *names: str) -> builtins.int | None:
         """First of these fields that is a whole number in the file itself; the defaults do not count."""
@@ -121,7 +121,7 @@ class ConfigFields:
         """After how many layers something comes again, 1 or more; None where no such field is there."""
         found = self.optional_int(*names)
         if found == 0:
-            raise self.wrong(self._found(names)[0], "got 0, must be 1 or more: layers are counted by it")
+            raise self.wrong(self._find(names)[0], "got 0, must be 1 or more: layers are counted by it")
         return found
 
     def int(self, *names: str) -> int:
@@ -129,26 +129,26 @@ class ConfigFields:
         value = self.optional_int(*names)
         if not value:
             raise self.wrong(
-                self._found(names)[0],
+                self._find(names)[0],
                 "missing or 0; give a config.json of a decoder model, or set spec.model.geometry",
             )
         return value
 
     def text(self, *names: str) -> str:
         """A string; empty where no such field is there."""
-        name, value = self._found(names)
+        name, value = self._find(names)
         if value is not None and not isinstance(value, str):
             raise self.wrong(name, f"got {show_value(value)}, must be text")
         return self.word(*names)
 
     def word(self, *names: str) -> str:
         """A string; empty where the field holds none, which it need not."""
-        name, value = self._found(names)
+        name, value = self._find(names)
         return self._short(name, value) if isinstance(value, str) else ""
 
     def strings(self, *names: str) -> tuple[str, ...]:
         """A list of strings; empty where no such field is there."""
-        return self._words(*self._found(names))
+        return self._words(*self._find(names))
 
     def root_strings(self, name: str) -> tuple[str, ...]:
         """A list of strings that stands at the root; raises as `strings`."""
@@ -186,7 +186,7 @@ class ConfigFields:
 
     def mapping(self, *names: str) -> Mapping[str, Any]:
         """A nested object; empty where no such field is there."""
-        return self._object(*self._found(names))
+        return self._object(*self._find(names))
 
     def _object(self, name: str, value: object) -> Mapping[str, Any]:
         if value is None:
@@ -246,10 +246,10 @@ def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], TypeD
         part, model_type = part[name], defaults.nested.get(name, "")
     for inner in defaults.nested.values():  # an older file, whose language model stands at the root
         defaults = defaults_of(inner)
-    return {"model_type": model_type, **_counted(part), **part}, defaults
+    return {"model_type": model_type, **_layers_in_lists(part), **part}, defaults
 
 
-def _counted(part: Mapping[str, Any]) -> dict[str, int]:
+def _layers_in_lists(part: Mapping[str, Any]) -> dict[str, int]:
     """The number of layers that a list of them gives."""
     lists = (part.get(name) for name in _LAYER_LISTS)
     return next(({_LAYERS: len(each)} for each in lists if isinstance(each, Sequence) and each), {})

@@ -112,7 +112,7 @@ def _draft(asked: Speculation, spec: Spec, shape: ModelShape, observed: Observed
     if asked.method in WITHOUT_LAYERS:
         return Draft(asked, source=f"method {asked.method} has no layers of its own", weights_bytes=0)
     if spec.model.draft_geometry is not None:
-        return _described(asked, shape_from_spec(spec.model.draft_geometry, _FIELD))
+        return _of_shape(asked, shape_from_spec(spec.model.draft_geometry, _FIELD))
     if asked.method is Method.MTP and asked.model in {None, spec.model.name}:
         return _of_the_model(asked, spec, shape, observed)
     return _of_its_own(asked, shape, observed)
@@ -152,11 +152,11 @@ def _of_its_own(asked: Speculation, shape: ModelShape, observed: Observed) -> Dr
     if isinstance(found, Draft):
         return found
     if found is not None:
-        return _described(asked, found)
+        return _of_shape(asked, found)
     return _one_layer(asked, shape) if asked.method in _ONE_LAYER else Draft(asked)
 
 
-def _described(asked: Speculation, shape: ModelShape) -> Draft:
+def _of_shape(asked: Speculation, shape: ModelShape) -> Draft:
     return Draft(
         asked,
         tuple(replace(group, draft=True) for group in shape.groups),

@@ -39,7 +39,7 @@ def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
         return _of_blocks(config, blocks)
     kinds = layer_kinds(config)
     if config.text("model_type") in _EXPANDED_LATENT:
-        return (_expanded(config, len(kinds)),)
+        return (_of_expanded_latent(config, len(kinds)),)
     attention = sum(kind is not LayerKind.STATE for kind in kinds)
     indexers = iter(layer_indexers(config, attention))
     alike = Counter((kind, NO_INDEXER if kind is LayerKind.STATE else next(indexers)) for kind in kinds)
@@ -108,7 +108,7 @@ def _heads(config: ConfigFields, kind: LayerKind) -> tuple[int, int, int]:
     return heads, head_dim, head_dim
 
 
-def _expanded(config: ConfigFields, layers: int) -> LayerGroup:
+def _of_expanded_latent(config: ConfigFields, layers: int) -> LayerGroup:
     head_dim = config.int("qk_nope_head_dim") + config.int("qk_rope_head_dim")
     heads = config.int("num_attention_heads")
     return LayerGroup(LayerKind.FULL, layers, kv_heads=heads, key_dim=head_dim, value_dim=head_dim)
