@@ -17,7 +17,7 @@ from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
 from kvtier_operator.planning.tiers import serve_tiers
 from kvtier_operator.planning.tiers.capacity import correct_tiers, most_tokens, plan_tiers, tier_notes
-from kvtier_operator.planning.weights.adapters import adapter_notes
+from kvtier_operator.planning.weights.device_weights import adapter_notes
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
 

@@ -2,13 +2,14 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Final
 
 from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats import FORBIDDEN_URL, HTTP_URL_PATTERN, IMAGE_NAME_PATTERN
 from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.pod import (
     Affinity,
     EngineResources,
@@ -174,10 +175,9 @@ class EngineSpec(ApiModel):
         ge=0,
         le=86400,
     )
-    extra_args: list[Annotated[str, Field(max_length=4096)]] = Field(
-        default_factory=list,
+    extra_args: CommandLine = Field(
+        default_factory=CommandLine,
         description="Further vLLM arguments, last on the command line. Arguments that kvtier computes are refused here.",
-        max_length=128,
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     env: list[EnvVar] = Field(

@@ -15,9 +15,9 @@ from kvtier_common.kubernetes.answers import (
 )
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
 from kvtier_operator.cli.cluster.resource import Seen, component_of, is_ready
-from kvtier_operator.planning.arguments.extra_args import CERTIFICATE, value_of
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
@@ -164,7 +164,7 @@ def _port(resource: Document, pod: Document) -> str:
     match component_of(pod):
         case Component.ENGINE:
             engine = resource["spec"].get("engine") or {}
-            scheme = "https:" if value_of(list(engine.get("extraArgs") or ()), CERTIFICATE) else ""
+            scheme = "https:" if CommandLine(tuple(engine.get("extraArgs") or ())).serves_tls else ""
             return f"{scheme}{engine.get('port', _ENGINE_PORT)}"
         case Component.PICKER:
             return str(METRICS_PORT)

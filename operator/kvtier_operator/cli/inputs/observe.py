@@ -256,7 +256,7 @@ def _draft(resource_: KVCacheTier) -> ModelConfig:
     No Hub is asked for it: an operator does not either, and the two must not disagree.
     """
     model = resource_.spec.model
-    if not resource_.spec.engine.extra_args or model.draft_geometry is not None:
+    if not resource_.spec.engine.extra_args.words or model.draft_geometry is not None:
         return ModelConfig()
     from kvtier_operator.planning.arguments.speculation import speculation  # noqa: PLC0415 - few resources need it
 

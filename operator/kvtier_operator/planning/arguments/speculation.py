@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
+from kvtier_operator.api.spec.command_line import FIELD, Argument, CommandLine, json_or_text
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import FIELD, means_option
 
 _CONFIG: Final = ("--speculative-config", "-sc")
 _SHORT_FORMS: Final = {
@@ -86,13 +86,13 @@ class Speculation:
         return _place(self.places, *names)
 
 
-def speculation(extra_args: list[str]) -> Speculation | None:
+def speculation(command_line: CommandLine) -> Speculation | None:
     """Speculative decoding that these arguments ask for; None where they do not.
 
     Raises:
         InvalidInputError: vLLM would not take the arguments.
     """
-    config, places = _config(extra_args)
+    config, places = _config(command_line)
     if not config:
         return None
     given = {str(name).replace("-", "_"): value for name, value in config.items()}
@@ -110,30 +110,24 @@ def speculation(extra_args: list[str]) -> Speculation | None:
     )
 
 
-def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+def _config(command_line: CommandLine) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     """The configuration, and the item that gives each of its fields; empty where there is none."""
     whole: Mapping[str, Any] = {}
     dotted: dict[str, dict[str, Any]] = {}
     short: dict[str, Any] = {}
     places: dict[str, str] = {}
-    for position, word in enumerate(extra_args):
-        option = next((each for each in (*_CONFIG, *_SHORT_FORMS) if means_option(word, each)), None)
-        if option is None:
-            continue
-        place = f"{FIELD}[{position}]"
-        name, is_joined, joined = word.partition("=")
-        value = joined if is_joined else "".join(extra_args[position + 1 : position + 2])
+    for argument in command_line.arguments:
+        option = next(filter(argument.means, (*_CONFIG, *_SHORT_FORMS)), None)
         if option in _SHORT_FORMS:
-            short[_SHORT_FORMS[option]] = value
-            places[_SHORT_FORMS[option]] = place
-        elif "." in name:
-            spelling, _, path = name.partition(".")
-            inner = path.partition(".")[0]
-            dotted.setdefault(spelling.replace("_", "-"), {})[inner] = _of_dotted(value)
-            places[inner.replace("-", "_")] = place
-        else:
-            whole = _of_json(value, place)
-            places |= dict.fromkeys((str(given).replace("-", "_") for given in whole), place)
+            short[_SHORT_FORMS[option]] = argument.value or ""
+            places[_SHORT_FORMS[option]] = argument.field
+        elif option is not None and argument.path is not None:
+            inner = argument.path.partition(".")[0]
+            dotted.setdefault(argument.name, {})[inner] = json_or_text(argument.value or "")
+            places[inner.replace("-", "_")] = argument.field
+        elif option is not None:
+            whole = _of_json(argument)
+            places |= dict.fromkeys((str(name).replace("-", "_") for name in whole), argument.field)
     # vLLM writes dotted fields as one JSON for each spelling behind all else, and the last one counts
     config = dict([whole, *dotted.values()][-1])
     if twice := sorted(config.keys() & short.keys()):
@@ -144,21 +138,14 @@ def _config(extra_args: list[str]) -> tuple[Mapping[str, Any], Mapping[str, str]
     return config | short, places
 
 
-def _of_json(value: str, place: str) -> Mapping[str, Any]:
+def _of_json(argument: Argument) -> Mapping[str, Any]:
     try:
-        config = parse_json(value)
+        config = parse_json(argument.value or "")
     except MalformedError as error:
-        raise _wrong(place, f"--speculative-config is no JSON: {error}") from error
+        raise argument.wrong(f"--speculative-config is no JSON: {error}") from error
     if config is not None and not isinstance(config, dict):
-        raise _wrong(place, "--speculative-config must be a JSON object")
+        raise argument.wrong("--speculative-config must be a JSON object")
     return config or {}
-
-
-def _of_dotted(value: str) -> object:
-    try:
-        return parse_json(value)
-    except MalformedError:
-        return value
 
 
 def _place(places: Mapping[str, str], *names: str) -> str:

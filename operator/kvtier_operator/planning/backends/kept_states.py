@@ -4,7 +4,6 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device, EngineSpec
-from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, ceil_div
@@ -42,7 +41,7 @@ def kept_bytes(tokens: int, spec: Spec, geometry: Geometry, backend: BackendPlan
 
 def retention_tokens(spec: Spec, geometry: Geometry) -> int | None:
     """Tokens after which vLLM keeps windows and states again; None where it does so at a prompt's end."""
-    interval = value_of(spec.engine.extra_args, RETENTION)
+    interval = spec.engine.extra_args.value(RETENTION)
     if interval is None or not geometry.bytes_per_prefix:
         return None
     if interval in EVERYWHERE:
@@ -52,7 +51,7 @@ def retention_tokens(spec: Spec, geometry: Geometry) -> int | None:
 
 def step_tokens(engine: EngineSpec) -> int:
     """Tokens that one step of a prefill computes; vLLM's default, on Hopper if need be, where not said."""
-    step = value_of(engine.extra_args, STEP)
+    step = engine.extra_args.value(STEP)
     if step is not None and step.isascii() and step.isdigit() and int(step):
         return int(step)
     if engine.device is Device.CPU:

@@ -8,7 +8,6 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
-from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.backends.kept_states import STEP, step_tokens
 from kvtier_operator.planning.backends.parts import (
     Share,
@@ -75,7 +74,7 @@ def chunk_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
     if tokens != _DEFAULT_CHUNK_TOKENS:
         notes.append(f"backend LMCacheMP keeps chunks of {count(tokens)} tokens, whole blocks of the engine")
     if (every := states_every_tokens(spec, geometry)) is not None:
-        given = value_of(spec.engine.extra_args, STEP) is not None
+        given = spec.engine.extra_args.value(STEP) is not None
         notes.append(
             "backend LMCacheMP keeps the states at the end of each step of a prefill, not of a prompt alone: "
             f"{size(geometry.bytes_per_prefix)} for every {count(every)} tokens of it, "

@@ -111,7 +111,7 @@ def _namespace(spec: Spec) -> str:
         engine.kv_cache_dtype,
         str(engine.tensor_parallel_size),
         str(engine_block_tokens(engine)),
-        *engine.extra_args,
+        *engine.extra_args.words,
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 

@@ -4,23 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.api.spec.tiers import one_of
-from kvtier_operator.planning.arguments.extra_args import (
-    CERTIFICATE,
-    FIELD,
-    field_path_of,
-    means_option,
-    object_of,
-    serves_tls,
-    value_of,
-)
-from kvtier_operator.planning.arguments.serve_options import MINORS, serve_options
-from kvtier_operator.planning.arguments.serve_words import Fault, faults_of
+from kvtier_operator.planning.arguments.serve_options import MINORS, Fault, faults_of, serve_options
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.verdict import CheckResult
 
 _REASON: Final = "ArgumentNotKnown"
@@ -32,7 +23,7 @@ def known_arguments(parts: CheckInput) -> CheckResult:
 
     An image of somebody's own may have a fork or a plugin that takes more.
     """
-    words, image = parts.spec.engine.extra_args, parts.spec.engine.image
+    words, image = parts.spec.engine.extra_args.words, parts.spec.engine.image
     if not words:
         return known_arguments.passed("no arguments of the resource's own")
     minor = vllm_minor(image)
@@ -134,19 +125,17 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
     reserved = _RESERVED_OPTIONS | (_WITH_EVENTS if parts.spec.router.kv_events else {})
     reserved |= _WITH_VOLUME if parts.spec.model.volume else {}
     reserved |= _WITH_ADAPTERS if parts.spec.model.lora_modules else {}
-    faults, reason = [], "ReservedArgument"
-    for position, argument in enumerate(parts.spec.engine.extra_args):
-        if means_option(argument, _FILE):
+    faults, reason, line = [], "ReservedArgument", parts.spec.engine.extra_args
+    for argument in line.arguments:
+        if argument.means(_FILE):
             reason = "ArgumentsInFile"
-            faults.append((f"{FIELD}[{position}]", _IN_A_FILE))
-            continue
-        meant = next((option for option in reserved if means_option(argument, option)), None)
-        if meant:
-            name = argument.partition("=")[0].partition(".")[0]
+            faults.append((argument.field, _IN_A_FILE))
+        elif meant := next(filter(argument.means, reserved), None):
+            name = line.words[argument.position].partition("=")[0].partition(".")[0]
             short = "" if name.replace("_", "-") == meant else f" (vLLM reads it as {meant})"
             planned = "" if reserved[meant] is _OTHER_PARALLELISM else " is kvtier's to set"
             message = f"{name}{short}{planned}: {reserved[meant]}; remove it"
-            faults.append((f"{FIELD}[{position}]", message))
+            faults.append((argument.field, message))
     if faults:
         return reserved_arguments.reject_each(reason, faults)
     return reserved_arguments.passed("no argument that kvtier computes")
@@ -165,14 +154,14 @@ def _always(_given: CheckInput) -> bool:
 
 
 def _has(*kinds: LayerKind) -> Callable[[CheckInput], bool]:
-    return lambda parts: any(group.kind in kinds for group in parts.geometry.groups)
+    return lambda parts: parts.geometry.keeps(*kinds)
 
 
 def _pools_all_tokens(parts: CheckInput) -> bool:
     """Whether vLLM caches no prefixes for it (config/model.py, is_prefix_caching_supported)."""
     arguments = parts.spec.engine.extra_args
-    poolings = {str(object_of(arguments, _POOLER).get(name)) for name in _POOLINGS}
-    return value_of(arguments, "--runner") != "generate" and not poolings.isdisjoint(_OVER_ALL_TOKENS)
+    poolings = {str(arguments.json_object(_POOLER).get(name)) for name in _POOLINGS}
+    return arguments.value("--runner") != "generate" and not poolings.isdisjoint(_OVER_ALL_TOKENS)
 
 
 def _has_no_geometry(parts: CheckInput) -> bool:
@@ -180,7 +169,7 @@ def _has_no_geometry(parts: CheckInput) -> bool:
 
 
 def _listens_elsewhere(parts: CheckInput) -> bool:
-    return value_of(parts.spec.engine.extra_args, "--host") not in _ANYWHERE
+    return parts.spec.engine.extra_args.value("--host") not in _ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +229,12 @@ WARNED: Final = {
 def unplanned_arguments(parts: CheckInput) -> CheckResult:
     """What would run elsewhere, answer elsewhere or keep something else than is planned."""
     faults, doubts = [], []
-    for position, word in enumerate(parts.spec.engine.extra_args):
+    for argument in parts.spec.engine.extra_args.arguments:
         for option, rule in REFUSED.items():
-            if means_option(word, option) and rule.applies(parts):
+            if argument.means(option) and rule.applies(parts):
                 advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"
-                faults.append((f"{FIELD}[{position}]", f"{option}: {rule.why}; {advice}"))
-        doubts += [f"{option}: {why}" for option, why in WARNED.items() if means_option(word, option)]
+                faults.append((argument.field, f"{option}: {rule.why}; {advice}"))
+        doubts += [f"{option}: {why}" for option, why in WARNED.items() if argument.means(option)]
     if faults:
         return unplanned_arguments.reject_each("UnplannedArgument", faults)
     if doubts:
@@ -262,21 +251,21 @@ _REQUIRED: Final = "2"  # ssl.CERT_REQUIRED
 def engine_tls(parts: CheckInput) -> CheckResult:
     """The kubelet's probes, pickers and Prometheus show no certificate, and ask pods by their addresses."""
     engine = parts.spec.engine
-    if not serves_tls(engine):
-        if value_of(engine.extra_args, _KEY):
+    if not engine.extra_args.serves_tls:
+        if engine.extra_args.value(_KEY):
             return engine_tls.reject(
                 "CertificateMissing",
                 f"{_KEY} without {CERTIFICATE}: vLLM ends at start; give both, or none",
-                field=field_path_of(engine.extra_args, _KEY),
+                field=engine.extra_args.field_path(_KEY),
             )
         return engine_tls.passed("the engines serve HTTP")
-    place = field_path_of(engine.extra_args, CERTIFICATE)
-    if value_of(engine.extra_args, _CLIENTS) == _REQUIRED:
+    place = engine.extra_args.field_path(CERTIFICATE)
+    if engine.extra_args.value(_CLIENTS) == _REQUIRED:
         return engine_tls.reject(
             "ClientCertificateRequired",
             f"{_CLIENTS} {_REQUIRED}: probes have no client certificate, so no engine would ever "
             "be ready; remove it, or give 1",
-            field=field_path_of(engine.extra_args, _CLIENTS),
+            field=engine.extra_args.field_path(_CLIENTS),
         )
     if parts.observed.machine is not None:
         return engine_tls.reject(

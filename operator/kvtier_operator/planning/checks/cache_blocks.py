@@ -3,12 +3,12 @@
 import math
 from typing import Final
 
+from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, is_on, switch_value, value_of
 from kvtier_operator.planning.backends.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.model_shape.block_tokens import choose_block
-from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.tiers.capacity import prefix_tokens
 from kvtier_operator.planning.units import count, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
@@ -27,7 +27,7 @@ def block_hash(parts: CheckInput) -> CheckResult:
     for a weak hash with a secret seed, but the pods of one model have the same one, which is no secret.
     """
     spec = parts.spec
-    algorithm = value_of(spec.engine.extra_args, _OPTION) or _DEFAULT
+    algorithm = spec.engine.extra_args.value(_OPTION) or _DEFAULT
     if algorithm in _CRYPTOGRAPHIC:
         return block_hash.passed(f"blocks are named by {algorithm}")
     where = "its tiers, the disk's after a restart too," if spec.tiers.disk else "its tier"
@@ -37,7 +37,7 @@ def block_hash(parts: CheckInput) -> CheckResult:
         f"another's, and all clients of the model share {where} so that one is answered from the other's KV "
         f"cache; where they do not trust each other set {_DEFAULT}, vLLM's default, or {_CRYPTOGRAPHIC[1]}",
         by_itself="passes it on",
-        field=field_path_of(spec.engine.extra_args, _OPTION),
+        field=spec.engine.extra_args.field_path(_OPTION),
         weight=30,
     )
 
@@ -87,7 +87,7 @@ def block_size(parts: CheckInput) -> CheckResult:
 def prefix_fills_block(parts: CheckInput) -> CheckResult:
     """VLLM finds whole blocks, and computes at least one token behind them (vLLM #48401)."""
     geometry = parts.geometry
-    longest = parts.spec.engine.max_model_len or geometry.max_position_tokens
+    longest = parts.spec.engine.max_model_len or geometry.shape.max_position_tokens
     block_tokens = geometry.block_tokens
     most = max((block_tokens, *geometry.block_tokens_by_gpu))
     if longest is None or longest > most:
@@ -138,9 +138,9 @@ _ON: Final = OFF.replace("--", "--no-", 1)
 @check(FIELD)
 def hybrid_manager(parts: CheckInput) -> CheckResult:
     """Left alone, vLLM turns it off where it must (config/vllm.py, VllmConfig.__post_init__)."""
-    off = switch_value(parts.spec.engine.extra_args, OFF)
+    off = parts.spec.engine.extra_args.switch(OFF)
     without = parts.traits.no_hybrid_manager is not None
-    place = field_path_of(parts.spec.engine.extra_args, OFF, _ON)
+    place = parts.spec.engine.extra_args.field_path(OFF, _ON)
     if off is False and without:
         return hybrid_manager.reject(
             "HybridManagerNotSupported",
@@ -150,8 +150,7 @@ def hybrid_manager(parts: CheckInput) -> CheckResult:
         )
     if not off or without or not parts.geometry.hybrid:
         return hybrid_manager.passed("vLLM decides on its hybrid cache manager")
-    kinds = {group.kind for group in parts.geometry.groups}
-    if LayerKind.STATE in kinds:
+    if parts.geometry.keeps_states:
         return hybrid_manager.reject(
             "HybridManagerNeeded",
             f"{OFF}: a model with linear-attention layers does not start without vLLM's hybrid cache "
@@ -173,10 +172,10 @@ def retention_interval(parts: CheckInput) -> CheckResult:
     Source: vllm/v1/core/kv_cache_coordinator.py (_validate_prefix_cache_retention_interval) and
     .../kv_connector/v1/offloading/scheduler.py (SchedulerOffloadConfig.from_spec), 0.32 and 0.33.
     """
-    interval = value_of(parts.spec.engine.extra_args, RETENTION)
+    interval = parts.spec.engine.extra_args.value(RETENTION)
     if interval is None or interval == "0":
         return retention_interval.passed("windows and states are kept where prompts end or part")
-    step, place = _step(parts), field_path_of(parts.spec.engine.extra_args, RETENTION)
+    step, place = _step(parts), parts.spec.engine.extra_args.field_path(RETENTION)
     if interval in EVERYWHERE:
         return (
             _more(parts) if _is_sparse(parts) else retention_interval.passed("every layer keeps every token")
@@ -205,9 +204,8 @@ def retention_interval(parts: CheckInput) -> CheckResult:
 
 
 def _is_sparse(parts: CheckInput) -> bool:
-    kinds = {group.kind for group in parts.geometry.groups}
-    managed = parts.traits.no_hybrid_manager is None and not is_on(parts.spec.engine.extra_args, OFF)
-    return LayerKind.STATE in kinds or (LayerKind.SLIDING in kinds and managed)
+    managed = parts.traits.no_hybrid_manager is None and not parts.spec.engine.extra_args.is_on(OFF)
+    return parts.geometry.keeps_states or (parts.geometry.keeps(LayerKind.SLIDING) and managed)
 
 
 def _step(parts: CheckInput) -> int:
@@ -227,6 +225,6 @@ def _more(parts: CheckInput) -> CheckResult:
         f"{size(kept_bytes(tokens, spec, geometry))} of them for a prefix of {count(tokens)} tokens, where "
         f"vLLM's own interval of 0 keeps {size(geometry.bytes_per_prefix)}; remove it unless prompts part at "
         "such places",
-        field=field_path_of(spec.engine.extra_args, RETENTION),
+        field=spec.engine.extra_args.field_path(RETENTION),
         by_itself="counts all of them in the tiers and for the picker: fewer prefixes fit",
     )

@@ -1,18 +1,92 @@
 """Whether the cache's element types and layout are ones that the engine and the backend take."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Final
 
-from kvtier_operator.api.spec.engine import Device, KVCacheDtype
-from kvtier_operator.planning.arguments.extra_args import FIELD, field_path_of, value_of
+from kvtier_operator.api.spec.command_line import FIELD
+from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
-from kvtier_operator.planning.kv_cache.dtype_support import KEPT, kind_of, maker_of
 from kvtier_operator.planning.kv_cache.split import RECURRENT_DTYPE, STATE_DTYPE, packs_keys_and_values
-from kvtier_operator.planning.model_shape.attention_backend import BACKENDS, OPTIONS, Attention, named_backend
-from kvtier_operator.planning.model_shape.geometry import LayerKind
-from kvtier_operator.planning.model_shape.shape import Recurrence
+from kvtier_operator.planning.model_shape.block_tokens import BACKENDS, OPTIONS, Attention, named_backend
+from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.model_shape.shape import LayerKind, Recurrence
 from kvtier_operator.planning.verdict import CheckResult
+
+
+class Maker(StrEnum):
+    """What the engine computes on, as far as its resource tells."""
+
+    NVIDIA = "an NVIDIA GPU"
+    AMD = "an AMD GPU"
+    GAUDI = "a Gaudi"
+    CPU = "a CPU"
+
+
+class CacheKind(StrEnum):
+    """What the layers of a model keep of a token."""
+
+    HEADS = "keys and values"
+    LATENT = "a latent (MLA)"
+    SPARSE_LATENT = "a latent with an indexer (sparse MLA)"
+
+
+_PLAIN: Final = (KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16)
+_FP8: Final = (KVCacheDtype.FP8, KVCacheDtype.FP8_E4M3)
+_E5M2: Final = (KVCacheDtype.FP8_E5M2,)
+_PER_TOKEN_HEAD: Final = (
+    KVCacheDtype.INT4_PER_TOKEN_HEAD,
+    KVCacheDtype.INT8_PER_TOKEN_HEAD,
+    KVCacheDtype.FP8_PER_TOKEN_HEAD,
+)
+_TURBOQUANT: Final = (
+    KVCacheDtype.TURBOQUANT_K8V4,
+    KVCacheDtype.TURBOQUANT_4BIT_NC,
+    KVCacheDtype.TURBOQUANT_K3V4_NC,
+    KVCacheDtype.TURBOQUANT_3BIT_NC,
+)
+_NVFP4: Final = (KVCacheDtype.NVFP4, KVCacheDtype.NVFP4_4OVER6)
+_NVIDIA_HEADS: Final = (*_PLAIN, *_FP8, *_E5M2, *_PER_TOKEN_HEAD, *_TURBOQUANT, *_NVFP4)
+_AMD_HEADS: Final = (*_PLAIN, *_FP8, *_E5M2, *_PER_TOKEN_HEAD, *_TURBOQUANT, KVCacheDtype.ULTRAQUANT_4BIT)
+_PACKED_LATENTS: Final = (KVCacheDtype.FP8_DS_MLA, KVCacheDtype.NVFP4_DS_MLA)
+
+KEPT: Final[Mapping[tuple[Maker, CacheKind], tuple[KVCacheDtype, ...]]] = {
+    (Maker.NVIDIA, CacheKind.HEADS): _NVIDIA_HEADS,
+    (Maker.NVIDIA, CacheKind.LATENT): (*_PLAIN, *_FP8),
+    (Maker.NVIDIA, CacheKind.SPARSE_LATENT): (*_PLAIN, *_FP8, *_PACKED_LATENTS),
+    (Maker.AMD, CacheKind.HEADS): _AMD_HEADS,
+    (Maker.AMD, CacheKind.LATENT): (*_PLAIN, *_FP8, *_E5M2),
+    (Maker.AMD, CacheKind.SPARSE_LATENT): (*_PLAIN, *_FP8),
+    (Maker.GAUDI, CacheKind.HEADS): (*_PLAIN, KVCacheDtype.FP8_INC),
+    (Maker.GAUDI, CacheKind.LATENT): (*_PLAIN, KVCacheDtype.FP8_INC),
+    (Maker.CPU, CacheKind.HEADS): (*_PLAIN, *_FP8, *_E5M2),
+    (Maker.CPU, CacheKind.LATENT): _PLAIN,
+}
+"""Beside `auto`; nothing where vLLM has no backend at all. Gaudi's are those that vLLM's words name: its
+backend is a plug-in. Source: `supported_kv_cache_dtypes` of every backend that vLLM 0.32 and 0.33 choose from
+by themselves on that device (platforms/cuda.py, rocm.py, cpu.py; v1/attention/backends)."""
+
+_GPU_OF: Final = {"amd.com/": Maker.AMD, "habana.ai/": Maker.GAUDI}
+
+
+def _maker_of(engine: EngineSpec) -> Maker:
+    """What the engine computes on."""
+    if engine.device is Device.CPU:
+        return Maker.CPU
+    named = (*engine.resources.limits, *engine.resources.requests)
+    return next(
+        (_GPU_OF[prefix] for prefix in _GPU_OF for name in named if name.startswith(prefix)), Maker.NVIDIA
+    )
+
+
+def _kind_of(geometry: Geometry) -> CacheKind | None:
+    """What the layers keep of a token; None where the resource gives the sum alone."""
+    kinds = {group.kind for group in geometry.groups}
+    if LayerKind.MLA in kinds:
+        sparse = any(group.index_bytes for group in geometry.groups)
+        return CacheKind.SPARSE_LATENT if sparse else CacheKind.LATENT
+    return CacheKind.HEADS if kinds else None
 
 
 @check(FIELD)
@@ -21,7 +95,7 @@ def attention_backend(parts: CheckInput) -> CheckResult:
     name = named_backend(parts.spec.engine.extra_args)
     if not name:
         return attention_backend.passed("vLLM chooses the attention backend")
-    place = field_path_of(parts.spec.engine.extra_args, *OPTIONS)
+    place = parts.spec.engine.extra_args.field_path(*OPTIONS)
     if name not in BACKENDS:
         return attention_backend.warn(
             "BackendNotKnown",
@@ -48,12 +122,10 @@ def attention_backend(parts: CheckInput) -> CheckResult:
 _NOT_SUPPORTED: Final = "CacheDtypeNotSupported"
 # Heads that FlashInfer has kernels for, the one backend that keeps nvfp4 (vLLM, backends/flashinfer.py).
 _NVFP4_HEAD_DIMS: Final = (64, 128, 256, 512)
-_NVFP4: Final = {KVCacheDtype.NVFP4, KVCacheDtype.NVFP4_4OVER6}
 _MISREAD_HEAD_DIM: Final = 64
 # Kept by compute capability 10 alone: B200 and its like (flashinfer.py, flashmla_sparse.py).
 _BLACKWELL_ONLY: Final = {KVCacheDtype.NVFP4_4OVER6, KVCacheDtype.NVFP4_DS_MLA}
 _ULTRAQUANT_TOGETHER: Final = 32
-_OWN_DTYPES: Final = {KVCacheDtype.FLOAT16, KVCacheDtype.BFLOAT16}
 _KEEPS_ITS_OWN: Final = 33
 """The first minor whose cache is in the model's own dtype, or in one that is smaller."""
 
@@ -94,14 +166,14 @@ def _on_blackwell_alone(parts: CheckInput, dtype: KVCacheDtype) -> str | None:
         return None
     if any(_MISREAD_HEAD_DIM in (group.key_dim, group.value_dim) for group in parts.geometry.groups):
         return f" of heads of {_MISREAD_HEAD_DIM}"
-    return " beside attention sinks" if parts.geometry.has_sinks else None
+    return " beside attention sinks" if parts.geometry.shape.has_sinks else None
 
 
 def _unlike_the_model(parts: CheckInput, dtype: KVCacheDtype) -> str:
     """What the model computes in, where the cache is to have another of these (0.33, config/vllm.py)."""
-    model_dtype = value_of(parts.spec.engine.extra_args, "--dtype") or parts.geometry.computes_in
+    model_dtype = parts.spec.engine.extra_args.value("--dtype") or parts.geometry.shape.computes_in
     computed = {"half": "float16"}.get(model_dtype, model_dtype)
-    return computed if dtype in _OWN_DTYPES and computed in _OWN_DTYPES and computed != dtype else ""
+    return computed if dtype in _PLAIN and computed in _PLAIN and computed != dtype else ""
 
 
 def _field_and_dtype(parts: CheckInput) -> tuple[str, KVCacheDtype]:
@@ -113,7 +185,7 @@ def _field_and_dtype(parts: CheckInput) -> tuple[str, KVCacheDtype]:
 def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
     """Why vLLM does not take this dtype, the plainest first."""
     engine, groups = parts.spec.engine, parts.geometry.groups
-    maker, kind = maker_of(engine), kind_of(parts.geometry)
+    maker, kind = _maker_of(engine), _kind_of(parts.geometry)
     if kind is not None and (maker, kind) not in KEPT:
         yield f"vLLM computes on {kind} nowhere on {maker}: set engine.device, or serve another model"
     kept = () if kind is None else KEPT.get((maker, kind), ())
@@ -122,9 +194,9 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
             f"no attention backend of vLLM keeps {kind} in {dtype} on {maker}: set kvCacheDtype to auto, "
             f"{', '.join(kept[:-1])} or {kept[-1]}"
         )
-    if dtype is KVCacheDtype.FP8_E5M2 and parts.geometry.has_cache_scales:
+    if dtype is KVCacheDtype.FP8_E5M2 and parts.geometry.shape.has_cache_scales:
         yield "vLLM does not keep the cache of an fp8 checkpoint in fp8_e5m2: set kvCacheDtype to fp8 or auto"
-    if packs_keys_and_values(dtype) and any(group.kind is LayerKind.SLIDING for group in groups):
+    if packs_keys_and_values(dtype) and parts.geometry.keeps(LayerKind.SLIDING):
         yield f"the backend that keeps {dtype} has no sliding window: set kvCacheDtype to auto or fp8"
     dims = {dim for group in groups for dim in (group.key_dim, group.value_dim) if dim}
     if dtype in _NVFP4 and (len(dims) > 1 or dims - set(_NVFP4_HEAD_DIMS)):
@@ -132,12 +204,8 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
         yield f"{dtype} needs keys and values of one size out of {wanted}; this model has {_sizes(dims)}"
     if dtype is KVCacheDtype.ULTRAQUANT_4BIT and any(dim % _ULTRAQUANT_TOGETHER for dim in dims):
         yield f"{dtype} needs heads of a multiple of {_ULTRAQUANT_TOGETHER}; this model has {_sizes(dims)}"
-    computed = value_of(engine.extra_args, "--dtype")
-    if (
-        engine.device is Device.CPU
-        and dtype in {KVCacheDtype.BFLOAT16, KVCacheDtype.FLOAT16}
-        and computed in {"float32", "float"}
-    ):
+    computed = engine.extra_args.value("--dtype")
+    if engine.device is Device.CPU and dtype in _PLAIN and computed in {"float32", "float"}:
         # Seen as a segmentation fault in reshape_and_cache (csrc/cpu/cpu_attn_vec.hpp), at a long prompt.
         yield (
             f"vLLM on a CPU does not convert: with --dtype {computed} it overruns a {dtype} cache and dies; "
@@ -165,7 +233,7 @@ def _state_faults(parts: CheckInput) -> Iterator[str]:
     states = (group.state for group in parts.geometry.groups)
     kda = any(state is not None and state.recurrence is Recurrence.KDA for state in states)
     for option, choices in ((STATE_DTYPE, _CHOICES), (RECURRENT_DTYPE, _OF_KDA if kda else _CHOICES)):
-        dtype = value_of(parts.spec.engine.extra_args, option)
+        dtype = parts.spec.engine.extra_args.value(option)
         if dtype is not None and dtype not in choices:
             of_model = " for the states of this model" if choices is _OF_KDA else ""
             yield f"vLLM takes no {option} {dtype}{of_model}: give {', '.join(choices[:-1])} or {choices[-1]}"

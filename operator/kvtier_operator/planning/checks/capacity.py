@@ -39,7 +39,7 @@ def device_cache(parts: CheckInput) -> CheckResult:
     engine, gpu = parts.spec.engine, parts.tiers.gpu
     if gpu is None or gpu.bytes_per_rank == 0:
         return _by_weights(parts)
-    longest = engine.max_model_len or parts.geometry.max_position_tokens
+    longest = engine.max_model_len or parts.geometry.shape.max_position_tokens
     tokens = gpu.held_tokens // engine.data_parallel_size
     if longest is None or tokens >= longest:
         return device_cache.passed(f"{count(tokens)} tokens on the device")
@@ -135,7 +135,7 @@ def tier_holds_sequence(parts: CheckInput) -> CheckResult:
             f"states take {size(_beside_bytes(parts, prefix))} beside them; raise it to "
             f"{size(needed * engine.data_parallel_size)} at least",
         )
-    longest = engine.max_model_len or parts.geometry.max_position_tokens
+    longest = engine.max_model_len or parts.geometry.shape.max_position_tokens
     if longest is not None and tokens < longest:
         return tier_holds_sequence.warn(
             "SequenceLargerThanTier",

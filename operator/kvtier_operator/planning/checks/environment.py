@@ -3,7 +3,6 @@
 from typing import Final
 
 from kvtier_operator.api.spec.tiers import Backend
-from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.verdict import CheckResult
@@ -85,7 +84,7 @@ def expandable_segments(parts: CheckInput) -> CheckResult:
 
     Such segments may be mapped to other physical pages while a connector moves what is in them.
     """
-    if any(is_on(parts.spec.engine.extra_args, option) for option in _OWN_POOL):
+    if any(parts.spec.engine.extra_args.is_on(option) for option in _OWN_POOL):
         return expandable_segments.passed(
             "the device's cache is in a pool of its own, without expandable segments"
         )

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.extra_args import field_path_of, object_of, value_of
 from kvtier_operator.planning.backends.kept_states import STEP
 from kvtier_operator.planning.backends.traits import NoHybridManager
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
-from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.units import count, many
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -16,7 +15,7 @@ from kvtier_operator.planning.verdict import CheckResult
 @check("spec.model.name")
 def architecture_known(parts: CheckInput) -> CheckResult:
     """What vLLM has no class of it looks for in the Transformers library, whose version only an image has."""
-    if name := parts.geometry.unknown_architecture:
+    if name := parts.geometry.shape.unknown_architecture:
         return architecture_known.warn(
             "ArchitectureUnknown",
             f"vLLM 0.32 and 0.33 have no class of {name}: they serve it where the Transformers library or "
@@ -35,7 +34,7 @@ def attention_heads(parts: CheckInput) -> CheckResult:
     (models/llama.py, LlamaAttention). A latent (MLA) is on every rank whole.
     """
     ranks = parts.spec.engine.tensor_parallel_size
-    query_heads = parts.geometry.attention_heads
+    query_heads = parts.geometry.shape.attention_heads
     if query_heads and query_heads % ranks:
         return attention_heads.reject(
             "HeadsNotDivisible",
@@ -58,7 +57,7 @@ def attention_heads(parts: CheckInput) -> CheckResult:
                 f"{many(group.kv_heads, 'KV head')} and {ranks} ranks do not divide each other; "
                 f"use one of {_divisors(group.kv_heads)} or a multiple of {group.kv_heads}",
             )
-        if group.kv_heads < ranks and not parts.geometry.kv_heads_replicated:
+        if group.kv_heads < ranks and not parts.geometry.shape.kv_heads_replicated:
             return attention_heads.reject(
                 "KVHeadsNotReplicated",
                 f"{many(group.kv_heads, 'KV head')} on {ranks} ranks: vLLM copies none of this model; "
@@ -90,7 +89,7 @@ def hybrid_models(parts: CheckInput) -> CheckResult:
     without = parts.traits.no_hybrid_manager
     if parts.geometry.hybrid and without:
         return _without_manager(parts, without)
-    if parts.traits.whole_blocks and _has_states(parts):
+    if parts.traits.whole_blocks and parts.geometry.keeps_states:
         return _step_of_blocks(parts)
     return hybrid_models.passed("the backend serves this model's layers")
 
@@ -100,7 +99,7 @@ def _without_manager(parts: CheckInput, without: NoHybridManager) -> CheckResult
 
     Linear-attention models then fail at start; sliding-window layers keep every token instead of a window.
     """
-    if _has_states(parts):
+    if parts.geometry.keeps_states:
         return hybrid_models.reject(
             "HybridModelNotSupported",
             f"{parts.traits.title} cannot serve models with linear-attention layers: vLLM stops at "
@@ -117,13 +116,13 @@ def _without_manager(parts: CheckInput, without: NoHybridManager) -> CheckResult
 def _step_of_blocks(parts: CheckInput) -> CheckResult:
     """A step must compute a whole block."""
     block = parts.geometry.block_tokens
-    step = value_of(parts.spec.engine.extra_args, STEP)
+    step = parts.spec.engine.extra_args.value(STEP)
     if step is not None and step.isdigit() and int(step) < block:
         return hybrid_models.reject(
             "StepBelowBlock",
             f"{STEP} {step} is less than a block of this model, {count(block)} tokens, and "
             f"{parts.traits.project}'s connector refuses to start: give {count(block)} or more",
-            field=field_path_of(parts.spec.engine.extra_args, STEP),
+            field=parts.spec.engine.extra_args.field_path(STEP),
         )
     if step is None and block > _SMALLEST_STEP_TOKENS:
         return hybrid_models.warn(
@@ -134,10 +133,6 @@ def _step_of_blocks(parts: CheckInput) -> CheckResult:
             weight=110,
         )
     return hybrid_models.passed(f"chunks of {count(parts.backend.tokens_per_chunk)} tokens are whole blocks")
-
-
-def _has_states(parts: CheckInput) -> bool:
-    return any(group.kind is LayerKind.STATE for group in parts.geometry.groups)
 
 
 @check("spec.model.servedNames")
@@ -164,10 +159,10 @@ _SCALING: Final = frozenset({"rope_scaling", "rope_parameters"})
 def overridden_length(parts: CheckInput) -> CheckResult:
     """With scaled positions vLLM works out a longest sequence of its own (config/model.py)."""
     engine = parts.spec.engine
-    scaled = sorted(_names(object_of(engine.extra_args, OPTION)) & _SCALING)
+    scaled = sorted(_names(engine.extra_args.json_object(OPTION)) & _SCALING)
     if not scaled or engine.max_model_len is not None:
         return overridden_length.passed("the longest sequence is known")
-    longest = parts.geometry.max_position_tokens
+    longest = parts.geometry.shape.max_position_tokens
     return overridden_length.warn(
         "SequenceNotKnown",
         f"{scaled[0]} in {OPTION} changes the longest sequence, which is planned with "
@@ -191,14 +186,15 @@ def model_length(parts: CheckInput) -> CheckResult:
 
     Where only the resource describes the model, nothing tells how long its sequences may be.
     """
-    asked, most = parts.spec.engine.max_model_len, parts.geometry.most_position_tokens
+    asked, shape = parts.spec.engine.max_model_len, parts.geometry.shape
+    most = shape.most_position_tokens
     if asked is None or most is None or asked <= most:
         return model_length.passed("no longer than the model's own")
     if _is_allowed(parts):
         return model_length.passed(f"{count(asked)} tokens, by {_ALLOWED_BY}")
     return model_length.reject(
         "LongerThanModel",
-        f"{count(asked)} tokens are more than the {count(most)} of {parts.geometry.source}, and vLLM ends at "
+        f"{count(asked)} tokens are more than the {count(most)} of {shape.source}, and vLLM ends at "
         f"start: set it to at most {count(most)}; or, for a model whose positions can be scaled, add its "
         f'rope_parameters and "max_position_embeddings": {asked} as {OPTION} to spec.engine.extraArgs',
     )

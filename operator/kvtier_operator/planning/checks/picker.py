@@ -48,7 +48,7 @@ def _unread(parts: CheckInput) -> list[str]:
 
 @check("spec.engine.gpuMemory")
 def picker_gpu_entries(parts: CheckInput) -> CheckResult:
-    """Nothing to look at: the operator asks the first engine (planning/tiers/observed_tiers.py).
+    """Nothing to look at: the operator asks the first engine (planning/tiers/capacity.py).
 
     Until then the picker takes num_gpu_blocks from metrics, in blocks of its own size, and has no engine to
     send anything to.

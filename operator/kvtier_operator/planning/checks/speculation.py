@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kvtier_operator.planning.arguments.extra_args import FIELD
+from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, WITHOUT_LAYERS, Method
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check

@@ -1,22 +1,21 @@
 """Whether the model's weights and adapters are known, counted and where pods can have them."""
 
 from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.pod import Volume
-from kvtier_operator.planning.arguments.extra_args import FIELD
 from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
 from kvtier_operator.planning.units import many, size
 from kvtier_operator.planning.verdict import CheckResult
-from kvtier_operator.planning.weights.adapters import (
+from kvtier_operator.planning.weights.device_weights import (
     AT_ONCE,
     ENABLE,
     IN_MEMORY,
     adapter_bytes,
     adapters_of,
-    number_of,
 )
 from kvtier_operator.planning.weights.pod_weights import (
     HF_HOME,
@@ -229,7 +228,7 @@ def adapters(parts: CheckInput) -> CheckResult:
     if plan is None:
         return adapters.passed("no adapters")
     words = parts.spec.engine.extra_args
-    at_once, in_memory = number_of(words, AT_ONCE), number_of(words, IN_MEMORY)
+    at_once, in_memory = words.number(AT_ONCE), words.number(IN_MEMORY)
     too_few = ""
     if at_once is not None and at_once < 1:
         too_few = f"{AT_ONCE} {at_once} is less than 1"

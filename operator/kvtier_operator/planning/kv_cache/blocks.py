@@ -33,13 +33,7 @@ class StatePage:
 
 
 def state_block_tokens(tokens: int, device: Device, page: StatePage) -> int:
-    """Tokens of a block once vLLM has raised them (platforms/interface.py, _align_hybrid_block_size).
-
-    Args:
-        tokens: Of a block before that.
-        device: What computes.
-        page: What a block must hold.
-    """
+    """Tokens of a block once vLLM has raised them (platforms/interface.py, _align_hybrid_block_size)."""
     kernel_tokens = _KERNEL_TOKENS[device]
     alignment = max(kernel_tokens, tokens, _LATENT_ALIGNMENT_TOKENS if page.latent else 1)
     alignment = math.lcm(alignment, page.multiple_of)
@@ -53,11 +47,6 @@ def boundary_block_tokens(tokens: int, device: Device, own_bytes: int) -> int:
     vLLM raises it until a packed page covers one of the others, and takes a byte for each packed element: it
     asks the first layer's backend, which packs nothing (platforms/interface.py,
     _align_heterogeneous_kv_block_size).
-
-    Args:
-        tokens: Of a block before that.
-        device: What computes.
-        own_bytes: Bytes of one element of the model's own dtype.
     """
     kernel_tokens = _KERNEL_TOKENS[device]
     alignment = max(kernel_tokens, tokens)
@@ -69,7 +58,6 @@ def boundary_block_tokens(tokens: int, device: Device, own_bytes: int) -> int:
 # offloading/config.py, worker_kv_bytes_per_block). The functions bear vLLM's names; both minors agree.
 # Below this ratio of layer counts the larger one sets the group's size.
 _GROUP_PADDING_RATIO: Final = 1.5
-_TOKEN_KINDS: Final = {LayerKind.FULL, LayerKind.MLA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +80,12 @@ class LayerPages:
     window_tokens: int = 0
     alignment_bytes: int = 1
 
-    @property
-    def keeps_tokens(self) -> bool:
-        """Whether every token is kept."""
-        return self.kind in _TOKEN_KINDS
-
     def joins(self, other: "LayerPages") -> bool:
         """Whether the two can be one group without being alike (UniformTypeKVCacheSpecs.is_uniform_type)."""
         if self.block_tokens != other.block_tokens:
             return False
-        if self.keeps_tokens or other.keeps_tokens:
-            return self.keeps_tokens and other.keeps_tokens
+        if self.kind.keeps_tokens or other.kind.keeps_tokens:
+            return self.kind.keeps_tokens and other.kind.keeps_tokens
         if self.kind is LayerKind.STATE:
             return other.kind is self.kind and other.page_bytes == self.page_bytes
         return other.kind is self.kind and other.window_tokens == self.window_tokens
@@ -123,11 +106,6 @@ class KVGroup:
     groups: int
     block_tokens: int
     window_tokens: int = 0
-
-    @property
-    def keeps_tokens(self) -> bool:
-        """Whether every token is kept."""
-        return self.kind in _TOKEN_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +145,12 @@ def _groups(layers: Sequence[LayerPages], *, block_outermost: bool) -> KVGroups 
     if all(layers[0].joins(other) for other in layers[1:]):
         return _one_group(layers)
     if block_outermost and len({layer.page_bytes for layer in layers}) > 1:
-        return _packed(layers)
+        return _pack(layers)
     unified = _unify_page_size(layers)
     if unified is not None:
         return _uniform_page_size(unified)
     # A latent's pages cannot be padded: windows beside it are kept in full then.
-    promoted = [_promoted(layer) for layer in layers]
+    promoted = [_as_full(layer) for layer in layers]
     return _one_group(promoted) if all(promoted[0].joins(other) for other in promoted[1:]) else None
 
 
@@ -184,11 +162,11 @@ def _one_group(layers: Sequence[LayerPages]) -> KVGroups:
     )
 
 
-def _promoted(layer: LayerPages) -> LayerPages:
+def _as_full(layer: LayerPages) -> LayerPages:
     return replace(layer, kind=LayerKind.FULL) if layer.kind is LayerKind.SLIDING else layer
 
 
-def _packed(layers: Sequence[LayerPages]) -> KVGroups | None:
+def _pack(layers: Sequence[LayerPages]) -> KVGroups | None:
     """vLLM: _get_packed_kv_cache_groups."""
     buckets: list[list[LayerPages]] = []
     for layer in layers:
@@ -284,4 +262,4 @@ def _uniform_page_size(layers: Sequence[LayerPages]) -> KVGroups:
 
 
 def _tokens_first(groups: Iterable[KVGroup]) -> tuple[KVGroup, ...]:
-    return tuple(sorted(groups, key=lambda group: not group.keeps_tokens))
+    return tuple(sorted(groups, key=lambda group: not group.kind.keeps_tokens))

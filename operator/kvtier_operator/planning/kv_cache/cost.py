@@ -19,7 +19,6 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import is_on
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
@@ -33,15 +32,15 @@ from kvtier_operator.planning.kv_cache.sizing import (
     why_full,
 )
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
-from kvtier_operator.planning.model_shape.attention_backend import Attention
 from kvtier_operator.planning.model_shape.block_tokens import (
     Architecture,
+    Attention,
     BlockChoice,
     attention_of,
     choose_block,
 )
-from kvtier_operator.planning.model_shape.config.overrides import blamed, overridden
-from kvtier_operator.planning.model_shape.geometry import Geometry, LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.model_shape.config.overrides import with_option_named, with_overrides
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.layers.draft import (
     Draft,
     must_not_be_a_draft,
@@ -49,12 +48,12 @@ from kvtier_operator.planning.model_shape.layers.draft import (
     with_draft,
 )
 from kvtier_operator.planning.model_shape.resolve import resolve_shape
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.units import ceil_div, count, many, size
 
 _EXPORTS_STATES: Final = 33
 """The first minor that exports states inside a prefill."""
-_TOKEN_KINDS: Final = {LayerKind.FULL, LayerKind.MLA}
 
 
 def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
@@ -66,7 +65,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
     shape = boundaries_apart(shape, spec.engine)
     split = Split.of(shape, spec.engine)
     if shape.bytes_per_token is not None:
-        return _given(shape, shape.bytes_per_token, spec, split)
+        return _of_sum_alone(shape, shape.bytes_per_token, spec, split)
     layers = _kept(shape, spec)
     if not any(layer.kind is not LayerKind.STATE for layer in layers):
         state_bytes = sum(layer.layers * split.state_bytes(layer, 0) * split.ranks for layer in layers)
@@ -87,7 +86,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
     cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.CUDA else 1)
     on_gpus = _on_gpus(sizing, choice, steps)
     partial = tuple(layer for layer in layers if _is_partial(layer, layers))
-    per_token, per_prefix = cost.token_bytes * split.copies, cost.prefix_bytes * split.copies
+    per_prefix = cost.prefix_bytes * split.copies
     notes = list(shape.notes)
     if partial:
         every = sum(
@@ -106,46 +105,28 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
         notes.append(why_full(shape, spec))
     notes += _decided_by_the_gpu(sizing, choice, cost, on_gpus)
     return Geometry(
-        source=shape.source,
-        groups=_merged(shape.groups),
+        shape=replace(shape, groups=_merge_alike(shape.groups)),
         cache_dtype=split.dtype,
-        tensor_parallel_size=split.ranks,
-        kv_bytes_per_token=per_token,
+        kv_bytes_per_token=cost.token_bytes * split.copies,
         kv_bytes_per_token_per_rank=cost.token_bytes,
-        mla=any(group.kind is LayerKind.MLA for group in shape.groups),
         weights_bytes=_weights_bytes(shape, spec),
         experts_bytes=_experts_bytes(shape, spec),
-        is_quantised=shape.is_quantised,
-        max_position_tokens=shape.max_position_tokens,
-        most_position_tokens=shape.most_position_tokens,
         how=_how(layers, cost, split),
         notes=tuple(notes),
-        attention_heads=shape.attention_heads,
         attention=attention,
         bytes_per_prefix=per_prefix,
         block_tokens=cost.block_tokens,
         block_bytes=cost.groups.block_bytes,
-        arithmetic=shape.arithmetic,
-        parameter_bits=shape.parameter_bits,
-        hidden_size=shape.hidden_size,
-        matrices=shape.matrices,
-        hybrid=len({group.kind for group in shape.groups}) > 1,
         group_block_tokens=tuple(group.block_tokens for group in cost.groups.groups),
-        stored_once=split.stored_once,
-        has_cache_scales=shape.has_cache_scales,
-        computes_in=shape.computes_in,
-        kv_heads_replicated=shape.kv_heads_replicated,
-        unknown_architecture=shape.unknown_architecture,
         kv_bytes_per_token_by_gpu=_values(
             each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
         ),
         block_tokens_by_gpu=_values(each.block_tokens for costs in on_gpus.values() for each in costs),
-        has_sinks=shape.has_sinks,
     )
 
 
 def _attention(shape: ModelShape, spec: Spec) -> Attention:
-    images = shape.images_both_ways and not is_on(spec.engine.extra_args, "--language-model-only")
+    images = shape.images_both_ways and not spec.engine.extra_args.is_on("--language-model-only")
     return attention_of(shape.groups, images_both_ways=images)
 
 
@@ -158,25 +139,18 @@ def _experts_bytes(shape: ModelShape, spec: Spec) -> int | None:
     return None if weights_bytes is None or shape.experts is None else shape.experts.within(weights_bytes)
 
 
-def _given(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
+def _of_sum_alone(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Split) -> Geometry:
     """Of a model that only the resource describes, by one number."""
     tokens = choose_block(spec.engine, attention_of(shape.groups), split.dtype).tokens
     return Geometry(
-        source=shape.source,
-        groups=(),
+        shape=shape,
         cache_dtype=split.dtype,
-        tensor_parallel_size=split.ranks,
         kv_bytes_per_token=bytes_per_token,
         kv_bytes_per_token_per_rank=ceil_div(bytes_per_token, split.ranks),
-        mla=False,
         weights_bytes=_weights_bytes(shape, spec),
         experts_bytes=_experts_bytes(shape, spec),
-        is_quantised=shape.is_quantised,
-        max_position_tokens=shape.max_position_tokens,
-        most_position_tokens=shape.most_position_tokens,
         how=f"{count(bytes_per_token)} B as spec.model.geometry.kvBytesPerToken gives it",
         notes=shape.notes,
-        attention_heads=shape.attention_heads,
         block_tokens=tokens,
         group_block_tokens=(tokens,),
     )
@@ -187,17 +161,17 @@ def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
     hybrid_manager = (
         traits_of(spec.backend).no_hybrid_manager is None
         and not turns_off_for_chunks(spec, shape)
-        and not is_on(spec.engine.extra_args, "--disable-hybrid-kv-cache-manager")
+        and not spec.engine.extra_args.is_on("--disable-hybrid-kv-cache-manager")
     )
-    if hybrid_manager or not any(group.kind in _TOKEN_KINDS for group in shape.groups):
-        return _merged(shape.groups)
-    return _merged(
+    if hybrid_manager or not any(group.kind.keeps_tokens for group in shape.groups):
+        return _merge_alike(shape.groups)
+    return _merge_alike(
         replace(group, kind=LayerKind.FULL, window_tokens=0) if group.kind is LayerKind.SLIDING else group
         for group in shape.groups
     )
 
 
-def _merged(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
+def _merge_alike(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
     """Layers of the same shape together, those of a draft among the model's own."""
     layers: dict[LayerGroup, int] = {}
     for group in groups:
@@ -209,7 +183,7 @@ def _merged(groups: Iterable[LayerGroup]) -> tuple[LayerGroup, ...]:
 def _is_partial(layer: LayerGroup, layers: tuple[LayerGroup, ...]) -> bool:
     """Whether a layer keeps a window or a state for each prefix, while others keep every token."""
     if layer.kind is LayerKind.SLIDING:
-        return any(other.kind in _TOKEN_KINDS for other in layers)
+        return any(other.kind.keeps_tokens for other in layers)
     return layer.kind is LayerKind.STATE
 
 
@@ -273,21 +247,14 @@ def _how(layers: tuple[LayerGroup, ...], cost: KVCost, split: Split) -> str:
     return " + ".join(terms + (padding if wider > 0 else []))
 
 
-def counted(geometry: Geometry, draft: Draft) -> Geometry:
-    """The geometry with what only a sum tells of the draft, its weights, and words on both.
-
-    Args:
-        geometry: Of the model together with the draft's layers.
-        draft: What drafts.
-    """
+def _with_weights(geometry: Geometry, draft: Draft, ranks: int) -> Geometry:
+    """The geometry of a model and its draft's layers with the draft's weights, and what only a sum tells."""
     extra = draft.bytes_per_token
     weights = geometry.weights_bytes
     return replace(
         geometry,
         kv_bytes_per_token=geometry.kv_bytes_per_token + extra,
-        kv_bytes_per_token_per_rank=geometry.kv_bytes_per_token_per_rank
-        + ceil_div(extra, geometry.tensor_parallel_size),
-        mla=geometry.mla and all(group.kind is LayerKind.MLA for group in draft.groups),
+        kv_bytes_per_token_per_rank=geometry.kv_bytes_per_token_per_rank + ceil_div(extra, ranks),
         weights_bytes=None if weights is None else weights + (draft.weights_bytes or 0),
         how=f"{geometry.how} + {count(extra)} B of the draft" if extra else geometry.how,
         notes=(*geometry.notes, *_notes(geometry, draft)),
@@ -320,11 +287,11 @@ def resolve_geometry(spec: Spec, observed: Observed) -> Geometry:
         InvalidInputError: Nothing knows the model, or what is known cannot be sized.
     """
     must_not_be_a_draft(observed)
-    observed = overridden(spec, observed)
+    observed = with_overrides(spec, observed)
     try:
         shape = resolve_shape(spec.model, observed)
     except InvalidInputError as error:
-        raise blamed(error, spec) from error
+        raise with_option_named(error, spec) from error
     draft = plan_draft(spec, shape, observed)
     geometry = kv_geometry(with_draft(shape, draft), spec)
-    return geometry if draft is None else counted(geometry, draft)
+    return geometry if draft is None else _with_weights(geometry, draft, spec.engine.tensor_parallel_size)

@@ -69,7 +69,7 @@ def turns_off_for_chunks(spec: Spec, shape: ModelShape) -> bool:
 
 def why_full(shape: ModelShape, spec: Spec) -> str:
     """Why layers with a window keep every token."""
-    if not any(group.kind in {LayerKind.FULL, LayerKind.MLA} for group in shape.groups):
+    if not any(group.kind.keeps_tokens for group in shape.groups):
         window = max(group.window_tokens for group in shape.groups)
         return f"every layer has a window: of a longer prompt only the last {count(window)} tokens are kept"
     traits = traits_of(spec.backend)
@@ -174,11 +174,11 @@ class Sizing:
                     "keeps unlike layers beside each other, or leave the draft model out",
                 ),
             )
-        full = any(group.keeps_tokens for group in groups.groups)
+        full = any(group.kind.keeps_tokens for group in groups.groups)
         token_bytes = sum(
             ceil_div(groups.block_bytes * group.groups, group.block_tokens)
             for group in groups.groups
-            if group.keeps_tokens or (not full and group.kind is LayerKind.SLIDING)
+            if group.kind.keeps_tokens or (not full and group.kind is LayerKind.SLIDING)
         )
         blocks = sum(_prefix_blocks(group) for group in groups.groups if full)
         return KVCost(tokens, groups, token_bytes, blocks * groups.block_bytes)

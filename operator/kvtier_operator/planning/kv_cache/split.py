@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_operator.api.spec.engine import EngineSpec, KVCacheDtype
-from kvtier_operator.planning.arguments.extra_args import value_of
 from kvtier_operator.planning.model_shape.block_tokens import Architecture, Elements
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div
@@ -118,14 +117,14 @@ class Split:
     def of(cls, shape: ModelShape, engine: EngineSpec) -> "Split":
         """What the engine's arguments make of this model."""
         dtype, arguments = resolve_cache_dtype(shape, engine), engine.extra_args
-        own_bytes = _FLOAT_BYTES.get(value_of(arguments, "--dtype") or "", shape.dtype_bytes)
+        own_bytes = _FLOAT_BYTES.get(arguments.value("--dtype") or "", shape.dtype_bytes)
         return cls(
             ranks=engine.tensor_parallel_size,
             dtype=dtype,
             sparse_dtype=KVCacheDtype.FP8_DS_MLA if Elements.of(dtype) is Elements.FP8 else dtype,
             own_bytes=own_bytes,
-            conv_bytes=_FLOAT_BYTES.get(value_of(arguments, STATE_DTYPE) or "", own_bytes),
-            state_dtype_bytes=_FLOAT_BYTES.get(value_of(arguments, RECURRENT_DTYPE) or "", 0),
+            conv_bytes=_FLOAT_BYTES.get(arguments.value(STATE_DTYPE) or "", own_bytes),
+            state_dtype_bytes=_FLOAT_BYTES.get(arguments.value(RECURRENT_DTYPE) or "", 0),
             stored_once=bool(shape.groups) and all(group.kind is LayerKind.MLA for group in shape.groups),
         )
 

@@ -3,7 +3,8 @@
 vLLM chooses an attention backend by what the model's layers keep, the cache's element type and the GPU, and
 the smallest block that the backend takes, from 16 up (0.32 and 0.33: platforms/cuda.py,
 _get_backend_priorities; platforms/interface.py, update_block_size_for_backend; each backend's
-get_supported_kernel_block_sizes). A block that is given leaves out the backends that do not take it.
+get_supported_kernel_block_sizes). A block that is given leaves out the backends that do not take it; a
+backend that spec.engine.extraArgs name goes before vLLM's choice.
 """
 
 import math
@@ -12,9 +13,68 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
-from kvtier_operator.planning.model_shape.attention_backend import BACKENDS, Attention, named_backend
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
+
+_OPTION: Final = "--attention-backend"
+_CONFIG: Final = ("--attention-config", "-ac")
+OPTIONS: Final = (_OPTION, *_CONFIG)
+
+
+class Attention(StrEnum):
+    """What a model's attention layers keep, as far as backends differ by it."""
+
+    HEADS = "heads"  # and MLA latents of a width that TRITON_MLA alone takes
+    IMAGE_HEADS = "heads, over images in both directions"
+    WIDE_IMAGE_HEADS = "wide heads, over images in both directions"
+    SPARSE_HEADS = "sparse heads"
+    LATENT = "MLA"
+    SPARSE_LATENT = "sparse MLA"
+
+    @property
+    def of_backends(self) -> "Attention":
+        """What a backend for it is for."""
+        images = self in {Attention.IMAGE_HEADS, Attention.WIDE_IMAGE_HEADS}
+        return Attention.HEADS if images else self
+
+
+BACKENDS: Final[Mapping[str, tuple[Attention, int]]] = {
+    "FLASH_ATTN": (Attention.HEADS, 16),
+    "FLASHINFER": (Attention.HEADS, 16),
+    "TRITON_ATTN": (Attention.HEADS, 16),
+    "TRITON_FLASH_ATTN": (Attention.HEADS, 16),
+    "TRITON_FLASHINFER": (Attention.HEADS, 64),
+    "FLEX_ATTENTION": (Attention.HEADS, 16),
+    "B12X": (Attention.HEADS, 128),
+    "HPC_ATTN": (Attention.HEADS, 64),
+    "TRITON_MLA": (Attention.LATENT, 16),
+    "FLASH_ATTN_MLA": (Attention.LATENT, 16),
+    "FLASHINFER_MLA": (Attention.LATENT, 32),
+    "TOKENSPEED_MLA": (Attention.LATENT, 32),
+    "FLASHMLA": (Attention.LATENT, 64),
+    "CUTLASS_MLA": (Attention.LATENT, 128),
+    # beside the indexer's backend, which takes 64 and nothing less
+    "FLASHINFER_MLA_SPARSE": (Attention.SPARSE_LATENT, 64),
+    "FLASHINFER_MLA_SPARSE_SM90": (Attention.SPARSE_LATENT, 64),
+    "FLASHINFER_MLA_SPARSE_SM120": (Attention.SPARSE_LATENT, 64),
+    "FLASHMLA_SPARSE": (Attention.SPARSE_LATENT, 64),
+    "FLASH_ATTN_MLA_SPARSE": (Attention.SPARSE_LATENT, 64),
+}
+"""NVIDIA's, by name: what a model must keep for it, and the block that vLLM takes with it."""
+
+
+def named_backend(command_line: CommandLine) -> str:
+    """Name of the backend; empty where vLLM chooses.
+
+    Raises:
+        InvalidInputError: vLLM would refuse what says it.
+    """
+    name: object = command_line.value(_OPTION)
+    for option in _CONFIG:
+        name = name or command_line.json_object(option).get("backend")
+    return str(name or "").upper()
+
 
 DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.CUDA: 16, Device.CPU: 128}
 """Where no backend wants another: config/cache.py, DEFAULT_BLOCK_SIZE; on a CPU platforms/cpu.py,
@@ -131,13 +191,7 @@ def attention_of(groups: Iterable[LayerGroup], *, images_both_ways: bool = False
 
 
 def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) -> BlockChoice:
-    """The block that vLLM takes for this engine, before it raises it for a linear-attention state.
-
-    Args:
-        engine: What is asked of the engine.
-        attention: What the model's attention layers keep.
-        dtype: What the KV cache is kept in.
-    """
+    """The block that vLLM takes for this engine, before it raises it for a linear-attention state."""
     if engine.device is Device.CPU:
         return BlockChoice(
             engine_block_tokens(engine), {}, _CPU_MULTIPLE, given=engine.block_size is not None

@@ -1,6 +1,6 @@
 """The catalogue of well-known models: data beside this file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -26,23 +26,18 @@ def entries() -> Mapping[str, Mapping[str, Any]]:
 @cache
 def names() -> Mapping[str, str]:
     """Entry by repository or alias, in lower case: Hugging Face ids are not case-sensitive."""
-    found = {}
+    return {name.lower(): entry for name, entry in _published_names()}
+
+
+def _published_names() -> Iterator[tuple[str, str]]:
     for entry, fields in entries().items():
-        for name in (entry, *fields.get("aliases", ())):
-            found[name.lower()] = entry
-    return found
+        yield from ((name, entry) for name in (entry, *fields.get("aliases", ())))
 
 
 def entry_of(model: str) -> Mapping[str, Any] | None:
     """What the catalogue has of a model; None for a model that is not in it."""
     name = names().get(model.lower())
     return None if name is None else entries()[name]
-
-
-def arithmetic_in_catalogue(model: str) -> Arithmetic | None:
-    """What computes one token of a model; None for one that is not in the catalogue."""
-    entry = entry_of(model)
-    return None if entry is None else arithmetic_of_entry(entry)
 
 
 def config_in_catalogue(model: str) -> Mapping[str, Any] | None:
@@ -64,9 +59,5 @@ def similar(model: str) -> tuple[str, ...]:
     """Names in the catalogue that are close to this one, as they are published, the closest first."""
     repository = "/".join(model.lower().split("/")[-2:])  # whatever a host or a folder before it
     near = get_close_matches(repository, names(), n=2, cutoff=0.75)
-    published = {
-        name.lower(): name
-        for entry, fields in entries().items()
-        for name in (entry, *fields.get("aliases", ()))
-    }
+    published = {name.lower(): name for name, _ in _published_names()}
     return tuple(published[name] for name in near)

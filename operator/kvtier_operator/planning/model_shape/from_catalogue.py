@@ -6,7 +6,7 @@ makes them, and an `-FP8` of the model's own publisher is weights in blocks. Oth
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from kvtier_operator.planning.model_shape.catalogue import arithmetic_of_entry, entries, entry_of, names
@@ -15,36 +15,6 @@ from kvtier_operator.planning.model_shape.shape import CATALOGUE, Experts, Model
 
 _WEIGHTS_ALONE: Final = re.compile(r"-(awq|gptq)(-int[48])?$")
 _OF_THE_PUBLISHER: Final = re.compile(r"-fp8$")
-
-
-@dataclass(frozen=True, slots=True)
-class Quantised:
-    """A checkpoint of a known model.
-
-    Attributes:
-        entry: The known model.
-        quantization: `quantization_config` as its config.json has it, as far as the name says it.
-    """
-
-    entry: str
-    quantization: Mapping[str, Any]
-
-
-def quantised(model: str, names: Mapping[str, str]) -> Quantised | None:
-    """The known model that a checkpoint was made of; None for a name that does not say it.
-
-    Args:
-        model: The checkpoint's name.
-        names: Entries of the catalogue by name in lower case.
-    """
-    name = model.lower()
-    if (entry := names.get(_OF_THE_PUBLISHER.sub("", name))) is not None:
-        return Quantised(entry, {"quant_method": "fp8"})
-    if (method := _WEIGHTS_ALONE.search(name)) is None:
-        return None
-    _, _, base = name[: method.start()].rpartition("/")
-    entries = {entry for known, entry in names.items() if known.rpartition("/")[2] == base}
-    return Quantised(entries.pop(), {"quant_method": method[1]}) if len(entries) == 1 else None
 
 
 def shape_from_catalogue(model: str) -> ModelShape | None:
@@ -60,11 +30,19 @@ def shape_from_catalogue(model: str) -> ModelShape | None:
 
 def _of_quantised(model: str) -> ModelShape | None:
     """The shape of a quantised checkpoint of a model of the catalogue, whose weights are smaller."""
-    found = quantised(model, names())
-    if found is None:
+    name = model.lower()
+    if (entry := names().get(_OF_THE_PUBLISHER.sub("", name))) is not None:
+        method = "fp8"
+    elif (of_weights := _WEIGHTS_ALONE.search(name)) is not None:
+        _, _, base = name[: of_weights.start()].rpartition("/")
+        bases = {entry for known, entry in names().items() if known.rpartition("/")[2] == base}
+        if len(bases) != 1:
+            return None
+        entry, method = bases.pop(), of_weights[1]
+    else:
         return None
-    fields = entries()[found.entry]
-    config = {**fields["config"], "quantization_config": found.quantization}
+    fields = entries()[entry]
+    config = {**fields["config"], "quantization_config": {"quant_method": method}}
     return _with_weights(shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised"), fields)
 
 

@@ -1,7 +1,7 @@
 """The shape that a Hugging Face config.json describes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.schema.complaints import show_value
@@ -14,17 +14,10 @@ from kvtier_operator.planning.model_shape.config.engine_data.architectures impor
     unknown_architecture,
 )
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
-from kvtier_operator.planning.model_shape.config.longest_sequence import longest_sequence, longest_taken
 from kvtier_operator.planning.model_shape.layers.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked
 from kvtier_operator.planning.model_shape.layers.layer_parts import has_sinks, images_both_ways
-from kvtier_operator.planning.model_shape.parameters import (
-    arithmetic,
-    experts_of,
-    hidden_size,
-    matrices,
-    parameter_bits,
-)
+from kvtier_operator.planning.model_shape.parameters import experts_of, parameter_bits, sizes_of
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
 
 # vLLM reads that repository's config.json (transformers_utils/configs/ultravox.py, text_model_id).
@@ -97,10 +90,14 @@ def shape_from_config(
     refuse_removed(fields)
     _refuse_other_caches(fields)
     groups = layer_groups(fields)
-    if any(group.kind is LayerKind.STATE for group in groups):
+    kinds = {group.kind for group in groups}
+    if LayerKind.STATE in kinds:
         refuse_states_of_the_library(fields)
-    checkpoint = checkpoint_cache(fields, latent=LayerKind.MLA in {group.kind for group in groups})
-    model_type = fields.text("model_type")
+    cache_dtype, has_cache_scales = checkpoint_cache(
+        fields, latent=LayerKind.MLA in {group.kind for group in groups}
+    )
+    model_type, computes_in = fields.text("model_type"), _computes_in(config, fields)
+    hidden, matrices, arithmetic = sizes_of(fields)
     notes = []
     if any(group.kind is LayerKind.STATE and group.state is None for group in groups):
         notes.append(
@@ -110,9 +107,9 @@ def shape_from_config(
         source=source,
         groups=groups,
         dtype_bytes=_OWN_DTYPE_BYTES,
-        cache_dtype=checkpoint.dtype,
-        has_cache_scales=checkpoint.has_scales,
-        computes_in=_computes_in(config, fields),
+        cache_dtype=cache_dtype,
+        has_cache_scales=has_cache_scales,
+        computes_in=computes_in,
         kv_heads_replicated=model_type != _WHOLE_HEADS,
         attention_heads=fields.optional_int("num_attention_heads", "n_head"),
         max_position_tokens=longest_sequence(fields),
@@ -126,10 +123,10 @@ def shape_from_config(
         images_both_ways=images_both_ways(config, fields),
         has_sinks=has_sinks(fields),
         unknown_architecture=unknown_architecture(fields),
-        arithmetic=arithmetic(fields),
-        hidden_size=hidden_size(fields),
-        matrices=matrices(fields),
-        parameter_bits=parameter_bits(fields, _computes_in(config, fields)),
+        arithmetic=arithmetic,
+        hidden_size=hidden,
+        matrices=matrices,
+        parameter_bits=parameter_bits(fields, computes_in),
         notes=tuple(notes),
     )
 
@@ -162,3 +159,79 @@ def _refuse_other_caches(fields: ConfigFields) -> None:
             "attn_type_list",
             "vLLM serves MiniMax's lightning attention (0) no more; take MiniMax-M2 or later",
         )
+
+
+# vLLM, transformers_utils/model_arch_config_convertor.py, derive_max_model_len_and_key.
+_FIELDS: Final = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_target_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
+)
+# Kinds of rotary scaling that max_position_embeddings holds already
+# (vLLM, config/model.py, _get_and_verify_max_len).
+_SCALED_ALREADY: Final = {
+    *("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "default", "mrope"),
+}
+_LONGROPE: Final = {"su", "longrope"}
+_ROPES: Final = ("rope_parameters", "rope_scaling")  # the first that is there counts
+_MOST_FACTOR: Final = 10_000
+
+
+def longest_sequence(config: ConfigFields) -> int | None:
+    """Tokens; None where the file does not tell.
+
+    `model_max_length` goes before the others (Command R), and of the others the smallest counts.
+    """
+    most = longest_taken(config)
+    if most is not None and any(_kind(rope) in _LONGROPE for _, rope in _ropes(config)):
+        return config.root_int("original_max_position_embeddings") or most
+    return most
+
+
+def longest_taken(config: ConfigFields) -> int | None:
+    """Tokens above which vLLM does not start, whoever asks for them; None where the file does not tell."""
+    tokens = config.optional_int("model_max_length") or min(
+        (tokens for name in _FIELDS if (tokens := config.optional_int(name))), default=None
+    )
+    if tokens is None:
+        return None
+    if "gemma3" in config.root_text("model_type"):  # scaled already
+        return tokens
+    ropes = _ropes(config)
+    factors = [_factor(config, name, rope) for name, rope in ropes if _kind(rope) not in _SCALED_ALREADY]
+    return int(tokens * next((each for each in reversed(factors) if each is not None), 1))
+
+
+def _ropes(config: ConfigFields) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Rotary settings of the whole file by their field: one, or one for each kind of layer."""
+    for name in _ROPES:
+        settings = config.root_mapping(name)
+        if all(isinstance(each, Mapping) for each in settings.values()):
+            yield from ((f"{name}.{kind}", each) for kind, each in settings.items())
+        else:
+            yield name, settings
+        if settings:
+            return
+
+
+def _factor(config: ConfigFields, name: str, rope: Mapping[str, Any]) -> float | None:
+    """What a sequence is stretched by; None where these settings do not say it."""
+    factor = rope.get("factor")
+    if factor is None:
+        return None
+    is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+    if not is_number or not 0 < factor <= _MOST_FACTOR:  # NaN is in no range
+        raise config.wrong(
+            f"{name}.factor",
+            f"got {show_value(factor)}, must be a number above 0 and at most {_MOST_FACTOR:,}",
+        )
+    return float(factor)
+
+
+def _kind(rope: Mapping[str, Any]) -> object:
+    return rope.get("rope_type", rope.get("type"))

@@ -1,7 +1,7 @@
 """How many parameters a model has, and how many bits each takes."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.config.checkpoint import quantization_of
@@ -10,29 +10,31 @@ from kvtier_operator.planning.model_shape.layers.layer_groups import kv_heads, o
 from kvtier_operator.planning.model_shape.layers.layer_parts import LayerParts, keeps_latent, layer_parts
 from kvtier_operator.planning.model_shape.shape import Arithmetic, Experts
 
+_Read = TypeVar("_Read")
 _OF_ATTENTION: Final = 4
 """Queries, keys, values, output; of a state about as many."""
 _OF_AN_MLP: Final = 3
 
 
-def hidden_size(config: ConfigFields) -> int | None:
-    """From a config.json; None where it does not tell."""
-    try:
-        return config.optional_int("hidden_size", "n_embd", "d_model")
-    except InvalidInputError:
-        return None
+def sizes_of(config: ConfigFields) -> tuple[int | None, int | None, Arithmetic | None]:
+    """Hidden size, matrices at most, and what computes one token; None for what a config.json does not tell.
 
-
-def matrices(config: ConfigFields) -> int | None:
-    """From a config.json, at most; None where it does not tell."""
-    try:
-        parts = layer_parts(config)
-    except InvalidInputError:
-        return None
+    That is no reason to refuse a model.
+    """
+    hidden = _or_none(lambda: config.optional_int("hidden_size", "n_embd", "d_model"))
+    parts = _or_none(lambda: layer_parts(config))
     if parts is None:
-        return None
+        return hidden, None, None
     mlps = parts.dense + parts.sparse * (parts.experts + 1)  # one for what every token goes through
-    return _OF_ATTENTION * (parts.attention + parts.states) + _OF_AN_MLP * mlps
+    matrices = _OF_ATTENTION * (parts.attention + parts.states) + _OF_AN_MLP * mlps
+    return hidden, matrices, _or_none(lambda: _arithmetic(config, hidden, parts)) if hidden else None
+
+
+def _or_none(read: Callable[[], _Read | None]) -> _Read | None:
+    try:
+        return read()
+    except InvalidInputError:
+        return None
 
 
 PLAIN_BITS: Final = 16
@@ -49,41 +51,32 @@ _SCALE_BITS, _FLOAT_SCALE_BITS = 16, 8
 
 
 def parameter_bits(config: ConfigFields, computes_in: str) -> int:
-    """Of the most of them, scales left out.
-
-    Args:
-        config: The model's config.json, with what stands beside it.
-        computes_in: The dtype that it is published in; empty if not known.
-    """
+    """Of the most of them, scales left out."""
     quantization = quantization_of(config)
     if not quantization:
         return _FLOAT32_BITS if computes_in == "float32" else PLAIN_BITS
-    return _explicit(quantization) or _named(quantization) or PLAIN_BITS
+    return _bits_in_file(quantization) or _bits_by_name(quantization) or PLAIN_BITS
 
 
 def expert_bits(config: ConfigFields) -> float | None:
-    """Of one of a routed expert, with its part of the scales; None where not known.
-
-    Args:
-        config: The model's config.json, with what stands beside it.
-    """
+    """Of one of a routed expert, with its part of the scales; None where not known."""
     quantization = quantization_of(config)
     if not quantization:
         return PLAIN_BITS
     scale_bits = _scale_bits(quantization)
     if scale_bits is None:
         return None
-    return (_explicit(quantization) or _named(quantization) or _GROUP_BITS) + scale_bits
+    return (_bits_in_file(quantization) or _bits_by_name(quantization) or _GROUP_BITS) + scale_bits
 
 
-def _explicit(quantization: Mapping[str, Any]) -> int | None:
+def _bits_in_file(quantization: Mapping[str, Any]) -> int | None:
     """A number of bits, beside the method or of a group of layers' weights."""
     parts = (quantization, *_groups(quantization))
     numbers = (part.get(name) for part in parts for name in _BITS_FIELDS)
     return next((bits for bits in numbers if type(bits) is int and bits > 0), None)
 
 
-def _named(quantization: Mapping[str, Any]) -> int | None:
+def _bits_by_name(quantization: Mapping[str, Any]) -> int | None:
     if quantization.get("load_in_4bit") is True:
         return 4
     parts = (_inner(quantization), quantization)
@@ -154,12 +147,7 @@ _GATED_MATRICES, _PLAIN_MATRICES = 3, 2
 
 
 def experts_of(fields: ConfigFields, weights_bytes: int | None) -> Experts | None:
-    """The routed experts that a config.json describes; None where it does not tell enough.
-
-    Args:
-        fields: The model's config.json.
-        weights_bytes: Of the checkpoint; None if not known.
-    """
+    """The routed experts that a config.json describes; None where it does not tell enough."""
     count = _number(fields, _COUNTS)
     if count is not None and count <= 1:
         return Experts()
@@ -223,24 +211,13 @@ _STATE_SQUARES: Final = 4
 """Hidden sizes squared that a state's layer is taken to have where its file says no more."""
 
 
-def arithmetic(config: ConfigFields) -> Arithmetic | None:
-    """From a config.json; None where it does not tell, which is no reason to refuse a model."""
-    try:
-        return _counted(config)
-    except InvalidInputError:
-        return None
-
-
-def _counted(config: ConfigFields) -> Arithmetic | None:
-    hidden, parts = config.optional_int("hidden_size", "n_embd", "d_model"), layer_parts(config)
-    if not hidden or parts is None:
-        return None
+def _arithmetic(config: ConfigFields, hidden: int, parts: LayerParts) -> Arithmetic | None:
     attention = _latent(config, hidden) if keeps_latent(config) else _heads(config, hidden)
     mlps = _mlps(config, hidden, parts)
     if attention is None or mlps is None:
         return None
     total = parts.attention * attention + parts.states * _state(config, hidden) + mlps
-    experts = f", {_routed(config)} of {parts.experts} experts in {parts.sparse}" if parts.experts else ""
+    experts = f", {_top_k(config)} of {parts.experts} experts in {parts.sparse}" if parts.experts else ""
     how = f"{parts.layers} layers of config.json{experts}; embeddings and head compute no prompt"
     return Arithmetic(total, how)
 
@@ -294,17 +271,17 @@ def _mlps(config: ConfigFields, hidden: int, parts: LayerParts) -> int | None:
         *("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size", "ffn_dim", "n_inner")
     )
     one = config.int_in_file("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
-    routed = _routed(config)
+    routed = _top_k(config)
     if (parts.dense and not (dense or one)) or (parts.sparse and not (one and routed)):
         return None
     within = config.int_in_file("routed_expert_hidden_size", "moe_latent_size") or hidden
     apart = 2 * hidden * within if within != hidden else 0  # down to the experts' own width, and up again
     experts = matrices * (routed or 0) * (one or 0) * within + apart
-    shared = matrices * hidden * _shared(config, one or 0, dense or 0)
+    shared = matrices * hidden * _shared_width(config, one or 0, dense or 0)
     return parts.sparse * (experts + shared) + parts.dense * matrices * hidden * (dense or one or 0)
 
 
-def _shared(config: ConfigFields, one: int, dense: int) -> int:
+def _shared_width(config: ConfigFields, one: int, dense: int) -> int:
     """Inner size of the experts that every token goes through."""
     inner_size = config.int_in_file("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
     if inner_size is None:
@@ -314,7 +291,7 @@ def _shared(config: ConfigFields, one: int, dense: int) -> int:
     return inner_size + beside
 
 
-def _routed(config: ConfigFields) -> int | None:
+def _top_k(config: ConfigFields) -> int | None:
     """Experts that each token is sent to."""
     return config.int_in_file(
         *("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts", "moe_topk"),

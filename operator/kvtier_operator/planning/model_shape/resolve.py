@@ -114,12 +114,11 @@ def _with_arithmetic(shape: ModelShape, name: str) -> ModelShape:
 
     Nor do they say how many experts there are.
     """
-    from kvtier_operator.planning.model_shape.catalogue import arithmetic_in_catalogue, entry_of  # noqa: PLC0415 - slow to import
+    from kvtier_operator.planning.model_shape.catalogue import arithmetic_of_entry, entry_of  # noqa: PLC0415 - slow to import
 
-    dense = "experts_share" not in (entry_of(name) or {})
-    return replace(
-        shape, arithmetic=arithmetic_in_catalogue(name), matrices=shape.matrices if dense else None
-    )
+    entry = entry_of(name) or {}
+    matrices = None if "experts_share" in entry else shape.matrices
+    return replace(shape, arithmetic=arithmetic_of_entry(entry), matrices=matrices)
 
 
 def _also(observed: Observed) -> str:

@@ -119,6 +119,11 @@ class LayerKind(StrEnum):
     MLA = "mla"
     STATE = "state"
 
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether it keeps every token."""
+        return self in {LayerKind.FULL, LayerKind.MLA}
+
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import RouterSpec
-from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
@@ -162,7 +161,7 @@ def _args(plan: Plan) -> list[str]:
         *_ending(plan).args,
         *(traits.endpoint_args if plan.resource.spec.router.expose_endpoint else ()),
         *traits.args,
-        *((traits.tls_args or ()) if serves_tls(plan.resource.spec.engine) else ()),
+        *((traits.tls_args or ()) if plan.resource.spec.engine.extra_args.serves_tls else ()),
         *(("--ha-enable-leader-election",) if _several(plan) else ()),
     ]
 

@@ -14,7 +14,7 @@ from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
-from kvtier_operator.planning.weights.adapters import AdapterBytes, adapter_bytes
+from kvtier_operator.planning.weights.device_weights import AdapterBytes, adapter_bytes
 from kvtier_operator.planning.weights.pod_weights import (
     SourceKind,
     is_brought,

@@ -15,7 +15,7 @@ from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
-from kvtier_operator.planning.weights.adapters import adapter_args
+from kvtier_operator.planning.weights.device_weights import adapter_args
 from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
 from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT
 
@@ -68,7 +68,7 @@ def _args(
         *backend.args,
         *_events_args(resource.spec.router, machine),
         *_ending_args(engine, ending, machine),
-        *engine.extra_args,
+        *engine.extra_args.words,
     )
 
 

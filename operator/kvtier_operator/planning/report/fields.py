@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.arguments.extra_args import means_option
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import BudgetLine
@@ -26,7 +26,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "kvBytesPerTokenPerRank": plan.geometry.kv_bytes_per_token_per_rank,
             "bytesPerPrefix": plan.geometry.bytes_per_prefix,
             "weightsBytes": plan.geometry.weights_bytes,
-            "source": plan.geometry.source,
+            "source": plan.geometry.shape.source,
         },
         "tiers": {tier.label: _tier(plan.tiers.by_tier.get(tier)) for tier in Tier},
         "router": {
@@ -101,13 +101,13 @@ def _engine(plan: Plan) -> dict[str, Any]:
 
 def shown_args(plan: Plan) -> tuple[str, ...]:
     """The engine's arguments; those of `SECRETS` may have several values, up to the next option."""
-    shown: list[str] = []
-    secret = False
-    for word in plan.engine.args:
-        if not word.startswith("-"):
+    shown, secret = [], False
+    arguments = {argument.position: argument for argument in CommandLine(plan.engine.args).arguments}
+    for position, word in enumerate(plan.engine.args):
+        if position not in arguments:
             shown.append(HIDDEN if secret else word)
             continue
-        secret = any(means_option(word, option) for option in SECRETS)
+        secret = arguments[position].means(*SECRETS)
         name, is_joined, _ = word.partition("=")
         shown.append(f"{name}={HIDDEN}" if secret and is_joined else word)
     return tuple(shown)

@@ -21,8 +21,7 @@ from kvtier_operator.planning.tiers.capacity import (
     prefix_tokens,
 )
 from kvtier_operator.planning.units import count, many, size
-from kvtier_operator.planning.weights.adapters import adapter_bytes
-from kvtier_operator.planning.weights.device_weights import active_parameters, rank_weights
+from kvtier_operator.planning.weights.device_weights import active_parameters, adapter_bytes, rank_weights
 
 
 def plan_figures(
@@ -86,7 +85,7 @@ def _how_often(spec: Spec, geometry: Geometry) -> str:
 def _weights_source(spec: Spec, geometry: Geometry) -> str:
     if spec.model.weights:
         return "spec.model.weights"
-    known = geometry.source.startswith(CATALOGUE)
+    known = geometry.shape.source.startswith(CATALOGUE)
     return "the catalogue" if known else "the weight files beside config.json"
 
 

@@ -11,7 +11,6 @@ from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.router import Flavor, Standalone
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.flavors import flavor_traits
@@ -205,11 +204,11 @@ def _picker_input(
             {Tier.GPU: None} | {name: picker_tokens(tier) for name, tier in tiers.by_tier.items()}
         ),
         engine_block_tokens=tiers.observed_block_tokens or geometry.block_tokens,
-        max_prefix_tokens=spec.engine.max_model_len or geometry.max_position_tokens,
+        max_prefix_tokens=spec.engine.max_model_len or geometry.shape.max_position_tokens,
         version=None if alone else spec.router.version,
         # beside one another on one machine the engines would publish at one address
         kv_events=spec.router.kv_events and not alone,
-        engine_tls=serves_tls(spec.engine),
+        engine_tls=spec.engine.extra_args.serves_tls,
         max_body_bytes=None if spec.router.max_body_size is None else spec.router.max_body_size.bytes,
     )
 

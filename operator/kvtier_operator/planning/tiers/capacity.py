@@ -12,8 +12,7 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.planning.units import GIB, round_down, round_up
-from kvtier_operator.planning.weights.adapters import adapter_bytes
-from kvtier_operator.planning.weights.device_weights import rank_weights
+from kvtier_operator.planning.weights.device_weights import adapter_bytes, rank_weights
 
 CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
 """Device cache of one rank on device cpu where spec.engine.kvCacheMemory is empty, as that field says."""
@@ -67,7 +66,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
 
 def prefix_tokens(spec: Spec, geometry: Geometry) -> int | None:
     """Tokens of one prefix that the workload comes back to; None where nothing tells it."""
-    longest = spec.engine.max_model_len or geometry.max_position_tokens
+    longest = spec.engine.max_model_len or geometry.shape.max_position_tokens
     tokens = spec.tiers.cpu.expected_prefix_tokens or longest
     return None if tokens is None else max(tokens, geometry.block_tokens)  # shorter ones are not cached
 

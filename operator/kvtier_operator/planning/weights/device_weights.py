@@ -1,4 +1,4 @@
-"""What the model's weights take of the device, and how many of them a token passes."""
+"""What the model's weights and LoRA adapters take of devices and memory, and how many a token passes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,14 +6,15 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import EngineSpec
-from kvtier_operator.planning.arguments.extra_args import means_option, value_of
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import Arithmetic
-from kvtier_operator.planning.units import size
+from kvtier_operator.planning.units import ceil_div, many, size
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
 _OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")
+"""With them vLLM keeps some of the weights in the host's memory, whole layers up to a bound."""
 _WHOLE: Final = Fraction(1)
 _ONLINE: Final[Mapping[str, Fraction]] = {
     "fp8": Fraction(1, 2),
@@ -63,19 +64,14 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
         shared = experts or 0 if engines > 1 else 0
         of_rank = Fraction(weights - shared, ranks) + Fraction(shared, ranks * engines)
         held = RankWeights(ceil(of_rank * least), ceil(of_rank * most))
-    return replace(held, least_bytes=0) if any(map(_offloads, engine.extra_args)) else held
-
-
-def _offloads(word: str) -> bool:
-    """Whether it has vLLM keep some of the weights in the host's memory, whole layers up to a bound."""
-    return any(means_option(word, option) for option in _OFFLOADING)
+    return replace(held, least_bytes=0) if engine.extra_args.last(*_OFFLOADING) else held
 
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
-    if geometry.is_quantised:
+    if geometry.shape.is_quantised:
         return ""
-    return next((found for name in _OPTIONS if (found := value_of(engine.extra_args, name))), "")
+    return next((found for name in _OPTIONS if (found := engine.extra_args.value(name))), "")
 
 
 def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
@@ -84,21 +80,112 @@ def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
     if not method:
         return _WHOLE, _WHOLE
     left = _ONLINE.get(method, _LEAST)
-    certain = method in _ONLINE and geometry.is_quantised is False
+    certain = method in _ONLINE and geometry.shape.is_quantised is False
     return left, left if certain else _WHOLE
-
-
-_BITS_PER_BYTE = 8
 
 
 def active_parameters(geometry: Geometry) -> Arithmetic | None:
     """From the model's configuration, else as if all of its weights computed; None where nothing tells."""
-    if geometry.arithmetic is not None:
-        return geometry.arithmetic
+    if geometry.shape.arithmetic is not None:
+        return geometry.shape.arithmetic
     if geometry.weights_bytes is None:
         return None
-    each = geometry.parameter_bits / _BITS_PER_BYTE
+    each = geometry.shape.parameter_bits / _BITS_PER_BYTE
     parameters = int(geometry.weights_bytes / each)
     return Arithmetic(
         parameters, f"{size(geometry.weights_bytes)} of weights / {each:g} B, all for every token"
+    )
+
+
+ENABLE: Final = "--enable-lora"
+AT_ONCE: Final = "--max-loras"
+IN_MEMORY: Final = "--max-cpu-loras"
+RANK: Final = "--max-lora-rank"
+_DEFAULT_AT_ONCE: Final = 1
+_DEFAULT_RANK: Final = 16
+_ELEMENT_BYTES: Final = 2
+"""Of the model's own dtype (vLLM's --lora-dtype auto)."""
+_BITS_PER_BYTE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """How many adapters vLLM has room for (config/lora.py, LoRAConfig).
+
+    Attributes:
+        at_once: In one batch: on the GPU.
+        in_memory: In the host's memory.
+        rank: The largest rank of one.
+    """
+
+    at_once: int
+    in_memory: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterBytes:
+    """What they take of one rank of the model: on its GPU, and in the host's memory."""
+
+    gpu: int
+    host: int
+
+
+def adapters_of(spec: Spec) -> Adapters | None:
+    """Room for adapters as vLLM has it; None where it takes none."""
+    words, modules = spec.engine.extra_args, spec.model.lora_modules
+    if not modules and not words.is_on(ENABLE):
+        return None
+    # what vLLM would end at is planned as its default, and refused by the check of adapters
+    at_once = max(words.number(AT_ONCE) or 0, _DEFAULT_AT_ONCE)
+    in_memory = max(words.number(IN_MEMORY) or 0, 0)
+    return Adapters(
+        at_once=at_once,
+        in_memory=in_memory or max(at_once, len(modules)),
+        rank=words.number(RANK) or _DEFAULT_RANK,
+    )
+
+
+def adapter_args(spec: Spec) -> tuple[str, ...]:
+    """VLLM's arguments for the resource's adapters, which all stay in the host's memory."""
+    adapters, modules = adapters_of(spec), spec.model.lora_modules
+    if adapters is None or not modules:
+        return ()
+    given = spec.engine.extra_args.number(IN_MEMORY) is not None
+    in_memory = () if given else (IN_MEMORY, str(adapters.in_memory))
+    return (ENABLE, *in_memory, "--lora-modules", *(f"{each.name}={each.source}" for each in modules))
+
+
+def adapter_bytes(spec: Spec, geometry: Geometry) -> AdapterBytes | None:
+    """An estimate, from above; None where the model's sizes do not tell it.
+
+    Every matrix gets room for two narrow ones for each adapter, also those that an adapter leaves alone
+    (vllm/lora/layers, create_lora_weights). One side of a matrix is the hidden size, which each rank has
+    whole; the other sides are the parameters over the hidden size, which ranks divide.
+    """
+    adapters, weights = adapters_of(spec), geometry.weights_bytes
+    if adapters is None:
+        return AdapterBytes(0, 0)
+    if weights is None or not geometry.shape.hidden_size or geometry.shape.matrices is None:
+        return None
+    whole = geometry.shape.matrices * geometry.shape.hidden_size
+    divided = ceil_div(weights * _BITS_PER_BYTE, geometry.shape.parameter_bits * geometry.shape.hidden_size)
+    one = adapters.rank * _ELEMENT_BYTES
+    return AdapterBytes(
+        gpu=adapters.at_once * one * (whole + ceil_div(divided, spec.engine.tensor_parallel_size)),
+        host=adapters.in_memory * one * (whole + divided),
+    )
+
+
+def adapter_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
+    """What a reader of the report should know of them."""
+    adapters, taken = adapters_of(spec), adapter_bytes(spec, geometry)
+    if adapters is None or taken is None:
+        return ()
+    return (
+        (
+            f"room for {many(adapters.at_once, 'LoRA adapter')} of rank {adapters.rank} takes about "
+            f"{size(taken.gpu)} of each GPU, {adapters.in_memory} in the host's memory about "
+            f"{size(taken.host)} a rank"
+        ),
     )

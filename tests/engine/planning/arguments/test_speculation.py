@@ -12,8 +12,10 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, Method, _config
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.layers.mtp import _COUNTS, mtp_layers
 from kvtier_operator.planning.observed import Observed
 
@@ -65,7 +67,7 @@ def test_arguments_are_read_as_vllm_reads_them(words: list[str]) -> None:
     given = (found.speculative_config or {}) | {
         name: value for name, value in short.items() if value is not None
     }
-    read, _ = _config(words)
+    read, _ = _config(CommandLine(tuple(words)))
     assert {name: str(value) for name, value in read.items()} == {
         name: str(value) for name, value in given.items()
     }
@@ -102,7 +104,7 @@ def _overridden(model_type: str, count: int) -> Any:  # noqa: ANN401 - vLLM publ
 @pytest.mark.parametrize("model_type", sorted(_COUNTS.keys() - {"longcat_flash"}))
 def test_predictors_are_as_many_as_vllm_finds(model_type: str, count: int) -> None:
     config = {"num_hidden_layers": 1, "model_type": model_type, _COUNTS[model_type]: count}
-    assert mtp_layers(config, "config.json") == _overridden(model_type, count).n_predict
+    assert mtp_layers(ConfigFields(config, "config.json")) == _overridden(model_type, count).n_predict
 
 
 def test_no_predictor_of_vllms_is_forgotten() -> None:

@@ -12,9 +12,9 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.vllm_arguments import Given, read_arguments, serve_parser
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.command_line import WHOLE
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load_resources
-from kvtier_operator.planning.arguments.extra_args import WHOLE
 from kvtier_operator.planning.checks.arguments import (
     _FILE,
     _RESERVED_OPTIONS,

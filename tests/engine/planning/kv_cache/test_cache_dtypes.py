@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 import pytest
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
-from kvtier_operator.planning.kv_cache.dtype_support import KEPT, CacheKind, Maker
+from kvtier_operator.planning.checks.cache_format import KEPT, CacheKind, Maker
 from kvtier_operator.planning.kv_cache.split import cell_bytes
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]

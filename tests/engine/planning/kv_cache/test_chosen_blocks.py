@@ -12,8 +12,7 @@ from tests.cases.planning import resource
 from tests.shared.newer_vllm import engines_environment
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
-from kvtier_operator.planning.model_shape.attention_backend import BACKENDS, Attention
-from kvtier_operator.planning.model_shape.block_tokens import Architecture, choose_block
+from kvtier_operator.planning.model_shape.block_tokens import BACKENDS, Architecture, Attention, choose_block
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 _MAJOR = {

@@ -10,7 +10,7 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
-from kvtier_operator.planning.model_shape.config.overrides import overridden
+from kvtier_operator.planning.model_shape.config.overrides import with_overrides
 from kvtier_operator.planning.observed import Observed
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
@@ -94,7 +94,7 @@ def test_overrides(config: dict[str, Any], arguments: list[str], tmp_path: Path)
     theirs = get_config(str(tmp_path), trust_remote_code=False, hf_overrides_kw=flat)
     ModelConfig._apply_dict_overrides(ModelConfig.__new__(ModelConfig), theirs, parts)
     given = resource("a/b", engine={"extraArgs": arguments}).spec
-    ours = overridden(given, Observed(model_config=config)).model_config
+    ours = with_overrides(given, Observed(model_config=config)).model_config
     assert ours is not None
     text, their_text = ours.get("text_config", ours), theirs.get_text_config()
     if "text_config" not in config:

@@ -13,7 +13,7 @@ import pytest
 
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
-from kvtier_operator.planning.model_shape.config.longest_sequence import longest_sequence
+from kvtier_operator.planning.model_shape.from_config import longest_sequence
 from kvtier_operator.planning.model_shape.layers.layer_groups import kv_heads, one_head_dim
 from kvtier_operator.planning.model_shape.layers.layer_parts import LATENT_TYPES, keeps_latent
 

@@ -6,7 +6,6 @@ model_executor/layers/attention/attention.py for compressed-tensors'.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_operator.api.schema.complaints import show_value
@@ -25,21 +24,8 @@ _FP8_BITS, _FP4_BITS = 8, 4
 _STRATEGIES: Final = {"tensor", "attn_head"}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointCache:
-    """What a checkpoint says of its cache.
-
-    Attributes:
-        dtype: Of the cache; `auto` where it says nothing.
-        has_scales: Whether the attention layers bring scales of an fp8 cache.
-    """
-
-    dtype: KVCacheDtype = KVCacheDtype.AUTO
-    has_scales: bool = False
-
-
-def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
-    """What the checkpoint says of its cache.
+def checkpoint_cache(config: ConfigFields, *, latent: bool) -> tuple[KVCacheDtype, bool]:
+    """Dtype of the cache, and whether attention layers bring scales of an fp8 one, as the checkpoint says.
 
     Args:
         config: The model's config.json, with what stands beside it.
@@ -54,14 +40,14 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> CheckpointCache:
     method = _method(config, quantization)
     if method.startswith(_MODELOPT):
         # What it says of the cache is looked for at the root alone.
-        return CheckpointCache(_modelopt_cache(at_root), has_scales=True)
+        return _modelopt_cache(at_root), True
     scheme = quantization.get("kv_cache_scheme")
     if method == _COMPRESSED_TENSORS and scheme is not None and not latent:
         if not isinstance(scheme, Mapping):
             raise config.wrong(f"{_FIELD}.kv_cache_scheme", f"got {show_value(scheme)}, must be an object")
         _check_scheme(config, scheme)
-        return CheckpointCache(KVCacheDtype.FP8, has_scales=True)
-    return CheckpointCache(has_scales=method in _SCALES and not latent)
+        return KVCacheDtype.FP8, True
+    return KVCacheDtype.AUTO, method in _SCALES and not latent
 
 
 def quantization_of(config: ConfigFields) -> Mapping[str, Any]:

@@ -6,16 +6,16 @@ from typing import Any, Final, TypeVar
 
 from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.config.dialects import (
-    from_mistral_params,
-    from_moondream3,
-    is_mistral_params,
-    is_moondream3,
-)
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import (
     MOST_LAYERS,
     TypeDefaults,
     defaults_of,
+)
+from kvtier_operator.planning.model_shape.config.model_files import (
+    from_mistral_params,
+    from_moondream3,
+    is_mistral_params,
+    is_moondream3,
 )
 
 # Names that multimodal configurations nest the language model under (transformers, configuration_utils.py,
@@ -34,6 +34,8 @@ Entries = TypeVar("Entries", bound=Sequence[object])
 
 class ConfigFields:
     """The language model's part of a config.json, with what the engine reads where it leaves a field out.
+
+    Whoever reads a field gets an InvalidInputError where it holds something else than is asked for.
 
     Args:
         config: The parsed file, or Mistral's params.json.
@@ -70,10 +72,10 @@ class ConfigFields:
         Looked for in the language model's part, then among the defaults of its type, which a null that is
         written down does not have.
         """
-        _, value = self._found(names)
+        _, value = self._find(names)
         return value
 
-    def _found(self, names: Sequence[str]) -> tuple[str, object]:
+    def _find(self, names: Sequence[str]) -> tuple[str, object]:
         """What `get` returns, and the name that it stands under."""
         spellings = [each for name in names for each in (name, self._defaults.other_names.get(name, name))]
         for name in spellings:
@@ -89,20 +91,12 @@ class ConfigFields:
         return self.get(*names) is not None
 
     def optional_int(self, *names: str) -> int | None:
-        """A whole number, 0 or more; None where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
-        return self._whole(*self._found(names), _MOST)
+        """A whole number, 0 or more; None where no such field is there."""
+        return self._whole(*self._find(names), _MOST)
 
     def layers(self, *names: str) -> int | None:
-        """A number of layers, or of what layers are multiplied by; None where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else, or more than a plan looks at.
-        """
-        return self._whole(*self._found(names), MOST_LAYERS)
+        """A number of layers, or of what layers are multiplied by; None where no such field is there."""
+        return self._whole(*self._find(names), MOST_LAYERS)
 
     def int_in_file(self, *names: str) -> builtins.int | None:
         """First of these fields that is a whole number in the file itself; the defaults do not count."""
@@ -110,11 +104,7 @@ class ConfigFields:
         return next((value for value in values if type(value) is builtins.int), None)
 
     def root_int(self, name: str) -> int | None:
-        """A whole number that stands at the root; None where it is not there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A whole number that stands at the root; None where it is not there."""
         return self._whole(name, self._root.get(name), _MOST)
 
     def _whole(self, name: str, value: object, most: builtins.int) -> builtins.int | None:
@@ -128,53 +118,37 @@ class ConfigFields:
         return builtins.int(value)
 
     def period(self, *names: str) -> int | None:
-        """After how many layers something comes again, 1 or more; None where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """After how many layers something comes again, 1 or more; None where no such field is there."""
         found = self.optional_int(*names)
         if found == 0:
-            raise self.wrong(self._found(names)[0], "got 0, must be 1 or more: layers are counted by it")
+            raise self.wrong(self._find(names)[0], "got 0, must be 1 or more: layers are counted by it")
         return found
 
     def int(self, *names: str) -> int:
-        """A whole number, 1 or more.
-
-        Raises:
-            InvalidInputError: The field is missing, 0 or something else.
-        """
+        """A whole number, 1 or more."""
         value = self.optional_int(*names)
         if not value:
             raise self.wrong(
-                self._found(names)[0],
+                self._find(names)[0],
                 "missing or 0; give a config.json of a decoder model, or set spec.model.geometry",
             )
         return value
 
     def text(self, *names: str) -> str:
-        """A string; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
-        name, value = self._found(names)
+        """A string; empty where no such field is there."""
+        name, value = self._find(names)
         if value is not None and not isinstance(value, str):
             raise self.wrong(name, f"got {show_value(value)}, must be text")
         return self.word(*names)
 
     def word(self, *names: str) -> str:
         """A string; empty where the field holds none, which it need not."""
-        name, value = self._found(names)
+        name, value = self._find(names)
         return self._short(name, value) if isinstance(value, str) else ""
 
     def strings(self, *names: str) -> tuple[str, ...]:
-        """A list of strings; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
-        return self._words(*self._found(names))
+        """A list of strings; empty where no such field is there."""
+        return self._words(*self._find(names))
 
     def root_strings(self, name: str) -> tuple[str, ...]:
         """A list of strings that stands at the root; raises as `strings`."""
@@ -189,11 +163,7 @@ class ConfigFields:
         return self._short(name, tuple(value))
 
     def numbers(self, name: str) -> tuple[builtins.int, ...]:
-        """A list of whole numbers; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A list of whole numbers; empty where no such field is there."""
         value = self.get(name)
         if value is None:
             return ()
@@ -215,12 +185,8 @@ class ConfigFields:
         return (*names[:-1], last) if names and last else names
 
     def mapping(self, *names: str) -> Mapping[str, Any]:
-        """A nested object; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
-        return self._object(*self._found(names))
+        """A nested object; empty where no such field is there."""
+        return self._object(*self._find(names))
 
     def _object(self, name: str, value: object) -> Mapping[str, Any]:
         if value is None:
@@ -234,11 +200,7 @@ class ConfigFields:
         return ConfigFields(self.mapping(name), self._source, f"{self._within}{name}.")
 
     def parts(self, name: str) -> "tuple[ConfigFields, ...]":
-        """A list of nested objects, each named by its place; empty where no such field is there.
-
-        Raises:
-            InvalidInputError: The field holds something else.
-        """
+        """A list of nested objects, each named by its place; empty where no such field is there."""
         value = self.get(name)
         if value is None:
             return ()
@@ -257,11 +219,7 @@ class ConfigFields:
         return self._root.get(name)
 
     def root_mapping(self, *names: str) -> Mapping[str, Any]:
-        """First of these nested objects at the root; empty where there is none.
-
-        Raises:
-            InvalidInputError: One of them is something else.
-        """
+        """First of these nested objects at the root; empty where there is none."""
         values = [self._object(name, self._root[name]) for name in names if self._root.get(name) is not None]
         return next(iter(values), {})
 
@@ -288,10 +246,10 @@ def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], TypeD
         part, model_type = part[name], defaults.nested.get(name, "")
     for inner in defaults.nested.values():  # an older file, whose language model stands at the root
         defaults = defaults_of(inner)
-    return {"model_type": model_type, **_counted(part), **part}, defaults
+    return {"model_type": model_type, **_layers_in_lists(part), **part}, defaults
 
 
-def _counted(part: Mapping[str, Any]) -> dict[str, int]:
+def _layers_in_lists(part: Mapping[str, Any]) -> dict[str, int]:
     """The number of layers that a list of them gives."""
     lists = (part.get(name) for name in _LAYER_LISTS)
     return next(({_LAYERS: len(each)} for each in lists if isinstance(each, Sequence) and each), {})

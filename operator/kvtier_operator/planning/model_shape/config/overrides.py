@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.arguments.extra_args import field_path_of, object_of
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
 
@@ -21,13 +20,9 @@ _NO_PARTS: Final = frozenset({"quantization_config", "compression_config"})
 """Mappings that transformers keeps as they are."""
 
 
-def overridden(spec: Spec, observed: Observed) -> Observed:
-    """The same facts, with the configuration that the engine reads: from what was seen or the catalogue.
-
-    Raises:
-        InvalidInputError: The overrides are no JSON object.
-    """
-    overrides = object_of(spec.engine.extra_args, OPTION)
+def with_overrides(spec: Spec, observed: Observed) -> Observed:
+    """The same facts, with the configuration that the engine reads: from what was seen or the catalogue."""
+    overrides = spec.engine.extra_args.json_object(OPTION)
     if not overrides or spec.model.geometry is not None:
         return observed
     if observed.model_config is not None:
@@ -45,28 +40,28 @@ def overridden(spec: Spec, observed: Observed) -> Observed:
         config, weights_bytes = entry["config"], observed.weights_bytes or entry.get("weights_bytes")
     return replace(
         observed,
-        model_config=_merged(config, overrides),
+        model_config=_merge(config, overrides),
         model_config_source=f"{source} with {OPTION}",
         weights_bytes=weights_bytes,
     )
 
 
-def blamed(error: InvalidInputError, spec: Spec) -> InvalidInputError:
+def with_option_named(error: InvalidInputError, spec: Spec) -> InvalidInputError:
     """The same error, with the argument named where the wrong field came by it."""
     args = spec.engine.extra_args
-    overrides = object_of(args, OPTION)
+    overrides = args.json_object(OPTION)
     within = [each for name, each in overrides.items() if name in TEXT_CONFIGS and isinstance(each, Mapping)]
     names = {*overrides, *(name for each in within for name in each)}
     if not all(re.split(r"[.\[]", problem.field)[0] in names for problem in error.problems):
         return error
     messages = (f"{OPTION}: {problem}" for problem in error.problems)
-    return InvalidInputError("planning", *(Problem(field_path_of(args, OPTION), each) for each in messages))
+    return InvalidInputError("planning", *(Problem(args.field_path(OPTION), each) for each in messages))
 
 
-def _merged(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
     parts = {name for name in config if name.endswith(_PART) and name not in _NO_PARTS}
     changed = {
-        name: _updated(config[name], value) if name in parts else value
+        name: _update(config[name], value) if name in parts else value
         for name, value in overrides.items()
         if name in config or name not in TEXT_CONFIGS  # vLLM reads no part that the file lacks
     }
@@ -85,7 +80,7 @@ def _of_language_model(config: Mapping[str, Any], overrides: Mapping[str, Any]) 
     return flat
 
 
-def _updated(part: object, value: object) -> object:
+def _update(part: object, value: object) -> object:
     if not (isinstance(part, Mapping) and isinstance(value, Mapping)):
         return value
-    return {**part, **{name: _updated(part.get(name), inner) for name, inner in value.items()}}
+    return {**part, **{name: _update(part.get(name), inner) for name, inner in value.items()}}

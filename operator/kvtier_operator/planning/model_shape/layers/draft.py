@@ -11,6 +11,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.speculation import WITHOUT_LAYERS, Method, Speculation, speculation
+from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.layers.mtp import like_the_model, mtp_groups, mtp_layers
 from kvtier_operator.planning.model_shape.resolve import shape_from_spec
@@ -89,11 +90,6 @@ def must_not_be_a_draft(observed: Observed) -> None:
 def plan_draft(spec: Spec, shape: ModelShape, observed: Observed) -> Draft | None:
     """What the resource's speculative decoding adds; None without any.
 
-    Args:
-        spec: What is wanted.
-        shape: The model's own shape.
-        observed: What is known of the model's and the draft's configuration.
-
     Raises:
         InvalidInputError: vLLM would not take the arguments, or the draft's config.json cannot be sized.
     """
@@ -116,8 +112,7 @@ def _draft(asked: Speculation, spec: Spec, shape: ModelShape, observed: Observed
     if asked.method in WITHOUT_LAYERS:
         return Draft(asked, source=f"method {asked.method} has no layers of its own", weights_bytes=0)
     if spec.model.draft_geometry is not None:
-        given = shape_from_spec(spec.model.draft_geometry, _FIELD)
-        return _described(asked, given)
+        return _of_shape(asked, shape_from_spec(spec.model.draft_geometry, _FIELD))
     if asked.method is Method.MTP and asked.model in {None, spec.model.name}:
         return _of_the_model(asked, spec, shape, observed)
     return _of_its_own(asked, shape, observed)
@@ -135,28 +130,20 @@ def _of_the_model(asked: Speculation, spec: Spec, shape: ModelShape, observed: O
     config = _config_of(spec, observed)
     if config is None:  # spec.model.geometry alone
         return _one_layer(asked, shape, weights_bytes=0)
-    layers = mtp_layers(config, shape.source)
-    if not layers:
-        return Draft(asked, source=shape.source, weights_bytes=0, predictors=0)
-    return Draft(
-        asked,
-        mtp_groups(config, shape.source, shape, layers),
-        shape.source,
-        weights_bytes=0,
-        predictors=layers,
-    )
+    fields = ConfigFields(config, shape.source)
+    layers = mtp_layers(fields) or 0
+    groups = mtp_groups(fields, shape, layers) if layers else ()
+    return Draft(asked, groups, shape.source, weights_bytes=0, predictors=layers)
 
 
 def _config_of(spec: Spec, observed: Observed) -> Mapping[str, Any] | None:
     if spec.model.geometry is not None:
         return None
-    return observed.model_config or _in_catalogue(spec.model.name)
-
-
-def _in_catalogue(model: str) -> Mapping[str, Any] | None:
+    if observed.model_config:
+        return observed.model_config
     from kvtier_operator.planning.model_shape.catalogue import config_in_catalogue  # noqa: PLC0415 - slow to import
 
-    return config_in_catalogue(model)
+    return config_in_catalogue(spec.model.name)
 
 
 def _of_its_own(asked: Speculation, shape: ModelShape, observed: Observed) -> Draft:
@@ -165,11 +152,11 @@ def _of_its_own(asked: Speculation, shape: ModelShape, observed: Observed) -> Dr
     if isinstance(found, Draft):
         return found
     if found is not None:
-        return _described(asked, found)
+        return _of_shape(asked, found)
     return _one_layer(asked, shape) if asked.method in _ONE_LAYER else Draft(asked)
 
 
-def _described(asked: Speculation, shape: ModelShape) -> Draft:
+def _of_shape(asked: Speculation, shape: ModelShape) -> Draft:
     return Draft(
         asked,
         tuple(replace(group, draft=True) for group in shape.groups),
@@ -201,6 +188,6 @@ def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draf
         problems = (Problem(each.field, each.message.replace(_OF_MODEL, _FIELD)) for each in error.problems)
         raise InvalidInputError(source, *problems) from error
     if asked.method is Method.MTP:  # a checkpoint of the predictors alone, described as the whole model is
-        layers = mtp_layers(config, source) or 1
-        return replace(shape, groups=mtp_groups(config, source, shape, layers))
+        fields = ConfigFields(config, source)
+        return replace(shape, groups=mtp_groups(fields, shape, mtp_layers(fields) or 1))
     return shape

@@ -33,22 +33,19 @@ _EXPANDED_LATENT: Final = {"minicpm3"}
 
 
 def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
-    """Layers that keep anything of the past, those of the same shape together, in order of appearance.
-
-    Raises:
-        InvalidInputError: A field is missing, or not what it must be.
-    """
+    """Layers that keep anything of the past, those of the same shape together, in order of appearance."""
     blocks = config.parts("block_configs")
     if blocks and not any(block.has("block_type") for block in blocks):  # Nemotron-H names each block's type
         return _of_blocks(config, blocks)
     kinds = layer_kinds(config)
     if config.text("model_type") in _EXPANDED_LATENT:
-        return (_expanded(config, len(kinds)),)
+        return (_of_expanded_latent(config, len(kinds)),)
     attention = sum(kind is not LayerKind.STATE for kind in kinds)
     indexers = iter(layer_indexers(config, attention))
-    found = Counter(
-        _group(config, kind, NO_INDEXER if kind is LayerKind.STATE else next(indexers)) for kind in kinds
-    )
+    alike = Counter((kind, NO_INDEXER if kind is LayerKind.STATE else next(indexers)) for kind in kinds)
+    found: Counter[LayerGroup] = Counter()
+    for (kind, indexer), layers in alike.items():
+        found[_group(config, kind, indexer)] += layers
     return tuple(replace(group, layers=layers) for group, layers in found.items())
 
 
@@ -111,7 +108,7 @@ def _heads(config: ConfigFields, kind: LayerKind) -> tuple[int, int, int]:
     return heads, head_dim, head_dim
 
 
-def _expanded(config: ConfigFields, layers: int) -> LayerGroup:
+def _of_expanded_latent(config: ConfigFields, layers: int) -> LayerGroup:
     head_dim = config.int("qk_nope_head_dim") + config.int("qk_rope_head_dim")
     heads = config.int("num_attention_heads")
     return LayerGroup(LayerKind.FULL, layers, kv_heads=heads, key_dim=head_dim, value_dim=head_dim)

@@ -256,11 +256,7 @@ _PLAMO3: Final = "plamo3"
 
 
 def interleaved_windows(config: ConfigFields, layers: int) -> tuple[int, ...]:
-    """Tokens of each layer's window, 0 for a layer that attends to everything; empty where a file has none.
-
-    Raises:
-        InvalidInputError: A window is no number.
-    """
+    """Tokens of each layer's window, 0 for one that attends to everything; empty where a file has none."""
     found = config.get(_FIELD)
     if isinstance(found, Sequence) and not isinstance(found, str) and found:
         windows = tuple(0 if window is None else window for window in found)

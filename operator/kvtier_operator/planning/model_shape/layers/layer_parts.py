@@ -132,15 +132,7 @@ NO_INDEXER: Final = Indexer()
 
 
 def layer_indexers(config: ConfigFields, layers: int) -> tuple[Indexer, ...]:
-    """The indexer of each attention layer.
-
-    Args:
-        config: The model's.
-        layers: Attention layers that keep anything.
-
-    Raises:
-        InvalidInputError: A field is not what it must be.
-    """
+    """The indexer of each attention layer."""
     sparse = config.part("sparse_attention_config")
     if frequencies := sparse.numbers("sparse_attention_freq"):  # MiniMax-M3
         each = Indexer(sparse.int("sparse_index_dim") * _BFLOAT16_BYTES)
@@ -153,7 +145,12 @@ def layer_indexers(config: ConfigFields, layers: int) -> tuple[Indexer, ...]:
     shared = Indexer(sparse=True)
     if config.text("model_type") == "hy_v4":
         return _of_hy_v4(config, layers, own, shared)
-    return tuple(own if _has_indexer(config, layer) else shared for layer in range(layers))
+    # vLLM, models/deepseek_v2.py, DeepseekV2MLAAttention: layers between share what an earlier one chose
+    if pattern := config.word("index_topk_pattern"):
+        return tuple(shared if letter == _SHARED else own for letter in pattern.ljust(layers)[:layers])
+    frequency, offset = config.period("index_topk_freq") or 1, config.optional_int("index_skip_topk_offset")
+    after = (2 if offset is None else offset) - 1
+    return tuple(own if max(layer - after, 0) % frequency == 0 else shared for layer in range(layers))
 
 
 def _of_hy_v4(config: ConfigFields, layers: int, own: Indexer, shared: Indexer) -> tuple[Indexer, ...]:
@@ -166,15 +163,6 @@ def _of_hy_v4(config: ConfigFields, layers: int, own: Indexer, shared: Indexer) 
         (own if kind == "full" else shared) if name in _SPARSE_LAYERS else NO_INDEXER
         for name, kind in zip(names, types, strict=False)
     )
-
-
-def _has_indexer(config: ConfigFields, layer: int) -> bool:
-    """vLLM, models/deepseek_v2.py, DeepseekV2MLAAttention: layers between share what an earlier one chose."""
-    if pattern := config.word("index_topk_pattern"):
-        return layer >= len(pattern) or pattern[layer] != _SHARED
-    frequency = config.period("index_topk_freq") or 1
-    offset = config.optional_int("index_skip_topk_offset")
-    return max(layer - (2 if offset is None else offset) + 1, 0) % frequency == 0
 
 
 # Source: vLLM 0.32 and 0.33, model_executor/models/gpt_oss.py, granite.py, laguna.py, mimo_v2.py.
@@ -199,12 +187,7 @@ _TYPES_THAT_SAY: Final = ("gemma4", "diffusion_gemma")
 
 # Source: vllm/transformers_utils/model_arch_config_convertor.py (is_mm_prefix_lm), 0.32 and 0.33.
 def images_both_ways(config: Mapping[str, Any], fields: ConfigFields) -> bool:
-    """Tell it of a model.
-
-    Args:
-        config: Its whole config.json.
-        fields: The same as it is read.
-    """
+    """Tell it of a model."""
     if (flag := config.get("is_mm_prefix_lm")) is not None:
         return bool(flag)
     model_type = str(config.get("model_type"))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
@@ -56,18 +56,9 @@ _WINDOWED: Final = frozenset({"mimo_v2", "mimo_v2_flash"})
 _SLIDING: Final = "sliding_attention"
 
 
-def mtp_layers(config: Mapping[str, Any], source: str) -> int | None:
-    """Layers that predict tokens further on; 0 for a model without any, None where vLLM has no such type.
-
-    Args:
-        config: The model's config.json, parsed.
-        source: Its name, for messages.
-
-    Raises:
-        InvalidInputError: The file's count is no number.
-    """
-    fields = ConfigFields(config, source)
-    model_type = _type(config, fields)
+def mtp_layers(fields: ConfigFields) -> int | None:
+    """Layers that predict tokens further on; 0 for a model without any, None where vLLM has no such type."""
+    model_type = _type(fields)
     if model_type is None:
         return None
     field = _COUNTS[model_type]
@@ -77,12 +68,9 @@ def mtp_layers(config: Mapping[str, Any], source: str) -> int | None:
     return (1 if model_type in _ONE_BY_DEFAULT else 0) if count is None else count
 
 
-def mtp_groups(
-    config: Mapping[str, Any], source: str, shape: ModelShape, layers: int
-) -> tuple[LayerGroup, ...]:
+def mtp_groups(fields: ConfigFields, shape: ModelShape, layers: int) -> tuple[LayerGroup, ...]:
     """The layers that keep keys and values, of the shape that the model's own have."""
-    fields = ConfigFields(config, source)
-    kinds = Counter(_kinds(fields, _type(config, fields), layers))
+    kinds = Counter(_kinds(fields, _type(fields), layers))
     return tuple(group for kind, count in kinds.items() for group in like_the_model(shape, kind, count))
 
 
@@ -97,8 +85,8 @@ def like_the_model(shape: ModelShape, kind: LayerKind, layers: int) -> tuple[Lay
     return (replace(first, layers=layers, draft=True),)
 
 
-def _type(config: Mapping[str, Any], fields: ConfigFields) -> str | None:
-    types = (fields.text("model_type"), config.get("model_type"))
+def _type(fields: ConfigFields) -> str | None:
+    types = (fields.text("model_type"), fields.root_text("model_type"))
     return next((each for each in types if each in _COUNTS), None)
 
 

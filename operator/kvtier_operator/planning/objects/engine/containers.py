@@ -8,7 +8,6 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.pod import ContainerClaim
 from kvtier_operator.api.spec.tiers.cpu import Policy
-from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.backends.parts import disk_volumes
 from kvtier_operator.planning.base.container_parts import Sidecar
 from kvtier_operator.planning.objects.common import NO_PRIVILEGES, env_from_field, to_json
@@ -111,7 +110,7 @@ def _without_hugepages(resources: Mapping[str, str], *, drop: bool) -> dict[str,
 
 def engine_container(plan: Plan) -> dict[str, Any]:
     """vLLM, ready when /health answers, with the time to start that the budget gives."""
-    scheme = {"scheme": "HTTPS"} if serves_tls(plan.resource.spec.engine) else {}
+    scheme = {"scheme": "HTTPS"} if plan.resource.spec.engine.extra_args.serves_tls else {}
     health = {"httpGet": {"path": "/health", "port": "http", **scheme}, "timeoutSeconds": 5}
     return {
         "name": "engine",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
 from kvtier_operator.planning.objects.common import (
@@ -82,7 +81,7 @@ def engine_service(plan: Plan) -> dict[str, Any]:
     """Any ready engine, without regard to what it holds."""
     names = Names.of(plan)
     port = {"name": "http", "protocol": "TCP", "port": plan.engine.port, "targetPort": "http"}
-    if serves_tls(plan.resource.spec.engine):
+    if plan.resource.spec.engine.extra_args.serves_tls:
         port["appProtocol"] = "https"
     return service(names, names.engine, Component.ENGINE, port)
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kvtier_operator.api.spec.router import GatewayProvider, RouterSpec
-from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.common import EXT_PROC_PORT
@@ -119,7 +118,7 @@ def _gke_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     extension's chart makes the same. The picker needs no policy: the gateway's controller checks its gRPC
     health on port 9003, where it answers.
     """
-    scheme = "https" if serves_tls(plan.resource.spec.engine) else "http"
+    scheme = "https" if plan.resource.spec.engine.extra_args.serves_tls else "http"
     request = {"requestPath": "/health", "port": plan.engine.port}
     check = {"type": scheme.upper(), f"{scheme}HealthCheck": request}
     health = {"timeoutSec": _GKE_HEALTH_CHECK_S, "checkIntervalSec": _GKE_HEALTH_CHECK_S, "config": check}

@@ -4,7 +4,6 @@ import json
 from typing import Any, Final
 
 from kvtier_operator.api.spec.router import Standalone
-from kvtier_operator.planning.arguments.extra_args import serves_tls
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash, gateway_name
 from kvtier_operator.planning.envoy.bootstrap import READY_PATH, bootstrap, certificate_resource
 from kvtier_operator.planning.envoy.gateway import (
@@ -86,7 +85,7 @@ def _envoy(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> Gateway:
         check_s=None if whole else _CHECK_S,
     )
     engines = EngineService(
-        Address(names.engine, plan.engine.port), tls=serves_tls(plan.resource.spec.engine)
+        Address(names.engine, plan.engine.port), tls=plan.resource.spec.engine.extra_args.serves_tls
     )
     entrance = Entrance(
         heap_bytes=gateway.heap_bytes,

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from kvtier_operator.planning.arguments.extra_args import SKIP_VERIFY, serves_tls
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.plan import Plan
@@ -12,6 +11,8 @@ _INTERVAL: Final = "15s"
 
 _PORTS: Final = {Component.ENGINE: "http", Component.PICKER: "http-metrics"}
 """Port names, the same in the Services and in the containers."""
+_SKIP_VERIFY: Final = {"insecureSkipVerify": True}
+"""Pods are asked by address, which no certificate names; as pickers and the kubelet do by themselves."""
 
 
 def scrape_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
@@ -44,6 +45,6 @@ def scrape_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
 
 def _endpoint(plan: Plan, component: Component, tls_field: str) -> dict[str, Any]:
     where = {"port": _PORTS[component], "path": "/metrics", "interval": _INTERVAL}
-    if component is Component.ENGINE and serves_tls(plan.resource.spec.engine):
-        return where | {"scheme": "https", tls_field: dict(SKIP_VERIFY)}
+    if component is Component.ENGINE and plan.resource.spec.engine.extra_args.serves_tls:
+        return where | {"scheme": "https", tls_field: dict(_SKIP_VERIFY)}
     return where

@@ -2,8 +2,14 @@
 
 import pytest
 
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.arguments.speculation import Method, Speculation, speculation
+
+
+def read(*words: str) -> Speculation | None:
+    return speculation(CommandLine(words))
+
 
 EAGLE = '{"model": "a/B-3.1-EAGLE3", "num_speculative_tokens": 3}'
 
@@ -26,12 +32,12 @@ EAGLE = '{"model": "a/B-3.1-EAGLE3", "num_speculative_tokens": 3}'
     ],
 )
 def test_forms(extra_args: list[str]) -> None:
-    assert speculation(extra_args) == Speculation(Method.EAGLE3, "a/B-3.1-EAGLE3", 3)
+    assert read(*extra_args) == Speculation(Method.EAGLE3, "a/B-3.1-EAGLE3", 3)
 
 
 @pytest.mark.parametrize("extra_args", [[], ["--enforce-eager"], ["-sc", "null"], ["-sc", "{}"]])
 def test_none(extra_args: list[str]) -> None:
-    assert speculation(extra_args) is None
+    assert read(*extra_args) is None
 
 
 @pytest.mark.parametrize(
@@ -53,14 +59,14 @@ def test_none(extra_args: list[str]) -> None:
     ],
 )
 def test_methods(given: str, method: Method) -> None:
-    found = speculation(["-sc", given])
+    found = read("-sc", given)
     assert found is not None
     assert found.method is method
 
 
 def test_suffix_has_a_depth_of_its_own() -> None:
-    default = speculation(["-sc", '{"method": "suffix"}'])
-    deeper = speculation(["-sc", '{"method": "suffix", "suffix_decoding_max_tree_depth": 32}'])
+    default = read("-sc", '{"method": "suffix"}')
+    deeper = read("-sc", '{"method": "suffix", "suffix_decoding_max_tree_depth": 32}')
     assert default is not None
     assert deeper is not None
     assert (default.tokens, deeper.tokens) == (24, 32)
@@ -93,7 +99,7 @@ def test_suffix_has_a_depth_of_its_own() -> None:
 )
 def test_what_vllm_does_not_take_is_named(extra_args: list[str], position: int, words: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        speculation(extra_args)
+        read(*extra_args)
     [problem] = caught.value.problems
     assert not caught.value.source, "whoever has the resource knows where it is from"
     assert problem.field == f"spec.engine.extraArgs[{position}]"

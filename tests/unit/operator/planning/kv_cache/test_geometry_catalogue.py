@@ -70,7 +70,7 @@ def test_bytes_per_token(model: str) -> None:
 def test_every_entry_can_be_sized(model: str) -> None:
     geometry = resolve_geometry(resource(model).spec, Observed())
     assert geometry.kv_bytes_per_token > 0
-    assert entries()[model]["source"] in geometry.source
+    assert entries()[model]["source"] in geometry.shape.source
 
 
 def test_every_entry_names_the_repository_it_is_from() -> None:

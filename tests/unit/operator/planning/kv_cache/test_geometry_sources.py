@@ -7,7 +7,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
-from kvtier_operator.planning.model_shape.geometry import LayerKind
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.observed import Observed
 
 LLAMA = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}
@@ -17,14 +17,14 @@ def test_the_resource_wins_over_config_and_catalogue() -> None:
     one = resource("Qwen/Qwen3-32B", geometry={"layers": 2, "kvHeads": 1, "headDim": 64})
     geometry = resolve_geometry(one.spec, Observed(model_config=LLAMA))
     assert geometry.kv_bytes_per_token == 2 * 2 * 1 * 64 * 2
-    assert geometry.source == "spec.model.geometry"
+    assert geometry.shape.source == "spec.model.geometry"
 
 
 def test_the_config_wins_over_the_catalogue() -> None:
     observed = Observed(model_config=LLAMA, model_config_source="there/config.json", weights_bytes=7)
     geometry = resolve_geometry(resource("Qwen/Qwen3-32B").spec, observed)
     assert geometry.kv_bytes_per_token == 2 * 8 * 2 * 64 * 2
-    assert geometry.source == "there/config.json"
+    assert geometry.shape.source == "there/config.json"
     assert geometry.weights_bytes == 7
 
 

@@ -9,7 +9,7 @@ from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.units import MIB
-from kvtier_operator.planning.weights.adapters import AdapterBytes, Adapters, adapter_bytes, adapters_of
+from kvtier_operator.planning.weights.device_weights import AdapterBytes, Adapters, adapter_bytes, adapters_of
 
 MODULES = [{"name": "sql", "source": "org/sql"}, {"name": "law", "source": "org/law"}]
 HIDDEN, HEADS, KV, INNER, VOCABULARY, LAYERS = 5120, 64 * 128, 8 * 128, 25600, 151936, 64

@@ -18,11 +18,7 @@ SUFFIXES: Final = (
 
 
 def architectures_of(config: ConfigFields) -> tuple[str, ...]:
-    """The names in a file; empty where it has none.
-
-    Raises:
-        InvalidInputError: They are no list of words.
-    """
+    """The names in a file; empty where it has none."""
     return config.root_strings("architectures")
 
 
@@ -62,9 +58,6 @@ def refuse_states_of_the_library(config: ConfigFields) -> None:
     """For a model whose layers keep states: vLLM serves those with classes of its own alone.
 
     Source: models/transformers/base.py (_create_attention_instances), 0.32 and 0.33.
-
-    Raises:
-        InvalidInputError: It has no class of its own.
     """
     if name := without_own_class(config):
         raise config.wrong(

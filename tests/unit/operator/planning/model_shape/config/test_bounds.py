@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.layers.mtp import mtp_layers
 
@@ -46,7 +47,7 @@ def test_layers_that_are_gone_through_again() -> None:
 def test_layers_that_predict() -> None:
     config = {"model_type": "deepseek_v3", "num_nextn_predict_layers": 10**9}
     with pytest.raises(InvalidInputError, match="num_nextn_predict_layers: got 1000000000"):
-        mtp_layers(BASE | config, "x")
+        mtp_layers(ConfigFields(BASE | config, "x"))
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,10 @@ def test_fields_take_another_value(overrides: object, config: dict[str, Any], pe
 
 def test_the_catalogue_s_fields_too() -> None:
     found = geometry({"num_hidden_layers": 32, "max_position_embeddings": 8192}, model="Qwen/Qwen3-32B")
-    assert (found.kv_bytes_per_token, found.max_position_tokens) == (131_072, 8192)
+    assert (found.kv_bytes_per_token, found.shape.max_position_tokens) == (131_072, 8192)
     assert found.weights_bytes is not None
-    assert found.source.startswith("catalogue, ")
-    assert found.source.endswith("with --hf-overrides")
+    assert found.shape.source.startswith("catalogue, ")
+    assert found.shape.source.endswith("with --hf-overrides")
 
 
 def test_dotted_fields() -> None:

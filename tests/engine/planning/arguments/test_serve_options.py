@@ -11,8 +11,7 @@ import pytest
 from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.generate.engine_data.serve_options import SERVE_OPTIONS, options_of, this_minor
 from kvtier_operator.generate.files import ROOT
-from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, serve_options
-from kvtier_operator.planning.arguments.serve_words import faults_of
+from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, faults_of, serve_options
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 VALUES: Final = (

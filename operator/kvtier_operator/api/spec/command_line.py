@@ -1,0 +1,193 @@
+"""What spec.engine.extraArgs say, read once: options, objects in their values, TLS."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
+from kvtier_operator.errors import InvalidInputError, Problem
+
+FIELD: Final = "spec.engine.extraArgs"
+CERTIFICATE: Final = "--ssl-certfile"
+WHOLE: Final = frozenset({"-dc", "-dp", "--data-parallel-size", "--kv-cache-dtype"})
+"""Options of vLLM that are the beginning of one that is asked for here: --diffusion-config, of -dcp, and
+the size of data parallelism, of -dpl and --data-parallel-size-local."""
+DEEPEST: Final = 32
+"""Objects and lists within one another: as far as whoever reads them follows."""
+_ONE_LETTER: Final = 2
+_Words = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_length=128)]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A word that begins with a dash, and what vLLM takes for its value.
+
+    Attributes:
+        position: Among all words, from 0.
+        name: As vLLM compares it: no dotted path, dashes for underscores.
+        path: Of `--option.path`; None for a whole option.
+        value: From the same word or the next; None where neither has one.
+    """
+
+    position: int
+    name: str
+    path: str | None
+    value: str | None
+
+    @property
+    def field(self) -> str:
+        """Path of the item."""
+        return f"{FIELD}[{self.position}]"
+
+    def means(self, *options: str) -> bool:
+        """Whether vLLM takes it for one of these, such as `--max-model-le=1` for `--max-model-len`.
+
+        argparse takes the beginning of a name where only one option begins so. Where several do, vLLM ends at
+        once, so nothing is lost if such a word is taken for one of them here.
+        """
+        if not self.name.strip("-") or self.name in WHOLE:
+            return self.name in options
+        one_letter = not self.name.startswith("--")  # -n2 is -n 2
+        return any(
+            self.name.startswith(option)
+            if one_letter and len(option) == _ONE_LETTER
+            else option.startswith(self.name)
+            for option in options
+        )
+
+    def wrong(self, message: str) -> InvalidInputError:
+        """The error that names this item."""
+        return InvalidInputError("", Problem(self.field, message))
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """Words of vLLM's command line, and its options; of one that is given several times the last counts."""
+
+    words: tuple[str, ...] = ()
+    arguments: tuple[Argument, ...] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Reads the words."""
+        after = (*self.words[1:], None)
+        options = (place for place, word in enumerate(self.words) if word.startswith("-"))
+        arguments = tuple(_argument(place, self.words[place], after[place]) for place in options)
+        object.__setattr__(self, "arguments", arguments)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            lambda words: cls(tuple(words)),
+            handler.generate_schema(_Words),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda line: [*line.words]),
+        )
+
+    def last(self, *options: str) -> Argument | None:
+        """The last that means one of these; None where none does."""
+        return next((each for each in reversed(self.arguments) if each.means(*options)), None)
+
+    def field_path(self, *options: str) -> str:
+        """Path of the last item that gives one of these options; of the whole list where none does."""
+        last = self.last(*options)
+        return FIELD if last is None else last.field
+
+    def value(self, option: str) -> str | None:
+        """What is given to an option; None where nothing is."""
+        values = (each.value for each in reversed(self.arguments) if each.means(option))
+        return next((value for value in values if value is not None), None)
+
+    def number(self, option: str) -> int | None:
+        """The same as a number; None also for what vLLM's parser refuses, as a check says."""
+        value = self.value(option)
+        return int(value) if value is not None and value.removeprefix("-").isdecimal() else None
+
+    def switch(self, option: str) -> bool | None:
+        """How an option that takes no value is set; None where vLLM is left to decide."""
+        last = self.last(option, option.replace("--", "--no-", 1))
+        return None if last is None else last.means(option)
+
+    def is_on(self, option: str) -> bool:
+        """Whether an option that takes no value is on: it and its `--no-` form may both be given."""
+        return self.switch(option) or False
+
+    @property
+    def serves_tls(self) -> bool:
+        """Whether vLLM has a certificate; without one it serves HTTP (uvicorn/config.py, is_ssl)."""
+        return bool(self.value(CERTIFICATE))
+
+    # Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args), 0.32 and 0.33.
+    def json_object(self, option: str) -> Mapping[str, Any]:
+        """What is given to an option that takes an object; empty where nothing is.
+
+        vLLM writes the dotted fields of each spelling as one object behind all else, and the last one counts.
+
+        Raises:
+            InvalidInputError: It is no object, which vLLM would refuse.
+        """
+        whole: Mapping[str, Any] = {}
+        dotted: dict[str, dict[str, Any]] = {}
+        for argument in self.arguments:
+            if not argument.means(option):
+                continue
+            if argument.path is None:
+                whole = _object(argument, option)
+            else:
+                _put(dotted.setdefault(argument.name, {}), argument.path, argument.value or "")
+            if not _is_shallow([whole, *dotted.values()][-1]):
+                raise argument.wrong(f"{option}: more than {DEEPEST} objects within one another")
+        return [whole, *dotted.values()][-1]
+
+
+def _argument(position: int, word: str, after: str | None) -> Argument:
+    _, is_joined, joined = word.partition("=")
+    if word.startswith("-O"):  # -O3 is --optimization-level 3, so what follows is a word of its own
+        word = word[2:].removeprefix("=")
+    name, has_path, path = word.partition("=")[0].partition(".")
+    return Argument(
+        position,
+        name.replace("_", "-") if name.startswith("--") else name,
+        path if has_path else None,
+        joined if is_joined else after,
+    )
+
+
+def _object(argument: Argument, option: str) -> Mapping[str, Any]:
+    try:
+        value = parse_json(argument.value or "", deepest=DEEPEST)
+    except MalformedError as error:
+        raise argument.wrong(f"{option} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise argument.wrong(f"{option}: expected a JSON object such as {{}}")
+    return value
+
+
+def _put(fields: dict[str, Any], path: str, value: str) -> None:
+    """Set what `--option.path value` sets; with a `+` behind the path, the value is items of a list."""
+    *parents, last = path.removesuffix("+").split(".")
+    for name in parents:
+        inner = fields.get(name)
+        fields[name] = inner if isinstance(inner, dict) else {}
+        fields = fields[name]
+    if path.endswith("+"):
+        before = fields.get(last)
+        fields[last] = [*(before if isinstance(before, list) else []), *value.split(",")]
+        return
+    fields[last] = json_or_text(value)
+
+
+def json_or_text(value: str) -> object:
+    """What vLLM takes the value of a dotted field for."""
+    try:
+        return parse_json(value)
+    except MalformedError:
+        return value
+
+
+def _is_shallow(value: object, levels: int = DEEPEST) -> bool:
+    """Whether no more objects and lists than that are within one another."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
