@@ -120,23 +120,14 @@ def sbom_of(name: str, dist: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a release is to be.
+    """What a release is to be."""
 
-    Attributes:
-        registry: Where its images and chart are going to be.
-        images: Which images it has, of IMAGES.
-        archives: Folder with images that were built elsewhere; nothing to build them here.
-        earlier: The release before, for images that stay as they were there.
-        repository_id: What Artifact Hub calls the chart's repository.
-        owner: Mail address of whom Artifact Hub takes for its owner.
-    """
-
-    registry: str
-    images: Iterable[str]
-    archives: Path | None = None
-    earlier: Release | None = None
-    repository_id: str = ""
-    owner: str = ""
+    registry: str  # where its images and chart are going to be
+    images: Iterable[str]  # which images it has, of IMAGES
+    archives: Path | None = None  # folder with images that were built elsewhere; nothing to build them here
+    earlier: Release | None = None  # the release before, for images that stay as they were there
+    repository_id: str = ""  # what Artifact Hub calls the chart's repository
+    owner: str = ""  # mail address of whom Artifact Hub takes for its owner
 
 
 def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:

@@ -25,15 +25,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """How what is published is signed.
+    """How what is published is signed."""
 
-    Attributes:
-        key: As `cosign sign --key` takes it.
-        arguments: Further ones of `cosign sign`.
-    """
-
-    key: str
-    arguments: tuple[str, ...] = ()
+    key: str  # as `cosign sign --key` takes it
+    arguments: tuple[str, ...] = ()  # further ones of `cosign sign`
 
 
 def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say: Say) -> None:

@@ -33,20 +33,14 @@ _IMAGE_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release at one registry.
+    """One release at one registry."""
 
-    Attributes:
-        registry: Where its images and its chart are, `HOST[:PORT][/PATH]`.
-        created_s: Time of its files, in seconds since 1970.
-        images: Paths below the registry, by what an installation calls them and `operator`: by
-            digest, or by tag if the release was made without the image.
-        version: kvtier's.
-    """
-
-    registry: str
-    created_s: int
+    registry: str  # where its images and its chart are, `HOST[:PORT][/PATH]`
+    created_s: int  # time of its files, in seconds since 1970
+    # paths below the registry, by what an installation calls them and `operator`: by digest, or by tag if the
+    # release was made without the image
     images: Mapping[str, str]
-    version: str = KVTIER_VERSION
+    version: str = KVTIER_VERSION  # kvtier's
 
     @classmethod
     def of_digests(

@@ -40,21 +40,14 @@ _MOST_SAID: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package.
+    """One package."""
 
-    Attributes:
-        kind: Of package URLs: `pypi`, `deb`.
-        vendor: Whose, such as the Linux distribution; empty for none.
-        license: An SPDX expression or a name; empty where it says none.
-        optional: Whether the distribution works without it.
-    """
-
-    kind: str
-    vendor: str
+    kind: str  # of package URLs: `pypi`, `deb`
+    vendor: str  # whose, such as the Linux distribution; empty for none
     name: str
     version: str
-    license: str = ""
-    optional: bool = False
+    license: str = ""  # an SPDX expression or a name; empty where it says none
+    optional: bool = False  # whether the distribution works without it
 
     @property
     def url(self) -> PackageURL:

@@ -67,20 +67,13 @@ def connector_args(
 
 @dataclass(frozen=True, slots=True)
 class ServeLine:
-    """`vllm serve` with all that the plan says.
+    """`vllm serve` with all that the plan says."""
 
-    Attributes:
-        env: Variables to set.
-        argv: Program and arguments.
-        transfer_config: The value of --kv-transfer-config among them.
-        env_elsewhere: Names of variables whose values a cluster has, in a Secret say.
-        model_elsewhere: Where a cluster has the model that the line asks the Hub for; empty for nowhere else.
-    """
-
-    env: Mapping[str, str]
-    argv: tuple[str, ...]
-    transfer_config: Mapping[str, object]
-    env_elsewhere: tuple[str, ...]
+    env: Mapping[str, str]  # variables to set
+    argv: tuple[str, ...]  # program and arguments
+    transfer_config: Mapping[str, object]  # the value of --kv-transfer-config among them
+    env_elsewhere: tuple[str, ...]  # names of variables whose values a cluster has, in a Secret say
+    # where a cluster has the model that the line asks the Hub for; empty for nowhere else
     model_elsewhere: str = ""
 
     def __str__(self) -> str:

@@ -41,15 +41,10 @@ def images(
 
 @dataclass(frozen=True, slots=True)
 class PulledImage:
-    """An image and what it is pulled for.
+    """An image and what it is pulled for."""
 
-    Attributes:
-        image: As a pod names it.
-        used_by: Each container or volume, such as `default/qwen3-32b-engine doctor`.
-    """
-
-    image: str
-    used_by: tuple[str, ...]
+    image: str  # as a pod names it
+    used_by: tuple[str, ...]  # each container or volume, such as `default/qwen3-32b-engine doctor`
 
 
 def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> tuple[PulledImage, ...]:

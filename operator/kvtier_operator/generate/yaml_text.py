@@ -34,24 +34,16 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """Lines under the key, moved in below it.
+    """Lines under the key, moved in below it."""
 
-    Attributes:
-        text: The lines; `{indent}` stands for the column they begin at.
-    """
-
-    text: str
+    text: str  # the lines; `{indent}` stands for the column they begin at
 
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """The key with a value of the chart's, where that is set.
+    """The key with a value of the chart's, where that is set."""
 
-    Attributes:
-        value: Such as `$.Values.tolerations`.
-    """
-
-    value: str
+    value: str  # such as `$.Values.tolerations`
 
 
 Text = Inline | Below | With

@@ -18,30 +18,20 @@ _PODS: Final = ("model", "backend", "engine", "tiers", "imagePullSecrets")
 
 @dataclass(frozen=True, slots=True)
 class Privilege:
-    """One thing that the admission policy refuses unless the author has a right to it.
+    """One thing that the admission policy refuses unless the author has a right to it."""
 
-    Attributes:
-        id: Row of the table in the docs, and of its test.
-        name: Subresource of kvcachetiers; the verb `use` on it allows it.
-        field: Path of the field that asks for it.
-        requested: CEL over `object.spec`: whether the resource asks for it.
-        changed: CEL: whether an update has to be justified, where the resource asks for it.
-        what: What it is, for the message and the docs.
-        creatable: An object, `resource.group`, whose creation rights justify it as well; empty where
-            there is none. No more than one: the API server gives one expression two questions to the
-            authorizer, and cancels it at the third.
-        alternative: What to write in its place; empty where there is nothing.
-        also_protected: Fields of the spec, with `.?` between, whose changes have to be justified as well.
-    """
-
-    id: str
-    name: str
-    field: str
-    requested: str
-    changed: str
-    what: str
+    id: str  # row of the table in the docs, and of its test
+    name: str  # subresource of kvcachetiers; the verb `use` on it allows it
+    field: str  # path of the field that asks for it
+    requested: str  # CEL over `object.spec`: whether the resource asks for it
+    changed: str  # CEL: whether an update has to be justified, where the resource asks for it
+    what: str  # what it is, for the message and the docs
+    # an object, `resource.group`, whose creation rights justify it as well; empty where there is none. No
+    # more than one: the API server gives one expression two questions to the authorizer, and cancels it at
+    # the third.
     creatable: str = ""
-    alternative: str = ""
+    alternative: str = ""  # what to write in its place; empty where there is nothing
+    # fields of the spec, with `.?` between, whose changes have to be justified as well
     also_protected: tuple[str, ...] = ()
 
     @property

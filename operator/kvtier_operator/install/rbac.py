@@ -21,19 +21,12 @@ _OWN: Final = (*_SEE, "create", "patch", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a role.
+    """One rule of a role."""
 
-    Attributes:
-        group: API group; empty for the core one.
-        resources: Plural names of the kinds, or subresources.
-        verbs: What may be done with them.
-        reason: What the operator cannot do without it, in one line.
-    """
-
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-    reason: str
+    group: str  # API group; empty for the core one
+    resources: tuple[str, ...]  # plural names of the kinds, or subresources
+    verbs: tuple[str, ...]  # what may be done with them
+    reason: str  # what the operator cannot do without it, in one line
 
     def manifest(self) -> dict[str, Any]:
         """The rule as it stands in a Role."""

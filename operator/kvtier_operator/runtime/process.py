@@ -186,21 +186,13 @@ _KILL_BOUND_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run.
+    """What to run."""
 
-    Attributes:
-        name: What a person calls it, such as `engine-0`.
-        argv: Program and arguments.
-        env: Variables on top of this process's own environment.
-        not_inherited: Prefixes of this process's variables that it does not get.
-        grace_s: Seconds between SIGTERM and SIGKILL when it is stopped.
-    """
-
-    name: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    not_inherited: tuple[str, ...] = ()
-    grace_s: float = 20.0
+    name: str  # what a person calls it, such as `engine-0`
+    argv: tuple[str, ...]  # program and arguments
+    env: Mapping[str, str] = field(default_factory=dict)  # variables on top of this process's own environment
+    not_inherited: tuple[str, ...] = ()  # prefixes of this process's variables that it does not get
+    grace_s: float = 20.0  # seconds between SIGTERM and SIGKILL when it is stopped
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """All its variables, where this process has `inherited`."""

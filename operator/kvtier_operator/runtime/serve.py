@@ -29,19 +29,12 @@ _STATE_STYLE: Final = {EngineState.STARTING: "yellow", EngineState.READY: "green
 
 @dataclass(slots=True)
 class LiveView:
-    """Shows engines until it is cancelled.
+    """Shows engines until it is cancelled."""
 
-    Attributes:
-        console: Where to.
-        title: Above the table: the one URL and the logs' folder.
-        tiers: Capacity of the tiers, for their fill.
-        metrics: What each engine last said, by name.
-    """
-
-    console: PlainConsole
-    title: str
-    tiers: TiersPlan
-    metrics: dict[str, EngineMetrics] = field(default_factory=dict)
+    console: PlainConsole  # where to
+    title: str  # above the table: the one URL and the logs' folder
+    tiers: TiersPlan  # capacity of the tiers, for their fill
+    metrics: dict[str, EngineMetrics] = field(default_factory=dict)  # what each engine last said, by name
 
     async def follow(self, engines: Sequence[RunningEngine]) -> None:
         """Ask the engines for their metrics again and again, and show them; ends only by cancellation."""

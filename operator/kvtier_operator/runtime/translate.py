@@ -35,44 +35,26 @@ def engine_variables() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one replica runs on this machine.
+    """Where one replica runs on this machine."""
 
-    Attributes:
-        name: What a person calls it, such as `engine-0`.
-        host: Address it listens on.
-        port: Port it listens on.
-        folder: Its own folder, for the files and volumes of its container.
-        model: Local folder of the model; None to take the Plan's.
-    """
-
-    name: str
-    host: str
-    port: int
-    folder: Path
-    model: Path | None = None
+    name: str  # what a person calls it, such as `engine-0`
+    host: str  # address it listens on
+    port: int  # port it listens on
+    folder: Path  # its own folder, for the files and volumes of its container
+    model: Path | None = None  # local folder of the model; None to take the Plan's
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """One replica as processes.
+    """One replica as processes."""
 
-    Attributes:
-        url: Its base URL.
-        port: Its port.
-        engine: vLLM.
-        sidecars: What runs beside it, started before it.
-        files: Text of each file they need.
-        folders: Folders that stand for volumes.
-        scratch: Those among them that go with a pod.
-    """
-
-    url: str
+    url: str  # its base URL
     port: int
-    engine: Command
-    sidecars: tuple[Command, ...]
-    files: Mapping[Path, str]
-    folders: tuple[Path, ...]
-    scratch: tuple[Path, ...] = ()
+    engine: Command  # vLLM
+    sidecars: tuple[Command, ...]  # what runs beside it, started before it
+    files: Mapping[Path, str]  # text of each file they need
+    folders: tuple[Path, ...]  # folders that stand for volumes
+    scratch: tuple[Path, ...] = ()  # those among them that go with a pod
 
 
 def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFAULT_PROGRAM) -> LocalEngine:

@@ -47,17 +47,11 @@ class BenchJobOptions:
 
 @dataclass(frozen=True, slots=True)
 class BenchJobs:
-    """The Jobs of all resources.
+    """The Jobs of all resources."""
 
-    Attributes:
-        jobs: One Job for each resource.
-        remarks: What the Jobs leave out, a line each.
-        refusals: Checks that reject a plan, a line each: then there is nothing to apply.
-    """
-
-    jobs: tuple[dict[str, Any], ...]
-    remarks: tuple[str, ...]
-    refusals: tuple[str, ...]
+    jobs: tuple[dict[str, Any], ...]  # one Job for each resource
+    remarks: tuple[str, ...]  # what the Jobs leave out, a line each
+    refusals: tuple[str, ...]  # checks that reject a plan, a line each: then there is nothing to apply
 
 
 def jobs_of(options: BenchJobOptions) -> BenchJobs:

@@ -20,16 +20,11 @@ _WELL: Final = "the engine finds what it needs"
 
 @dataclass(frozen=True, slots=True)
 class DoctorFindings:
-    """What one pod's doctor found, as its termination message says it.
+    """What one pod's doctor found, as its termination message says it."""
 
-    Attributes:
-        pod: The engine's pod.
-        node: Its node; empty before it has one.
-        findings: Severity and message of each thing; empty where the doctor has not ended yet.
-    """
-
-    pod: str
-    node: str
+    pod: str  # the engine's pod
+    node: str  # its node; empty before it has one
+    # severity and message of each thing; empty where the doctor has not ended yet
     findings: tuple[tuple[Severity, str], ...]
 
 

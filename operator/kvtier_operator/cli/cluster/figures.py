@@ -34,35 +34,22 @@ ENGINE_METRICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EngineFigures:
-    """Counters since each engine's start and gauges as they are, of all engines that answered.
+    """Counters since each engine's start and gauges as they are, of all engines that answered."""
 
-    Attributes:
-        engines: How many answered.
-        asked_tokens: Tokens of all prompts.
-        hit_tokens: Of those, what each tier supplied.
-        load_s: Seconds that loads from the tiers to the device took.
-        prefill_tokens_per_s: Tokens that a second of a request's prefill computes; None before the first.
-        capacity_bytes: Of the tiers whose backend tells.
-        capacity_tokens: The same in tokens.
-        used_share: How full each tier is, 0 to 1, where the backend tells; of the device what requests use.
-        evicted_chunks: Chunks that left a tier to make room.
-        growing: Engines whose CPU tier is still being taken.
-        degraded: Engines that do without their disk, which cannot be used.
-        unpaid: Engines that do without their disk because computing is sooner.
-    """
-
-    engines: int
-    asked_tokens: int
-    hit_tokens: Mapping[Tier, int]
-    load_s: float
+    engines: int  # how many answered
+    asked_tokens: int  # tokens of all prompts
+    hit_tokens: Mapping[Tier, int]  # of those, what each tier supplied
+    load_s: float  # seconds that loads from the tiers to the device took
+    # tokens that a second of a request's prefill computes; None before the first
     prefill_tokens_per_s: float | None
-    capacity_bytes: Mapping[Tier, int]
-    capacity_tokens: Mapping[Tier, int]
+    capacity_bytes: Mapping[Tier, int]  # of the tiers whose backend tells
+    capacity_tokens: Mapping[Tier, int]  # the same in tokens
+    # how full each tier is, 0 to 1, where the backend tells; of the device what requests use
     used_share: Mapping[Tier, float]
-    evicted_chunks: Mapping[Tier, int]
-    growing: int
-    degraded: int
-    unpaid: int
+    evicted_chunks: Mapping[Tier, int]  # chunks that left a tier to make room
+    growing: int  # engines whose CPU tier is still being taken
+    degraded: int  # engines that do without their disk, which cannot be used
+    unpaid: int  # engines that do without their disk because computing is sooner
 
     @property
     def found_share(self) -> float | None:
@@ -131,23 +118,15 @@ PICKER_METRICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PickerFigures:
-    """What the pickers that answered say.
+    """What the pickers that answered say."""
 
-    Attributes:
-        pickers: How many answered.
-        known_engines: Engines that may be picked; None where the picker does not tell, as for all below.
-        stale_engines: Of those, without a recent reading of their metrics.
-        picks: Requests that got an engine.
-        believed_share: Mean share of a prompt that the picked engine was believed to hold, 0 to 1.
-        index_share: How full the index is by tier, 0 to 1.
-    """
-
-    pickers: int
+    pickers: int  # how many answered
+    # engines that may be picked; None where the picker does not tell, as for all below
     known_engines: int | None
-    stale_engines: int | None
-    picks: int | None
-    believed_share: float | None
-    index_share: Mapping[Tier, float]
+    stale_engines: int | None  # of those, without a recent reading of their metrics
+    picks: int | None  # requests that got an engine
+    believed_share: float | None  # mean share of a prompt that the picked engine was believed to hold, 0 to 1
+    index_share: Mapping[Tier, float]  # how full the index is by tier, 0 to 1
 
 
 def picker_figures(pickers: Sequence[Families]) -> PickerFigures:
@@ -189,23 +168,16 @@ def _by_tier(pickers: Sequence[Families], name: bytes) -> dict[Tier, float]:
 
 @dataclass(frozen=True, slots=True)
 class TierRow:
-    """One tier, of all engines that answered; of one engine, as planned, where none did.
+    """One tier, of all engines that answered; of one engine, as planned, where none did."""
 
-    Attributes:
-        tier: Which.
-        capacity_bytes: Its size; None where nobody tells.
-        capacity_tokens: The same in tokens.
-        filled: How full it is, 0 to 1; of the device, what requests under way use. None where nobody tells.
-        hit_rate: Share of all prompt tokens that it supplied; None before the first prompt.
-        saved_s: Seconds that computing these tokens would have taken, less those that loading them took;
-            None where nothing was computed yet to compare with.
-    """
-
-    tier: Tier
-    capacity_bytes: int | None
-    capacity_tokens: int | None
+    tier: Tier  # which
+    capacity_bytes: int | None  # its size; None where nobody tells
+    capacity_tokens: int | None  # the same in tokens
+    # how full it is, 0 to 1; of the device, what requests under way use. None where nobody tells.
     filled: float | None
-    hit_rate: float | None
+    hit_rate: float | None  # share of all prompt tokens that it supplied; None before the first prompt
+    # seconds that computing these tokens would have taken, less those that loading them took; None where
+    # nothing was computed yet to compare with
     saved_s: float | None
 
 

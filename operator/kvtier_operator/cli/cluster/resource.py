@@ -21,19 +21,13 @@ from kvtier_operator.reconcile.cache.pods import not_ready_pod
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One resource with its pods.
+    """One resource with its pods."""
 
-    Attributes:
-        resource: The KVCacheTier.
-        pods: Its engines' and pickers' pods; none where they may not be listed.
-        metrics: What was found in the /metrics of each pod that was asked and answered, by its name.
-        unread: What could not be read, and what would help, a line each.
-    """
-
-    resource: Document
-    pods: tuple[Document, ...] = ()
+    resource: Document  # the KVCacheTier
+    pods: tuple[Document, ...] = ()  # its engines' and pickers' pods; none where they may not be listed
+    # what was found in the /metrics of each pod that was asked and answered, by its name
     metrics: Mapping[str, Families] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # what could not be read, and what would help, a line each
 
 
 READY: Final = "ready"
@@ -43,25 +37,15 @@ ENDING: Final = "ending"
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """One pod.
-
-    Attributes:
-        name: The pod.
-        component: What it is.
-        state: `ready`, `starting`, `ending`, or the reason why it does not start.
-        message: What its status says about that; empty where it is ready.
-        restarts: Of its containers, together.
-        age_s: Since it was made.
-        node: Its node; empty before it has one.
-    """
+    """One pod."""
 
     name: str
-    component: str
-    state: str
-    message: str
-    restarts: int
-    age_s: float
-    node: str
+    component: str  # what it is
+    state: str  # `ready`, `starting`, `ending`, or the reason why it does not start
+    message: str  # what its status says about that; empty where it is ready
+    restarts: int  # of its containers, together
+    age_s: float  # since it was made
+    node: str  # its node; empty before it has one
 
 
 def pod_rows(pods: Iterable[Mapping[str, Any]], now: datetime) -> tuple[PodRow, ...]:
@@ -114,45 +98,25 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """A resource for somebody who asks how it is.
-
-    Attributes:
-        namespace: Its namespace.
-        name: Its name.
-        model: What its engines serve.
-        backend: What moves blocks.
-        flavor: Which picker.
-        replicas: Engines that are wanted; with an autoscaler, those that it has chosen.
-        ready_replicas: Engines that are ready.
-        is_acted_on: Whether the operator's status is about the latest spec.
-        conditions: In the operator's order.
-        pods: Its engines, pickers and gateways of its own.
-        engines: What engines count.
-        tiers: A row for each tier.
-        picker: What pickers say.
-        entries: LRU capacities of the picker's prefix scorers, such as `cpuPrefix`.
-        tokens_per_entry: Tokens that one of them stands for; None where the operator did not say.
-        url: Where clients ask a gateway of its own; empty without one.
-        unread: What could not be read, a line each.
-    """
+    """A resource for somebody who asks how it is."""
 
     namespace: str
     name: str
-    model: str
-    backend: str
-    flavor: str
-    replicas: int
-    ready_replicas: int
-    is_acted_on: bool
-    conditions: tuple[ConditionRow, ...]
-    pods: tuple[PodRow, ...]
-    engines: EngineFigures
-    tiers: tuple[TierRow, ...]
-    picker: PickerFigures
-    entries: Mapping[str, int]
-    tokens_per_entry: int | None
-    url: str
-    unread: tuple[str, ...]
+    model: str  # what its engines serve
+    backend: str  # what moves blocks
+    flavor: str  # which picker
+    replicas: int  # engines that are wanted; with an autoscaler, those that it has chosen
+    ready_replicas: int  # engines that are ready
+    is_acted_on: bool  # whether the operator's status is about the latest spec
+    conditions: tuple[ConditionRow, ...]  # in the operator's order
+    pods: tuple[PodRow, ...]  # its engines, pickers and gateways of its own
+    engines: EngineFigures  # what engines count
+    tiers: tuple[TierRow, ...]  # a row for each tier
+    picker: PickerFigures  # what pickers say
+    entries: Mapping[str, int]  # LRU capacities of the picker's prefix scorers, such as `cpuPrefix`
+    tokens_per_entry: int | None  # tokens that one of them stands for; None where the operator did not say
+    url: str  # where clients ask a gateway of its own; empty without one
+    unread: tuple[str, ...]  # what could not be read, a line each
 
 
 def resource_view(seen: Seen, now: datetime) -> ResourceView:

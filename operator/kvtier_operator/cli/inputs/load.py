@@ -91,15 +91,10 @@ ConfigMaps = Mapping[tuple[str, str], tuple[str, Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Resources and ConfigMaps that were read from files.
+    """Resources and ConfigMaps that were read from files."""
 
-    Attributes:
-        resources: The KVCacheTiers in order, each with where it came from.
-        config_maps: The ConfigMaps beside them, by namespace and name, each with where it came from.
-    """
-
-    resources: tuple[tuple[str, KVCacheTier], ...]
-    config_maps: ConfigMaps
+    resources: tuple[tuple[str, KVCacheTier], ...]  # the KVCacheTiers in order, each with where it came from
+    config_maps: ConfigMaps  # the ConfigMaps beside them, by namespace and name, each with where it came from
 
 
 def load_resources(paths: Sequence[str]) -> tuple[tuple[str, KVCacheTier], ...]:

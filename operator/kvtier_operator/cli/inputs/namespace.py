@@ -73,17 +73,11 @@ def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespa
 
 @dataclass(slots=True)
 class _NamespaceReader:
-    """Reads one namespace.
+    """Reads one namespace."""
 
-    Attributes:
-        api: The API server.
-        namespace: Name of the namespace.
-        unseen: What the user may not read.
-    """
-
-    api: client.ApiClient
-    namespace: str
-    unseen: list[str] = field(default_factory=list)
+    api: client.ApiClient  # the API server
+    namespace: str  # name of the namespace
+    unseen: list[str] = field(default_factory=list)  # what the user may not read
 
     def at(self, plan: Plan) -> Namespace:
         core = client.CoreV1Api(self.api)

@@ -76,19 +76,13 @@ _MISTRAL_WEIGHTS: Final = "consolidated*.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What was found of a model.
+    """What was found of a model."""
 
-    Attributes:
-        config: Its config.json with what stands beside it; None where nothing was found.
-        source: Where it came from, for the report.
-        weights_bytes: Size of its weight files; None if they were not seen.
-        missing: Why it could not be had, where it was looked for by name.
-    """
-
+    # its config.json with what stands beside it; None where nothing was found
     config: Mapping[str, Any] | None = None
-    source: str = ""
-    weights_bytes: int | None = None
-    missing: str = ""
+    source: str = ""  # where it came from, for the report
+    weights_bytes: int | None = None  # size of its weight files; None if they were not seen
+    missing: str = ""  # why it could not be had, where it was looked for by name
 
 
 def from_path(path: Path, field: str) -> ModelConfig:

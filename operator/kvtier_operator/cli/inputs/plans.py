@@ -110,18 +110,12 @@ def accepted_plans(
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """Two routes that ask for the same requests.
+    """Two routes that ask for the same requests."""
 
-    Attributes:
-        route: The one that gets none of them, `namespace/name`; which of the two only the cluster knows, by
-            their age.
-        sources: The files of both, the other one's first.
-        hidden: What it is hidden by, and whether wholly.
-    """
-
+    # the one that gets none of them, `namespace/name`; which of the two only the cluster knows, by their age
     route: str
-    sources: tuple[str, str]
-    hidden: "Hidden"
+    sources: tuple[str, str]  # the files of both, the other one's first
+    hidden: "Hidden"  # what it is hidden by, and whether wholly
 
     def __str__(self) -> str:
         """One line for whoever wrote the files."""

@@ -144,19 +144,12 @@ _NOTICE: Final = comment("operator/kvtier_operator/install")
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """One template.
+    """One template."""
 
-    Attributes:
-        document: The object of install/.
-        condition: When it is rendered; empty for always.
-        texts: Places for values, as `yaml_text` takes them.
-        for_each: A list of the chart's, each element of which (`.`) gets the object in its namespace.
-    """
-
-    document: dict[str, Any]
-    condition: str = ""
-    texts: dict[str, Text] = field(default_factory=dict)
-    for_each: str = ""
+    document: dict[str, Any]  # the object of install/
+    condition: str = ""  # when it is rendered; empty for always
+    texts: dict[str, Text] = field(default_factory=dict)  # places for values, as `yaml_text` takes them
+    for_each: str = ""  # a list of the chart's, each element of which (`.`) gets the object in its namespace
 
 
 def templates() -> dict[str, str]:

@@ -48,15 +48,10 @@ _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_confi
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What follows from what.
+    """What follows from what."""
 
-    Attributes:
-        moved: Fields whose value another one decides.
-        other_names: Parameter by field that is the same number under another name.
-    """
-
-    moved: frozenset[str]
-    other_names: Mapping[str, str]
+    moved: frozenset[str]  # fields whose value another one decides
+    other_names: Mapping[str, str]  # parameter by field that is the same number under another name
 
 
 def config_of(cls: Any, **values: object) -> Any:  # noqa: ANN401 - of a package without types

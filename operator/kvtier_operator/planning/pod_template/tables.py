@@ -244,12 +244,9 @@ class MountPaths:
     """Where kvtier mounts something: in it is each path at which another mount would hide that or a part.
 
     A path above hides nothing: container runtimes mount from the root down.
-
-    Attributes:
-        paths: In their shortest form.
     """
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # in their shortest form
 
     @classmethod
     def of(cls, container: Mapping[str, Any]) -> Self:

@@ -118,31 +118,22 @@ def _has_failed(task: asyncio.Task[Owners | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ApplyFailure:
-    """Why one object could not be applied.
+    """Why one object could not be applied."""
 
-    Attributes:
-        component: Whose object it is: EnginesReady reports the engines' failures, RouterReady all others.
-        message: One line, naming the object and what to do.
-    """
-
+    # whose object it is: EnginesReady reports the engines' failures, RouterReady all others
     component: Component
     reason: str
-    message: str
+    message: str  # one line, naming the object and what to do
 
 
 @dataclass(slots=True)
 class ApplyResult:
-    """What was written, and what was not.
+    """What was written, and what was not."""
 
-    Attributes:
-        written: Number of objects written or deleted.
-        failures: Objects that could not be applied, and why.
-        namespace_terminating: Whether the namespace is being deleted, so that nothing can be created there.
-    """
-
-    written: int = 0
-    failures: list[ApplyFailure] = field(default_factory=list)
+    written: int = 0  # number of objects written or deleted
+    failures: list[ApplyFailure] = field(default_factory=list)  # objects that could not be applied, and why
     errors: list[KvtierError] = field(default_factory=list)
+    # whether the namespace is being deleted, so that nothing can be created there
     namespace_terminating: bool = False
 
     def add_error(

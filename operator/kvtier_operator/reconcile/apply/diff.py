@@ -110,22 +110,16 @@ def removal_of_extra_keys(
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The difference between the desired objects of a resource and the live ones.
+    """The difference between the desired objects of a resource and the live ones."""
 
-    Attributes:
-        missing: Desired objects that no watch shows; other people's objects may have their names.
-        out_of_sync: Desired objects whose live objects differ from them.
-        owned_by_others: Desired objects whose names belong to objects of other owners.
-        unserved: Desired objects of kinds that the cluster does not serve.
-        to_prune: Live objects of the resource that are no longer desired.
-        found_in_sync: Live objects that were compared and are in sync, with the digest of the desired object.
-    """
-
+    # desired objects that no watch shows; other people's objects may have their names
     missing: tuple[DesiredObject, ...] = ()
-    out_of_sync: tuple[DesiredObject, ...] = ()
+    out_of_sync: tuple[DesiredObject, ...] = ()  # desired objects whose live objects differ from them
+    # desired objects whose names belong to objects of other owners
     owned_by_others: tuple[DesiredObject, ...] = ()
-    unserved: tuple[DesiredObject, ...] = ()
-    to_prune: tuple[LiveObject, ...] = ()
+    unserved: tuple[DesiredObject, ...] = ()  # desired objects of kinds that the cluster does not serve
+    to_prune: tuple[LiveObject, ...] = ()  # live objects of the resource that are no longer desired
+    # live objects that were compared and are in sync, with the digest of the desired object
     found_in_sync: tuple[tuple[LiveObject, str], ...] = ()
 
 

@@ -29,17 +29,12 @@ _NOTHING: Final = EngineTokens()
 
 @dataclass(frozen=True, slots=True)
 class UntimedCondition:
-    """A condition without `lastTransitionTime`, which depends on the status before.
+    """A condition without `lastTransitionTime`, which depends on the status before."""
 
-    Attributes:
-        type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.
-        message: What a person needs to know, with numbers.
-    """
-
-    type: str
+    type: str  # accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready
     status: ConditionStatus
     reason: str
-    message: str
+    message: str  # what a person needs to know, with numbers
 
     @property
     def is_true(self) -> bool:
@@ -80,18 +75,13 @@ def with_transition_time(
 
 @dataclass(frozen=True, slots=True)
 class DesiredObject:
-    """One object that a plan asks for.
-
-    Attributes:
-        digest: SHA-256 of the object as the planner built it, 16 hexadecimal digits.
-        body: The object; None where only ref and digest are kept.
-        template: Path of the field whose pod template is a part of it, which only the API server can check;
-            empty where there is none.
-    """
+    """One object that a plan asks for."""
 
     ref: Ref
-    digest: str
-    body: Mapping[str, Any] | None = None
+    digest: str  # SHA-256 of the object as the planner built it, 16 hexadecimal digits
+    body: Mapping[str, Any] | None = None  # the object; None where only ref and digest are kept
+    # path of the field whose pod template is a part of it, which only the API server can check; empty where
+    # there is none
     template: str = ""
 
     @property
@@ -155,40 +145,27 @@ def _desired_object(
 
 @dataclass(frozen=True, slots=True)
 class CachedPlan:
-    """The plan of one generation of a resource, without the bodies of its objects.
-
-    Attributes:
-        rejected: Whether the spec is rejected, so that nothing is applied.
-        desired: The desired objects without their bodies; none where the spec is rejected.
-        nodes_version: Version of the node cache that `nodes_fit` was computed from.
-        storage_version: Version of the storage classes that `budget_fits` was computed from.
-        engine_hash: Hash of the part of the spec that engines are started with.
-        engine_tokens: Sizes of its tiers that a running engine reported; None where none had.
-        engine_findings: What else it reported of them.
-        most_tokens: The largest sizes that an engine's report is believed.
-        most_pinned_bytes: The most locked memory that an engine's report is believed.
-        startup_s: Seconds an engine has to start.
-        scaling: What scales the engines, and by what; None where the resource does.
-        serves_scaled_objects: Whether the cluster had KEDA when it was planned.
-    """
+    """The plan of one generation of a resource, without the bodies of its objects."""
 
     generation: int
-    rejected: bool
+    rejected: bool  # whether the spec is rejected, so that nothing is applied
+    # the desired objects without their bodies; none where the spec is rejected
     desired: tuple[DesiredObject, ...]
     accepted: UntimedCondition
     budget_fits: UntimedCondition
     nodes_fit: UntimedCondition
-    nodes_version: int
-    storage_version: int
-    engine_hash: str
+    nodes_version: int  # version of the node cache that `nodes_fit` was computed from
+    storage_version: int  # version of the storage classes that `budget_fits` was computed from
+    engine_hash: str  # hash of the part of the spec that engines are started with
+    # sizes of its tiers that a running engine reported; None where none had
     engine_tokens: EngineTokens | None = None
-    engine_findings: EngineFindings = NOTHING_FOUND
-    most_tokens: EngineTokens = _NOTHING
-    most_pinned_bytes: int = 0
+    engine_findings: EngineFindings = NOTHING_FOUND  # what else it reported of them
+    most_tokens: EngineTokens = _NOTHING  # the largest sizes that an engine's report is believed
+    most_pinned_bytes: int = 0  # the most locked memory that an engine's report is believed
     engine_port: int = 0
     tiers: Mapping[str, Any] = field(default_factory=dict)
     router: Mapping[str, Any] = field(default_factory=dict)
     selector: str = ""
-    startup_s: int = 0
-    scaling: Scaling | None = None
-    serves_scaled_objects: bool | None = None
+    startup_s: int = 0  # seconds an engine has to start
+    scaling: Scaling | None = None  # what scales the engines, and by what; None where the resource does
+    serves_scaled_objects: bool | None = None  # whether the cluster had KEDA when it was planned

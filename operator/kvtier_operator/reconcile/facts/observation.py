@@ -19,17 +19,11 @@ _NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")
 
 @dataclass(frozen=True, slots=True)
 class EngineObservation:
-    """The report of one engine.
+    """The report of one engine."""
 
-    Attributes:
-        engine_hash: Hash of the part of the spec that it was started with.
-        tokens: Sizes of its tiers.
-        findings: What else it reported of them.
-    """
-
-    engine_hash: str
-    tokens: EngineTokens
-    findings: EngineFindings = NOTHING_FOUND
+    engine_hash: str  # hash of the part of the spec that it was started with
+    tokens: EngineTokens  # sizes of its tiers
+    findings: EngineFindings = NOTHING_FOUND  # what else it reported of them
 
     @property
     def complete(self) -> bool:
@@ -100,22 +94,14 @@ def _observed_tokens(tier: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FoundModelConfig:
-    """The model's configuration for one generation of a resource, or why there is none.
-
-    Attributes:
-        config: The config.json, compact; empty where it is not needed or was not found.
-        source: Where it came from, for people.
-        missing: Why it was not found.
-        retry: Whether it may be found later without a change of the resource.
-        from_config_map: Whether it comes from a ConfigMap, which may be corrected.
-    """
+    """The model's configuration for one generation of a resource, or why there is none."""
 
     generation: int
-    config: str = ""
-    source: str = ""
-    missing: str = ""
-    retry: bool = False
-    from_config_map: bool = False
+    config: str = ""  # the config.json, compact; empty where it is not needed or was not found
+    source: str = ""  # where it came from, for people
+    missing: str = ""  # why it was not found
+    retry: bool = False  # whether it may be found later without a change of the resource
+    from_config_map: bool = False  # whether it comes from a ConfigMap, which may be corrected
 
     @property
     def parsed(self) -> Mapping[str, Any] | None:

@@ -40,23 +40,16 @@ from kvtier_scorer.config.model import PREFIX_SCORERS
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservation:
-    """What is observed of the cluster for one plan.
-
-    Attributes:
-        nodes_version: Version of the node cache that `observed` was read from.
-        nodes_unknown: Why the nodes are not known; empty where they are.
-        engine_findings: What a running engine reported of its tiers beside their sizes.
-        storage_classes: The cluster's; None where they are not known.
-        storage_version: Version of the cache that they were read from.
-    """
+    """What is observed of the cluster for one plan."""
 
     observed: Observed
-    nodes_version: int
+    nodes_version: int  # version of the node cache that `observed` was read from
     engine_hash: str
-    nodes_unknown: str = ""
+    nodes_unknown: str = ""  # why the nodes are not known; empty where they are
+    # what a running engine reported of its tiers beside their sizes
     engine_findings: EngineFindings = NOTHING_FOUND
-    storage_classes: tuple[StorageClass, ...] | None = None
-    storage_version: int = 0
+    storage_classes: tuple[StorageClass, ...] | None = None  # the cluster's; None where they are not known
+    storage_version: int = 0  # version of the cache that they were read from
 
     def is_planned_by(self, plan: CachedPlan) -> bool:
         """Whether a plan of the same generation was made from the same observation."""

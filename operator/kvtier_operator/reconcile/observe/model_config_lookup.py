@@ -22,14 +22,10 @@ _MOST_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class ModelConfigLookup:
-    """Looks configurations up, in a ConfigMap or on Hugging Face.
-
-    Attributes:
-        hub: Asked for a model that the catalogue lacks; None: nobody is.
-    """
+    """Looks configurations up, in a ConfigMap or on Hugging Face."""
 
     api: Api
-    hub: HubClient | None = field(default=None)
+    hub: HubClient | None = field(default=None)  # asked for a model that the catalogue lacks; None: nobody is
 
     async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
         """The configuration of a resource's model: looked up once a generation, or until a plan accepts it.

@@ -50,14 +50,7 @@ def _first_part(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatusInput:
-    """Everything that a status is computed from.
-
-    Attributes:
-        now: The time, RFC 3339 in UTC.
-        way_in: The route, or kvtier's own gateway; None where there is neither.
-        rejected_report: Why an engine's report of its tiers was not believed; empty where it was.
-        autoscaler: What the autoscaler says; None where there is none.
-    """
+    """Everything that a status is computed from."""
 
     generation: int
     plan: CachedPlan
@@ -67,10 +60,11 @@ class StatusInput:
     picker_pods_not_ready: Sequence[NotReadyPod]
     failures: Sequence[ApplyFailure]
     kinds: UnservedKinds
-    now: str
+    now: str  # the time, RFC 3339 in UTC
+    # the route, or kvtier's own gateway; None where there is neither
     way_in: Route | GatewayPods | None = None
-    rejected_report: str = ""
-    autoscaler: AutoscalerFacts | None = None
+    rejected_report: str = ""  # why an engine's report of its tiers was not believed; empty where it was
+    autoscaler: AutoscalerFacts | None = None  # what the autoscaler says; None where there is none
 
 
 def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:

@@ -29,19 +29,12 @@ _WITHOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class UnservedKinds:
-    """Kinds of desired objects that the cluster does not serve.
+    """Kinds of desired objects that the cluster does not serve."""
 
-    Attributes:
-        missing_crds: CRDs that the router needs.
-        left_out: CRDs that it works without, such as a ServiceMonitor's.
-        failures: Kinds of the router's that the operator may not list.
-        scaler_failures: The same of autoscalers.
-    """
-
-    missing_crds: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    failures: tuple[ApplyFailure, ...] = ()
-    scaler_failures: tuple[ApplyFailure, ...] = ()
+    missing_crds: tuple[str, ...] = ()  # CRDs that the router needs
+    left_out: tuple[str, ...] = ()  # CRDs that it works without, such as a ServiceMonitor's
+    failures: tuple[ApplyFailure, ...] = ()  # kinds of the router's that the operator may not list
+    scaler_failures: tuple[ApplyFailure, ...] = ()  # the same of autoscalers
 
 
 def unserved_kinds(
@@ -97,19 +90,12 @@ def gateway_problem(gateway: GatewayPods) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The live route of a resource.
+    """The live route of a resource."""
 
-    Attributes:
-        name: Name of the HTTPRoute and of the InferencePool behind it, `namespace/name`.
-        parents: What Gateways report of the HTTPRoute.
-        pool_parents: What Gateways report of the InferencePool.
-        hidden: Another route that gets its requests; None where none does.
-    """
-
-    name: str
-    parents: Sequence[ParentFacts]
-    pool_parents: Sequence[ParentFacts] = ()
-    hidden: Hidden | None = None
+    name: str  # name of the HTTPRoute and of the InferencePool behind it, `namespace/name`
+    parents: Sequence[ParentFacts]  # what Gateways report of the HTTPRoute
+    pool_parents: Sequence[ParentFacts] = ()  # what Gateways report of the InferencePool
+    hidden: Hidden | None = None  # another route that gets its requests; None where none does
 
     @property
     def gateways(self) -> str:

@@ -26,27 +26,16 @@ CHAT_TEMPLATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Shape of a Llama; the defaults have 76 million parameters and take 8,192 bytes of KV cache a token.
+    """Shape of a Llama; the defaults have 76 million parameters and take 8,192 bytes of KV cache a token."""
 
-    Attributes:
-        layers: Transformer layers.
-        hidden_size: Width of the residual stream.
-        intermediate_size: Width of the MLP.
-        heads: Query heads.
-        kv_heads: Key/value heads.
-        head_dim: Size of one head.
-        vocab_size: Tokens of the vocabulary, the tokenizer's and the embedding's.
-        max_position_tokens: Longest sequence.
-    """
-
-    layers: int = 8
-    hidden_size: int = 768
-    intermediate_size: int = 2816
-    heads: int = 12
-    kv_heads: int = 2
-    head_dim: int = 64
-    vocab_size: int = 8192
-    max_position_tokens: int = 32768
+    layers: int = 8  # transformer layers
+    hidden_size: int = 768  # width of the residual stream
+    intermediate_size: int = 2816  # width of the MLP
+    heads: int = 12  # query heads
+    kv_heads: int = 2  # key/value heads
+    head_dim: int = 64  # size of one head
+    vocab_size: int = 8192  # tokens of the vocabulary, the tokenizer's and the embedding's
+    max_position_tokens: int = 32768  # longest sequence
 
     @property
     def parameters(self) -> int:

@@ -58,17 +58,11 @@ def demo_documents(text: str, model: Path, tokens: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What a part of the demo asks about: at least two texts of so many tokens, with no common beginning.
-
-    Attributes:
-        texts: The texts.
-        tokens: Length of each.
-        until_s: When to be done (time.monotonic); a slow machine is asked less.
-    """
+    """What a part of the demo asks about: at least two texts of so many tokens, with no common beginning."""
 
     texts: Sequence[str]
-    tokens: int
-    until_s: float
+    tokens: int  # length of each
+    until_s: float  # when to be done (time.monotonic); a slow machine is asked less
 
     def shorten(self, tokens: int, until_s: float) -> "Questions":
         """About the beginnings of the same texts."""
@@ -88,14 +82,10 @@ class Pace:
 
     That is the time of two kinds of matrix products: with the weights, and of attention. Both are timed at
     the model's own sizes, in a process of their own.
-
-    Attributes:
-        token_s: Seconds for each token.
-        pair_s: Seconds for each token and token before it.
     """
 
-    token_s: float
-    pair_s: float
+    token_s: float  # seconds for each token
+    pair_s: float  # seconds for each token and token before it
 
     def prompt_s(self, tokens: int) -> float:
         """Seconds to compute a prompt."""
@@ -182,17 +172,11 @@ _SYSTEM_PROMPT_SHARE: Final = 1 / 160
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Lengths of prompts.
+    """Lengths of prompts."""
 
-    Attributes:
-        document_tokens: Of the first part's.
-        system_tokens: Of the second part's system prompts, at most a document's.
-        note: Why they are shorter than by default, in one sentence; empty where they are not.
-    """
-
-    document_tokens: int
-    system_tokens: int
-    note: str = ""
+    document_tokens: int  # of the first part's
+    system_tokens: int  # of the second part's system prompts, at most a document's
+    note: str = ""  # why they are shorter than by default, in one sentence; empty where they are not
 
     def with_documents(self, tokens: int) -> "Lengths":
         """The same with documents as long as somebody asked for."""

@@ -115,23 +115,14 @@ _MEANING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that the demo found.
+    """Everything that the demo found."""
 
-    Attributes:
-        tier: Its first part.
-        routing: Its second part.
-        facts: The machine.
-        plan: The plan of the first part's engine with the tier.
-        model_note: What the model is, in one sentence.
-        lengths_note: Why prompts are shorter than by default, if they are.
-    """
-
-    tier: TierResult
-    routing: RoutingResult
+    tier: TierResult  # its first part
+    routing: RoutingResult  # its second part
     facts: Facts
-    plan: Plan
-    model_note: str
-    lengths_note: str = ""
+    plan: Plan  # the plan of the first part's engine with the tier
+    model_note: str  # what the model is, in one sentence
+    lengths_note: str = ""  # why prompts are shorter than by default, if they are
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write `report.json` and `report.html` to a folder, which is made, and return their paths."""

@@ -94,31 +94,18 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WayFigures:
-    """One way's figures, as `kvtier bench shared-prefix` writes them.
+    """One way's figures, as `kvtier bench shared-prefix` writes them."""
 
-    Attributes:
-        seconds: From the first request to the last answer.
-        ttft_s: Time to first token of every answer, waiting included.
-        ttft_mean_s: Its mean.
-        ttft_p90_s: Its 90th percentile.
-        e2e_mean_s: Mean time to an answer's end.
-        e2e_p90_s: Its 90th percentile.
-        tokens_per_s: Tokens of prompts and answers over `seconds`.
-        device_hit_rate: Share of prompt tokens found in a device cache, by the engines' own counters.
-        tier_hit_rate: Share found in the CPU tier.
-        engine_share: Share of all prompt tokens that each engine got.
-    """
-
-    seconds: float
-    ttft_s: tuple[float, ...]
-    ttft_mean_s: float
-    ttft_p90_s: float
-    e2e_mean_s: float
-    e2e_p90_s: float
-    tokens_per_s: float
-    device_hit_rate: float
-    tier_hit_rate: float
-    engine_share: tuple[float, ...]
+    seconds: float  # from the first request to the last answer
+    ttft_s: tuple[float, ...]  # time to first token of every answer, waiting included
+    ttft_mean_s: float  # its mean
+    ttft_p90_s: float  # its 90th percentile
+    e2e_mean_s: float  # mean time to an answer's end
+    e2e_p90_s: float  # its 90th percentile
+    tokens_per_s: float  # tokens of prompts and answers over `seconds`
+    device_hit_rate: float  # share of prompt tokens found in a device cache, by the engines' own counters
+    tier_hit_rate: float  # share found in the CPU tier
+    engine_share: tuple[float, ...]  # share of all prompt tokens that each engine got
 
     @classmethod
     def from_bench(cls, document: Mapping[str, Any]) -> Self:
@@ -150,21 +137,14 @@ _SAME_NAME: Final = ("seconds", "ttft_mean_s", "ttft_p90_s", "e2e_mean_s", "e2e_
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """What the second part found.
+    """What the second part found."""
 
-    Attributes:
-        load: What was asked, of each way.
-        ways: What came of it.
-        picks: Requests that the picker sent to each engine, by its own metrics; /tokenize is among them.
-        start_s: Seconds until the engines were ready.
-        measure_s: Seconds for everything that was asked of them.
-    """
-
-    load: RoutingLoad
-    ways: Mapping[Way, WayFigures]
+    load: RoutingLoad  # what was asked, of each way
+    ways: Mapping[Way, WayFigures]  # what came of it
+    # requests that the picker sent to each engine, by its own metrics; /tokenize is among them
     picks: Mapping[str, int]
-    start_s: float
-    measure_s: float
+    start_s: float  # seconds until the engines were ready
+    measure_s: float  # seconds for everything that was asked of them
 
     @property
     def speedup(self) -> float:

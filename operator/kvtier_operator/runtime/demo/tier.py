@@ -65,19 +65,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One query.
+    """One query."""
 
-    Attributes:
-        kind: What it was meant to be.
-        document: Index of the document asked about.
-        answer: What came back, with its times.
-        served: What the engine counted meanwhile: where the prompt's tokens came from.
-    """
-
-    kind: Kind
-    document: int
-    answer: Answer
-    served: EngineMetrics
+    kind: Kind  # what it was meant to be
+    document: int  # index of the document asked about
+    answer: Answer  # what came back, with its times
+    served: EngineMetrics  # what the engine counted meanwhile: where the prompt's tokens came from
 
     def verify(self) -> None:
         """Make sure that the prefix came from where the kind says, by vLLM's own counters.
@@ -106,15 +99,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class TierResult:
-    """All samples of one demo.
+    """All samples of one demo."""
 
-    Attributes:
-        samples: In the order taken.
-        http_s: What HTTP and tokenization of one prompt cost by themselves, within every figure.
-    """
-
-    samples: tuple[Sample, ...]
-    http_s: Samples
+    samples: tuple[Sample, ...]  # in the order taken
+    http_s: Samples  # what HTTP and tokenization of one prompt cost by themselves, within every figure
 
     def of(self, kind: Kind) -> tuple[Sample, ...]:
         """The samples of one kind."""
@@ -167,17 +155,11 @@ class TierResult:
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """How often what is measured.
+    """How often what is measured."""
 
-    Attributes:
-        documents: Documents asked about, each cold once; at least 2.
-        rounds: Times each document is asked warm.
-        off_repeats: Recomputed repetitions with the tier off.
-    """
-
-    documents: int
-    rounds: int
-    off_repeats: int
+    documents: int  # documents asked about, each cold once; at least 2
+    rounds: int  # times each document is asked warm
+    off_repeats: int  # recomputed repetitions with the tier off
 
     @property
     def samples(self) -> int:
@@ -294,25 +276,15 @@ def _http_alone(client: OpenAIClient, model: str, prompt: str) -> Samples:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a reader needs to compare the figures with their own.
+    """What a reader needs to compare the figures with their own."""
 
-    Attributes:
-        cores: Cores this process may use.
-        memory_bytes: Physical memory.
-        processor: The processor's name.
-        vllm: vLLM's version.
-        kvtier: kvtier's version.
-        start_s: Seconds until both engines were ready.
-        measure_s: Seconds all queries took.
-    """
-
-    cores: int
-    memory_bytes: int
-    processor: str
+    cores: int  # cores this process may use
+    memory_bytes: int  # physical memory
+    processor: str  # the processor's name
     vllm: str
     kvtier: str
-    start_s: float
-    measure_s: float
+    start_s: float  # seconds until both engines were ready
+    measure_s: float  # seconds all queries took
 
 
 async def run_tier(
