@@ -51,11 +51,7 @@ def archive_of(name: str, dist: Path) -> Path:
 
 
 def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -> None:
-    """Builds an image with buildah, with one time for all of its files, and writes its OCI archive.
-
-    Raises:
-        ReleaseError: buildah is missing or failed.
-    """
+    """Builds an image with buildah, with one time for all of its files, and writes its OCI archive."""
     tag = f"{image.repository}:{KVTIER_VERSION}"
     arguments = [f"--build-arg={name}={value}" for name, value in image.arguments.items()]
     run(
@@ -75,11 +71,7 @@ def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -
 
 
 def check_sources(names: Iterable[str], given: Path | None) -> None:
-    """Says now what `gather_images` would say later.
-
-    Raises:
-        ReleaseError: buildah is missing, or an archive is.
-    """
+    """Says now what `gather_images` would say later."""
     if given is None:
         program("buildah")
         return
@@ -95,18 +87,7 @@ def check_sources(names: Iterable[str], given: Path | None) -> None:
 def gather_images(
     names: Iterable[str], root: Path, dist: Path, seconds: int, given: Path | None
 ) -> dict[str, str]:
-    """Puts OCI archives into a release; returns each image's digest.
-
-    Args:
-        names: Which of IMAGES.
-        root: The checkout.
-        dist: The release's folder.
-        seconds: Time of the files of images that are built.
-        given: Folder with archives that were built elsewhere; nothing to build them here.
-
-    Raises:
-        ReleaseError: One cannot be built.
-    """
+    """Puts OCI archives into a release, built here or from the folder `given`; returns images' digests."""
     digests = {}
     for name in names:
         archive = archive_of(name, dist)

@@ -41,11 +41,7 @@ _VERSION: Final = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 
 
 def build_packages(root: Path, dist: Path, seconds: int) -> None:
-    """Builds both into a folder; the same sources and time make the same bytes.
-
-    Raises:
-        ReleaseError: The backend failed.
-    """
+    """Builds both into a folder; the same sources and time make the same bytes."""
     arguments = ("-m", "hatchling", "build", "--target", "sdist", "--target", "wheel", "--directory", dist)
     run(sys.executable, *arguments, cwd=root, env={SOURCE_DATE_EPOCH: str(seconds)})
 
@@ -91,11 +87,7 @@ def pushed_archives(dist: Path, release: Release) -> tuple[Pushed, ...]:
 
 
 def clear(dist: Path, kept: Path | None) -> None:
-    """Removes an earlier release, as far as that is what a folder has.
-
-    Raises:
-        ReleaseError: Something else is in it, or `kept` is.
-    """
+    """Removes an earlier release, as far as that is what a folder has."""
     dist.mkdir(parents=True, exist_ok=True)
     if kept and kept.resolve().is_relative_to(dist.resolve()):
         raise ReleaseError(f"{kept} is in {dist}, which is made anew: put the archives elsewhere")
@@ -131,11 +123,7 @@ class Wanted:
 
 
 def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:
-    """Makes the folder anew.
-
-    Raises:
-        ReleaseError: A part cannot be made.
-    """
+    """Makes the folder anew."""
     if not _VERSION.fullmatch(KVTIER_VERSION):
         raise ReleaseError(
             f"version {KVTIER_VERSION!r} of kvtier_common/version.py: write MAJOR.MINOR.PATCH, which wheel, "

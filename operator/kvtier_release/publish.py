@@ -34,16 +34,8 @@ class Signing:
 def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say: Say) -> None:
     """Pushes what `make_release` made; a version that is there already has to be the same.
 
-    Args:
-        root: The checkout that the release was made of.
-        dist: The release. Where it is for another registry, what says so is written anew.
-        registry: `HOST[:PORT][/PATH]`.
-        signing: Nothing to sign nothing.
-        say: Takes a line for each reference that was pushed.
-
-    Raises:
-        ReleaseError: The registry refuses or does not answer, or has another release of this version; or
-            the key cannot be had, and nothing was pushed.
+    Where the release is for another registry (`HOST[:PORT][/PATH]`), what says so is written anew. Where the
+    key cannot be had, nothing is pushed. `say` takes a line for each reference that was.
     """
     release = Release.read(dist)
     if release.version != KVTIER_VERSION:

@@ -10,12 +10,7 @@ from packaging.version import Version
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.planning.images import (
-    DOCTOR_VERSION,
-    ENGINE_VERSION,
-    ImageName,
-    picker_image_name,
-)
+from kvtier_operator.planning.images import DOCTOR_VERSION, ENGINE_VERSION, ImageName, picker_image_name
 from kvtier_release.commands import ReleaseError
 from kvtier_release.images import IMAGES
 
@@ -46,20 +41,12 @@ class Release:
     def of_digests(
         cls, registry: str, created_s: int, digests: Mapping[str, str], earlier: Self | None = None
     ) -> Self:
-        """A release of images.
-
-        Raises:
-            ReleaseError: An earlier release's image is needed, and no release that has it is given.
-        """
+        """A release of images; a ReleaseError where it needs an earlier release's image and has none."""
         return cls(registry, created_s, {str(each): _path(each, digests, earlier) for each in _IMAGE_OF})
 
     @classmethod
     def read(cls, dist: Path) -> Self:
-        """The release in a folder.
-
-        Raises:
-            ReleaseError: There is none.
-        """
+        """The release in a folder."""
         try:
             return cls.parse((dist / FILE).read_bytes())
         except (OSError, ReleaseError) as error:
@@ -67,11 +54,7 @@ class Release:
 
     @classmethod
     def earlier(cls, file: Path) -> Self:
-        """The release that a file describes.
-
-        Raises:
-            ReleaseError: It describes none.
-        """
+        """The release that a file describes."""
         try:
             return cls.parse(file.read_bytes())
         except ReleaseError as error:
@@ -81,11 +64,7 @@ class Release:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Self:
-        """The release that `text` has written.
-
-        Raises:
-            ReleaseError: It has not.
-        """
+        """The release that `text` has written."""
         try:
             parsed = cls(**json.loads(text))
             parsed._check()

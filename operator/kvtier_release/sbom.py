@@ -91,11 +91,7 @@ def _component(package: Package) -> Component:
 
 
 def distribution_sbom(root: Path, created_s: int) -> str:
-    """The document, of the locked versions as they are installed beside this program.
-
-    Raises:
-        ReleaseError: The environment is not the lock file's.
-    """
+    """The document, of the locked versions as they are installed beside this program."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     locked = _locked_versions((root / _LOCK).read_text(encoding="utf-8"))
     required = _needs(project["dependencies"])
@@ -159,11 +155,7 @@ def license_of(about: Message | PackageMetadata) -> str:
 
 
 def image_sbom(name: str, archive: Path, created_s: int) -> str:
-    """The document of an image.
-
-    Raises:
-        ReleaseError: Its layers cannot be read, or it is several images.
-    """
+    """The document of an image."""
     try:
         packages = packages_of(archive)
     except (tarfile.TarError, AttributeError, KeyError, TypeError, ValueError) as error:

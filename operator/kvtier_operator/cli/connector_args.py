@@ -82,15 +82,9 @@ class ServeLine:
 
 
 def serve_line(plan: "Plan", disk_folder: str | None = None) -> ServeLine:
-    """The command line of one engine.
+    """The command line of one engine, with the disk tier in that folder.
 
-    Args:
-        plan: The plan.
-        disk_folder: Where the disk tier is on that machine; by default the folder of a hostPath, else the
-            path that a pod has it at.
-
-    Raises:
-        InvalidInputError: The backend needs files or servers beside vLLM, or there is no disk tier to place.
+    By default it is in the folder of a hostPath, else at the path that a pod has it at.
     """
     from kvtier_common.formats.json_text import parse_json_object  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.backends.parts import (  # noqa: PLC0415 - as above

@@ -18,11 +18,7 @@ from kvtier_operator.runtime.machine import state_folder
 def examine_here(
     paths: Sequence[str], *, model_config: str | None, hub: bool
 ) -> Iterator[tuple[str, list[Verdict]]]:
-    """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals.
-
-    Raises:
-        InvalidInputError: A resource cannot be read or planned.
-    """
+    """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals."""
     place = Place("this machine", in_pod=False)
     loaded = load(paths)
     for source, resource in loaded.resources:

@@ -69,12 +69,9 @@ _IndentedDumper.add_representer(str, _string)
 
 
 def yaml_text(document: Mapping[str, Any], texts: Mapping[str, Text] | None = None) -> str:
-    """One document.
+    """One document; `texts` stand in place of values, or beside them.
 
-    Args:
-        document: The object.
-        texts: What to write in place of values, or beside them: by path, parts separated by blanks, such as
-            `spec template spec containers 0 image`.
+    These are by path, parts separated by blanks, such as `spec template spec containers 0 image`.
     """
     written = copy.deepcopy(dict(document))
     placed = [*(texts or {}).items()]

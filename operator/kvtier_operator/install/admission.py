@@ -153,9 +153,7 @@ PRIVILEGES: Final = (
         "no prometheusUrl, for a HorizontalPodAutoscaler",
     ),
     _host_path(
-        "host-path-model",
-        "spec.model.volume.hostPath",
-        "object.spec.?model.?volume.?hostPath.hasValue()",
+        "host-path-model", "spec.model.volume.hostPath", "object.spec.?model.?volume.?hostPath.hasValue()"
     ),
     Privilege(
         *("host-path-source", "hostpath", "spec.model.source"),

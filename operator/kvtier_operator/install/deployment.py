@@ -4,12 +4,7 @@ import json
 from typing import Any, Final
 
 from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Installation
-from kvtier_operator.planning.base.names import (
-    COMPONENT_LABEL,
-    MANAGED_BY,
-    MANAGED_BY_LABEL,
-    Component,
-)
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 _LEVEL: Final = "restricted"

@@ -51,9 +51,7 @@ def _work_panels() -> list[dict[str, Any]]:
             {legend: f"histogram_quantile({quantile}, {buckets})" for legend, quantile in _QUANTILES.items()},
         ),
         panel(
-            "Resources waiting to be reconciled",
-            "short",
-            {"waiting": f"sum(kvtier_queue_depth{{{_OURS}}})"},
+            "Resources waiting to be reconciled", "short", {"waiting": f"sum(kvtier_queue_depth{{{_OURS}}})"}
         ),
     ]
 

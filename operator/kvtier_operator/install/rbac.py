@@ -88,12 +88,7 @@ NAMESPACED: Final = (
         "children: what the picker may read, in its namespace; the API server lets nobody grant more than "
         "they hold",
     ),
-    Rule(
-        "inference.networking.k8s.io",
-        ("inferencepools",),
-        _OWN,
-        "child: the pool that a route sends to",
-    ),
+    Rule("inference.networking.k8s.io", ("inferencepools",), _OWN, "child: the pool that a route sends to"),
     Rule(
         "gateway.networking.k8s.io",
         ("httproutes",),
@@ -170,12 +165,7 @@ DELETION_COST: Final = (
 """Apart from the rest too: who may patch pods may change their images."""
 
 CLUSTER: Final = (
-    Rule(
-        "",
-        ("nodes",),
-        _SEE,
-        "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs",
-    ),
+    Rule("", ("nodes",), _SEE, "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs"),
     Rule(
         "storage.k8s.io",
         ("storageclasses",),

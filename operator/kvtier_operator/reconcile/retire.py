@@ -45,11 +45,9 @@ def fill_percent(families: Families) -> float | None:
 
 
 def deletion_cost(fill: float, before: str) -> str:
-    """The annotation's value: a multiple of ten, the one that was there while it is less than a step away.
+    """The annotation's value for tiers filled so many percent: a multiple of ten.
 
-    Args:
-        fill: How full the tiers are, in percent.
-        before: The value that is there; empty for none.
+    The one that was there stays while it is less than a step away; `before` is empty for none.
     """
     if before.isascii() and before.isdigit() and abs(int(before) - fill) < _STEP:
         return before

@@ -44,14 +44,7 @@ def envoy_program() -> Path | None:
 
 
 def envoy_command(program: Path, bootstrap: Path, admin: Path, *, workers: int) -> Command:
-    """Envoy.
-
-    Args:
-        program: Its binary.
-        bootstrap: What it does.
-        admin: File that it writes the address of its administration to.
-        workers: Threads that serve.
-    """
+    """Envoy, which writes the address of its administration to the file `admin`."""
     return Command(
         name="envoy",
         argv=(
@@ -79,13 +72,7 @@ class PickerPorts:
 
 
 def picker_command(config: Path, engines: Sequence[Address], ports: PickerPorts) -> Command:
-    """The picker that comes with kvtier, for engines that do not change.
-
-    Args:
-        config: Its configuration.
-        engines: What it picks from.
-        ports: Where it listens. Without TLS: nothing leaves the machine.
-    """
+    """The picker that comes with kvtier, for engines that do not change. No TLS: nothing leaves here."""
     return Command(
         name="picker",
         argv=(
@@ -159,11 +146,7 @@ class LocalGateway:
         return None if picker is None else f"http://{LOOPBACK}:{self._ports.explain}/explain"
 
     def commands(self) -> tuple[Command, ...]:
-        """What `open` and entering start, the picker first.
-
-        Raises:
-            RuntimeFailedError: Envoy is not installed.
-        """
+        """What `open` and entering start, the picker first."""
         program = envoy_program()
         if program is None:
             raise RuntimeFailedError(
@@ -186,11 +169,7 @@ class LocalGateway:
         await self._stack.aclose()
 
     async def open(self) -> None:
-        """Listen at the one URL, once the picker is ready to be asked.
-
-        Raises:
-            RuntimeFailedError: The picker or Envoy ended or took too long; with its log's relevant lines.
-        """
+        """Listen at the one URL, once the picker is ready to be asked."""
         if self.picker is not None:
             await wait_until(self.picker, partial(picker_is_ready, self._ports.health), _PICKER_START_S)
         asked = self.picker_address

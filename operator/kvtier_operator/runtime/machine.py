@@ -48,13 +48,7 @@ class MachineCapabilities:
 
 
 def why_not(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> str | None:
-    """One line that says why `spec` cannot run here and what to do; None if it can.
-
-    Args:
-        spec: What is wanted.
-        shm_bytes: What the Plan keeps in /dev/shm, all replicas together.
-        abilities: What this machine can run.
-    """
+    """Why `spec`, with all replicas' /dev/shm, cannot run here and what to do, in a line; None if it can."""
     return next(_reasons(spec, shm_bytes, abilities), None)
 
 
@@ -96,11 +90,7 @@ _VOLUMES: Final = "volumes"
 
 
 def run_folder(name: str, wanted: Path | None) -> Path:
-    """A folder for one run: `wanted`, or a new one under $XDG_STATE_HOME/kvtier (~/.local/state/kvtier).
-
-    Raises:
-        RuntimeFailedError: It cannot be made.
-    """
+    """A folder for one run: `wanted`, or a new one under $XDG_STATE_HOME/kvtier (~/.local/state/kvtier)."""
     try:
         if wanted is not None:
             wanted.mkdir(parents=True, exist_ok=True)

@@ -61,15 +61,9 @@ class Answer:
 
 
 class OpenAIClient:
-    """One connection to an OpenAI-compatible server.
+    """One connection to an OpenAI-compatible server, whose URL may end in `/v1`.
 
-    Args:
-        url: Base URL, with or without `/v1`.
-        api_key: Sent as a bearer token.
-        timeout_s: How long the server may be silent.
-
-    Raises:
-        RuntimeFailedError: The URL is not one.
+    What fails is a RuntimeFailedError of one line: no URL, no answer in `timeout_s`, or another than 200.
     """
 
     def __init__(self, url: str, *, api_key: str | None = None, timeout_s: float = 600.0) -> None:
@@ -98,11 +92,7 @@ class OpenAIClient:
         self._connection.close()
 
     def first_model(self) -> str:
-        """Name of the first model the server lists.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, or lists none.
-        """
+        """Name of the first model the server lists."""
         try:
             listed = parse_json_object(self._body(self._exchange("GET", "/models", None))).get("data")
         except MalformedError as error:
@@ -113,27 +103,15 @@ class OpenAIClient:
         raise RuntimeFailedError(f"{self._url}: the server lists no model: name one with --model")
 
     def text(self, path: str) -> str:
-        """What the server answers to GET `path`, above `/v1`.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, or not with 200.
-        """
+        """What the server answers to GET `path`, above `/v1`."""
         return self._body(self._exchange("GET", path, None, base=self._root)).decode(errors="replace")
 
     def post(self, path: str, body: bytes) -> bytes:
-        """What the server answers to POST `path`, above `/v1`.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, or not with 200.
-        """
+        """What the server answers to POST `path`, above `/v1`."""
         return self._body(self._exchange("POST", path, body, base=self._root))
 
     def ask(self, query: Query) -> Answer:
-        """Send `query` and read the whole answer.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, refuses, or generates nothing; in one line.
-        """
+        """Send `query` and read the whole answer."""
         start = time.perf_counter()
         response = self._exchange("POST", query.path, query.body)
         ttft_s: float | None = None
@@ -216,11 +194,7 @@ class Samples:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Samples":
-        """Samples of any sequence.
-
-        Raises:
-            ValueError: There are none.
-        """
+        """Samples of any sequence; a ValueError where it is empty."""
         if not seconds:
             raise ValueError("no samples")
         return cls(tuple(seconds))
@@ -295,18 +269,7 @@ class QueryTwice:
 def query_twice(
     client: OpenAIClient, model: str, query: Query, repeat: int, done: Callable[[int, Answer], None]
 ) -> QueryTwice:
-    """Send `query` once cold and `repeat` times warm.
-
-    Args:
-        client: Connection to the server.
-        model: Name of the model, for the report.
-        query: What to ask.
-        repeat: Repetitions, at least 1.
-        done: Is told of each answer: 0 the cold one, then the repetitions.
-
-    Raises:
-        RuntimeFailedError: The server does not answer, refuses, or generates nothing.
-    """
+    """Send `query` once cold and `repeat` times warm; `done` is told of each answer, number 0 the cold."""
     answers = []
     for number in range(repeat + 1):
         answers.append(client.ask(query))

@@ -70,11 +70,7 @@ class EngineMetrics:
 
 
 def parse_metrics(text: str) -> EngineMetrics:
-    """Read the Prometheus text of one vLLM server.
-
-    Raises:
-        ValueError: It has nothing of vLLM's, or is longer than any engine's.
-    """
+    """Read the Prometheus text of one vLLM server; a ValueError where it is none."""
     found = read_families(text.encode(), WANTED)
     if text and not found.samples:
         raise ValueError(f"these are not vLLM's metrics: {found.start!r}")

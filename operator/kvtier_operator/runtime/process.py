@@ -47,11 +47,7 @@ def free_ports(count: int, host: str) -> tuple[int, ...]:
 
 
 def numeric(host: str) -> str:
-    """The address of a host's name; an address stays as it is.
-
-    Raises:
-        RuntimeFailedError: The name is not known.
-    """
+    """The address of a host's name; an address stays as it is."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
@@ -59,11 +55,7 @@ def numeric(host: str) -> str:
 
 
 def require_free(host: str, port: int) -> None:
-    """Make sure that a server could listen on `host`:`port` now.
-
-    Raises:
-        RuntimeFailedError: Something listens there already, or the address is not this machine's.
-    """
+    """Raise a RuntimeFailedError unless a server could listen on `host`:`port` now."""
     try:
         socket.create_server((host, port)).close()
     except OSError as error:
@@ -201,11 +193,7 @@ class Command:
 
 
 class SupervisedProcess:
-    """A running `Command` under its guard; use it as an asynchronous context.
-
-    Raises:
-        RuntimeFailedError: On entering, when the program cannot be started.
-    """
+    """A running `Command` under its guard; use it as an asynchronous context."""
 
     def __init__(self, command: Command, log_path: Path) -> None:
         self.command = command
@@ -268,11 +256,7 @@ _POLL_INTERVAL_S = 0.25
 
 
 async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: float) -> None:
-    """Return when `health_url` answers 200.
-
-    Raises:
-        RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
-    """
+    """Return when `health_url` answers 200; raises as `wait_until`."""
     await wait_until(process, partial(answers_ok, health_url), timeout_s)
 
 
@@ -281,8 +265,7 @@ async def wait_until(
 ) -> None:
     """Return when the process says that it is ready.
 
-    Raises:
-        RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
+    Where it ends or takes too long: a RuntimeFailedError with its log's relevant lines.
     """
     died = asyncio.create_task(process.wait())
     answers = asyncio.create_task(_until(is_ready))

@@ -111,11 +111,7 @@ def _fill(tokens: int | None, tier: TierPlan) -> str:
 
 
 async def serve(plan: Plan, options: RunOptions) -> None:
-    """Run `plan` until it is cancelled or an engine fails.
-
-    Raises:
-        RuntimeFailedError: A process could not be started or died; everything else has been stopped.
-    """
+    """Run `plan` until it is cancelled or an engine fails, which stops everything else and raises why."""
     console = PlainConsole(soft_wrap=True)
     name, replicas = plan.resource.metadata.name, plan.resource.spec.least_replicas
     session = Session(options, plan.engine, replicas, local_routing(plan), console.print)

@@ -110,11 +110,7 @@ class Session:
         await self._stack.aclose()
 
     async def ready(self, changed: Callable[[RunningEngine], None] = lambda _: None) -> None:
-        """Wait until every engine answers and the one URL does.
-
-        Raises:
-            RuntimeFailedError: An engine ended or took too long.
-        """
+        """Wait until all engines answer and the one URL does; raises where one ends or takes too long."""
         waiting = [asyncio.create_task(self._engine_ready(engine, changed)) for engine in self.engines]
         try:
             await asyncio.gather(*waiting)

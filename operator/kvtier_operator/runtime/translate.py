@@ -58,13 +58,7 @@ class LocalEngine:
 
 
 def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFAULT_PROGRAM) -> LocalEngine:
-    """Translate one engine.
-
-    Args:
-        plan: The engine as the Plan has it; its first argument is the model.
-        place: Where it goes.
-        program: What understands vLLM's arguments.
-    """
+    """Translate one engine, whose first argument is the model; `program` understands vLLM's arguments."""
     paths = _local_paths(plan, place)
     model = str(place.model) if place.model else plan.args[0]
     arguments = [paths.translate(argument) for argument in _with_port(plan.args[1:], place.port)]

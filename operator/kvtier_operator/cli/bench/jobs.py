@@ -55,11 +55,7 @@ class BenchJobs:
 
 
 def jobs_of(options: BenchJobOptions) -> BenchJobs:
-    """A Job for each resource.
-
-    Raises:
-        InvalidInputError: A resource cannot be read, planned or measured.
-    """
+    """A Job for each resource."""
     jobs, remarks, refused = [], list[str](), list[str]()
     loaded = load(options.paths)
     for source, read in loaded.resources:
@@ -95,11 +91,7 @@ def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
 
 
 def _shape(source: str, spec: Spec, wanted: str | None) -> str:
-    """The shape to draw, which its backend and its GPUs have to be able to serve.
-
-    Raises:
-        InvalidInputError: They are not, or no shape is known for the model.
-    """
+    """The shape to draw, which its backend and its GPUs have to be able to serve."""
     if traits_of(spec.backend).bench_side != KVTIER:
         measured = any_backend_that(lambda traits: traits.bench_side == KVTIER)
         raise _problem(
@@ -128,11 +120,7 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
 
 
 def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """What is compared; nothing on a CPU, where kvtier is measured beside no tier.
-
-    Raises:
-        InvalidInputError: Something was asked for there.
-    """
+    """What is compared; nothing on a CPU, where kvtier is measured beside no tier."""
     if spec.engine.device is not Device.CPU:
         return wanted or SIDES
     if wanted:

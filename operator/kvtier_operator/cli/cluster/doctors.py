@@ -66,11 +66,7 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
 
 
 def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:
-    """Prints it, pod by pod, and says whether some engine lacks what it requires.
-
-    Raises:
-        KvtierError: The cluster lacks the resource, or does not let it or its pods be read.
-    """
+    """Prints it, pod by pod, and says whether some engine lacks what it requires."""
     place, found = asyncio.run(_read(name, namespace, context))
     if not found:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")

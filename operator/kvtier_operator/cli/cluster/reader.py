@@ -52,23 +52,14 @@ class Reader:
         return await self._observe(document, pods, unread)
 
     async def document(self, namespace: str, name: str) -> Document:
-        """One resource as the API server has it.
-
-        Raises:
-            NoResourceError: It is not there.
-            KvtierError: The API server does not answer, or does not let it be read.
-        """
+        """One resource as the API server has it; a NoResourceError where it has none."""
         try:
             return parse_document(await self._api.get(KVCACHETIER.path(namespace, name)))
         except NotFoundError as error:
             raise _not_there(error, namespace, name) from error
 
     async def pods(self, namespace: str, name: str) -> list[Document]:
-        """The pods of one resource.
-
-        Raises:
-            KvtierError: The API server does not answer, or does not let them be listed.
-        """
+        """The pods of one resource."""
         return await self._list(POD.path(namespace), {"labelSelector": _selector(name)})
 
     async def config_map(self, namespace: str, name: str) -> Document:

@@ -37,12 +37,7 @@ _SELF: Final = Path("/proc/self")
 
 
 def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Machine:
-    """Observes this machine.
-
-    Args:
-        disk_path: Where a disk tier would live, which may not be there yet; the working folder when empty.
-        own: Folders there that are the tier's already.
-    """
+    """Observes this machine, with the disk of a folder that may be missing; `own` are the tier's there."""
     place = (disk_path or Path()).absolute()
     there = next(each for each in (place, *place.parents) if each.is_dir())
     return Machine(
@@ -86,11 +81,7 @@ class ModelConfig:
 
 
 def from_path(path: Path, field: str) -> ModelConfig:
-    """From a config.json or params.json and what stands beside it, or a folder with them.
-
-    Raises:
-        InvalidInputError: One of them cannot be read, or is not what its name says.
-    """
+    """From a config.json or params.json and what stands beside it, or a folder with them."""
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
         found = [folder / name for name in FILES if lexists(folder / name)]
@@ -109,11 +100,7 @@ def from_path(path: Path, field: str) -> ModelConfig:
 
 
 def from_config_map(key: tuple[str, str], config_maps: ConfigMaps) -> ModelConfig:
-    """From the ConfigMap that the resource names, by namespace and name.
-
-    Raises:
-        InvalidInputError: It holds no configuration.
-    """
+    """From the ConfigMap that the resource names, by namespace and name."""
     if key not in config_maps:
         return ModelConfig(
             missing=f"no ConfigMap {'/'.join(key)} is in the files given: add its file by a further -f, or "
@@ -210,13 +197,9 @@ def observe(  # noqa: PLR0913 - facts of six kinds
         model_config: A config.json to read the model's shape from, or a folder with one.
         config_maps: ConfigMaps that the resource may name, as `load` has them.
         local: Whether the plan is for this machine, so that its memory, pages and limits count.
-        hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
-            catalogue has.
+        hub: Whether Hugging Face may be asked for a config.json that nothing else has.
         run_folder: Folder of a local run; a new one when empty.
         images: Where images come from; where they are published when empty.
-
-    Raises:
-        InvalidInputError: A config.json cannot be read, or is not one.
     """
     model = resource_.spec.model
     found = ModelConfig()

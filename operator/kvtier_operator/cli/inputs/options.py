@@ -31,12 +31,7 @@ def _filenames(*, required: bool) -> Callable[[Callable[..., None]], Callable[..
 filenames: Final = _filenames(required=True)
 optional_filenames: Final = _filenames(required=False)
 filename: Final = click.option(
-    "-f",
-    "--filename",
-    "path",
-    type=_FILE,
-    required=True,
-    help="A KVCacheTier file, or - for standard input.",
+    "-f", "--filename", "path", type=_FILE, required=True, help="A KVCacheTier file, or - for standard input."
 )
 model_config: Final = click.option(
     "--model-config",
@@ -134,11 +129,7 @@ def resource_name(_context: click.Context, _argument: click.Parameter, value: st
 
 @asynccontextmanager
 async def reading(context: str | None) -> AsyncIterator["Reader"]:
-    """A reader of KUBECONFIG's cluster, or of the pod's own.
-
-    Raises:
-        NoClusterError: There is none.
-    """
+    """A reader of KUBECONFIG's cluster, or of the pod's own."""
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415 - help needs no client
     from kvtier_common.kubernetes.connect import connection, usable  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.reader import Reader  # noqa: PLC0415 - as above

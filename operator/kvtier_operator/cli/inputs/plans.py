@@ -32,13 +32,7 @@ def named_or_loaded(
     context: str | None,
     model_config: str | None,
 ) -> Loaded:
-    """The resource of that name, else those of the files.
-
-    Raises:
-        click.UsageError: Both are given, or neither.
-        InvalidInputError: A file cannot be read, or a resource is not valid.
-        KvtierError: The cluster lacks the resource, or does not let it be read.
-    """
+    """The resource of that name, else those of the files; a UsageError where both are given, or neither."""
     if (name is None) != bool(paths):
         raise click.UsageError("give either -f FILE or the NAME of a KVCacheTier of a cluster")
     if name is not None:
@@ -90,11 +84,7 @@ def _line(source: str, check: CheckResult) -> str:
 def accepted_plans(
     paths: Sequence[str], *, model_config: str | None, hub: bool, images: ImageSource
 ) -> list[tuple[str, Plan]]:
-    """The Plan of each resource, with its file; ends the command where a check refuses one, and says why.
-
-    Raises:
-        InvalidInputError: A file cannot be read, or has no valid resource.
-    """
+    """The Plan of each resource, with its file; ends the command where a check refuses one, and says why."""
     loaded, plans = load(paths), []
     for source, resource in loaded.resources:
         with naming(source):

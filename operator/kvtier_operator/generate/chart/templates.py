@@ -16,12 +16,7 @@ from kvtier_operator.install.deployment import (
     pod_disruption_budget,
     service,
 )
-from kvtier_operator.install.helm_test import (
-    account_of_test,
-    binding_of_test,
-    pod_of_test,
-    role_of_test,
-)
+from kvtier_operator.install.helm_test import account_of_test, binding_of_test, pod_of_test, role_of_test
 from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
 from kvtier_operator.install.rbac import (
     AGGREGATE,
@@ -177,16 +172,9 @@ def _templates() -> dict[str, _Template]:
                 )
             },
         ),
-        "cluster_role_binding.yaml": _Template(
-            cluster_role_binding(_INSTALL),
-            of_cluster,
-            _SUBJECT,
-        ),
+        "cluster_role_binding.yaml": _Template(cluster_role_binding(_INSTALL), of_cluster, _SUBJECT),
         "role.yaml": _Template(
-            role(_INSTALL, _EACH, ()),
-            rbac,
-            {"rules": Below(include("namespacedRules"))},
-            for_each=namespaces,
+            role(_INSTALL, _EACH, ()), rbac, {"rules": Below(include("namespacedRules"))}, for_each=namespaces
         ),
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
         "validating_admission_policy.yaml": _Template(admission_policy(_INSTALL), _GUARDED),

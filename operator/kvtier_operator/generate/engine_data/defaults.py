@@ -111,9 +111,7 @@ def _parameters(cls: Any) -> list[str]:  # noqa: ANN401 - as above
 def layer_period(cls: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
     """What repeats in `layer_types`, and the last layer's kind where that is always another.
 
-    Returns:
-        Empty for a class that has no such list, one whose layers are all of full attention, and one
-        whose list follows no period.
+    Empty for a class without such a list, one whose layers are all of full attention, one that has no period.
     """
     lists = [_layer_types(cls, length) for length in _LENGTHS]
     if not all(lists):

@@ -121,13 +121,7 @@ def list_of(item: Shape, most: int | None = None) -> Shape:
 
 
 def by_name(values: Shape, refused: Mapping[str, str] | None = None, required: tuple[str, ...] = ()) -> Shape:
-    """A mapping by names of its author's.
-
-    Args:
-        values: What its values are.
-        refused: Starts of names that may not be there, and why.
-        required: Names that must be there.
-    """
+    """A mapping by names of its author's; `refused` are starts of names that may not be there, and why."""
 
     def problems(value: object, path: str) -> Iterator[Problem]:
         yield from MAPPING(value, path)

@@ -50,17 +50,11 @@ class OwnershipLookup:
     _lists: dict[tuple[str, str], tuple[float, asyncio.Task[Owners | None]]] = field(default_factory=dict)
 
     async def owner(self, ref: Ref) -> str | None:
-        """Uid of the controller of the object with this name.
+        """Uid of the controller of the object with this name; empty for an object without a controller.
 
-        Nothing of a resource is created before all its names are known to be free, so one failed request
-        would hold up all of them: each request is tried several times.
-
-        Returns:
-            Empty for an object without a controller; None where there is no such object, or one that kvtier
-            applied and that lost its owner.
-
-        Raises:
-            KvtierError: The server gave no answer.
+        None where there is no such object, or one that kvtier applied and that lost its owner. Nothing of a
+        resource is created before all its names are known to be free, so one failed request would hold up
+        all of them: each request is tried several times.
         """
         failures = 0
         while True:

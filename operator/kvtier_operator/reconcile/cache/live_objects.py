@@ -21,12 +21,9 @@ from kvtier_operator.reconcile.facts.objects import route_parents
 
 
 class LiveObjectCache:
-    """The live objects by ref and by owner.
+    """The live objects by ref and by owner; `manifests` are of those that are not known to be in sync.
 
     `changed` is called with namespace and name of the owner, and whether more than a status changed.
-
-    Attributes:
-        manifests: Manifests of the objects that are not known to be in sync.
     """
 
     def __init__(self, changed: Callable[[str, str, bool], None]) -> None:

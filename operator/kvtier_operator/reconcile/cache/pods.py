@@ -236,8 +236,4 @@ class PodSink:
 def _group(document: Mapping[str, Any]) -> _Group:
     metadata = document["metadata"]
     labels = metadata.get("labels") or {}
-    return (
-        metadata["namespace"],
-        labels.get(INSTANCE_LABEL, ""),
-        labels.get(COMPONENT_LABEL, ""),
-    )
+    return (metadata["namespace"], labels.get(INSTANCE_LABEL, ""), labels.get(COMPONENT_LABEL, ""))

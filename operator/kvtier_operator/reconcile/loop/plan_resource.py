@@ -110,8 +110,7 @@ def plan_resource(
 ) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
     """Plans one resource, as far as its spec is valid.
 
-    Returns:
-        What to keep of the plan, and the desired objects with their bodies; none where the spec is rejected.
+    Returns what to keep of the plan, and the desired objects; none where the spec is rejected.
     """
     if resource.refusal:
         refused = InvalidInputError(str(key), Problem("spec", resource.refusal))

@@ -67,12 +67,7 @@ class Reconciler:
     policy: OwnerPolicy
 
     async def reconcile(self, key: Key) -> ReconcileResult:
-        """Brings objects and status of one resource to what its spec asks for.
-
-        Raises:
-            KvtierError: The API server did not take the status, or does not let us see what there is; trying
-                again may help.
-        """
+        """Brings a resource's objects and status to what its spec asks for; after a KvtierError try again."""
         resource = self.resources.get(key)
         if resource is None or not self.watches.has_synced(key.namespace):
             return ReconcileResult.UNCHANGED  # it is reconciled once the caches are filled

@@ -53,11 +53,7 @@ _MOST_CHARACTERS: Final = 300
 
 
 def read_tiers(families: Families) -> tuple[EngineTokens, EngineFindings]:
-    """What one engine pod's /metrics say; its data-parallel engines are added up.
-
-    Raises:
-        ValueError: A number in it is none that a tier can have.
-    """
+    """What one engine pod's /metrics say; its data-parallel engines are added up."""
     if families.unreadable:
         names = ", ".join(sorted(name.decode() for name in families.unreadable))
         raise ValueError(f"{names}: no number of bytes or tokens")
@@ -92,11 +88,7 @@ def _is_growing(families: Families) -> bool:
 
 
 def _total(families: Families, name: bytes) -> int:
-    """A gauge of all engines.
-
-    Raises:
-        ValueError: It is not a number that a status can have.
-    """
+    """A gauge of all engines; a ValueError where it is not a number that a status can have."""
     total = families.total(name)
     if total >= _TOO_MANY:
         raise ValueError(f"{name.decode()}: {total} is no number of bytes or tokens")
@@ -141,11 +133,7 @@ def _is_number(text: str) -> bool:
 
 
 async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:
-    """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment.
-
-    Raises:
-        KvtierError: The API server gave no answer, or one that is none.
-    """
+    """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment."""
     try:
         path = REPLICA_SET.path(namespace, pod.replica_set)
         answer = await api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
@@ -261,11 +249,7 @@ class EngineObserver:
     async def _observation(
         self, key: Key, plan: CachedPlan, pods: Sequence[ServingPod], deployment_uid: str
     ) -> EngineObservation:
-        """The report of one engine.
-
-        Raises:
-            ValueError: No pod belongs to the Deployment, or (_ImplausibleReportError) no engine is so large.
-        """
+        """The report of one engine; a ValueError where no pod is the Deployment's, or no engine so large."""
         if self._session is None:
             raise RuntimeError("engines are asked before open()")
         for pod in pods:

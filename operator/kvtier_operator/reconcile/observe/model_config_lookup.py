@@ -28,11 +28,7 @@ class ModelConfigLookup:
     hub: HubClient | None = field(default=None)  # asked for a model that the catalogue lacks; None: nobody is
 
     async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
-        """The configuration of a resource's model: looked up once a generation, or until a plan accepts it.
-
-        Raises:
-            KvtierError: The API server cannot be asked; trying again may help.
-        """
+        """The configuration of a resource's model: looked up once a generation, or until a plan takes it."""
         known = resource.state.model
         if known is not None and known.generation == resource.generation and not waits_for_model(resource):
             return known

@@ -70,10 +70,8 @@ class StatusInput:
 def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
     """The status as it should be now.
 
-    Args:
-        inputs: What is known now.
-        previous: The status so far. Conditions that did not change keep their times, and where a new spec was
-            rejected, the figures of what still runs are kept.
+    Conditions that did not change since `previous` keep their times, and where a new spec was rejected, the
+    figures of what still runs are kept.
     """
     plan, before = inputs.plan, previous.get("conditions", ())
     status: Status = {

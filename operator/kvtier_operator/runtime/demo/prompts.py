@@ -23,11 +23,7 @@ def corpus() -> str:
 
 
 def documents(text: str, token_starts: Sequence[int], count: int, tokens_each: int) -> tuple[str, ...]:
-    """Cut `count` disjoint documents of about `tokens_each` tokens from `text`, front to back.
-
-    Raises:
-        RuntimeFailedError: The text is too short.
-    """
+    """Cut disjoint documents of about `tokens_each` tokens; a RuntimeFailedError if the text is too short."""
     needed = count * tokens_each
     if len(token_starts) < needed:
         raise RuntimeFailedError(
@@ -42,11 +38,7 @@ def documents(text: str, token_starts: Sequence[int], count: int, tokens_each: i
 
 
 def demo_documents(text: str, model: Path, tokens: int) -> tuple[str, ...]:
-    """The demo's documents of `tokens` tokens each, cut by the model's own tokenizer.
-
-    Raises:
-        RuntimeFailedError: The model's folder has no tokenizer.json, or the text is too short.
-    """
+    """The demo's documents of `tokens` tokens each, cut by the model's own tokenizer."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy
 
     path = model / "tokenizer.json"
@@ -98,11 +90,7 @@ class Pace:
 
 
 def measure_pace(model: Path) -> Pace:
-    """Measure with the sizes of a model's `config.json`, which takes a few seconds.
-
-    Raises:
-        RuntimeFailedError: The file lacks a size, or the products failed.
-    """
+    """Measure with the sizes of a model's `config.json`, which takes a few seconds."""
     done = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-P", "-m", __name__, str(model / "config.json")],
         capture_output=True,

@@ -109,11 +109,7 @@ class WayFigures:
 
     @classmethod
     def from_bench(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON of `kvtier bench shared-prefix --engine ... --write`.
-
-        Raises:
-            RuntimeFailedError: A figure is missing.
-        """
+        """Read the JSON of `kvtier bench shared-prefix --engine ... --write`."""
         try:
             figures = document["shared_prefix"]
             return cls(
@@ -157,11 +153,7 @@ class RoutingResult:
         return self.ways[Way.OFF].ttft_mean_s / self.ways[Way.PICKER].ttft_mean_s
 
     def verify(self) -> None:
-        """Make sure that the last way's requests were the picker's choice, by its own count.
-
-        Raises:
-            RuntimeFailedError: They were not, so the figures would not mean what they say.
-        """
+        """Raise a RuntimeFailedError unless the picker chose for the last way's requests, by its count."""
         picked = sum(self.picks.values())
         if picked < self.load.requests:
             raise RuntimeFailedError(
@@ -238,9 +230,6 @@ async def run_routing(
     """Start two engines with the tier and two without, ask them in three ways, stop them.
 
     All processes of all ways run all the time, so that each way sees the same machine.
-
-    Raises:
-        RuntimeFailedError: A process failed or did not do what the demo is about.
     """
 
     def say(line: str) -> None:

@@ -27,11 +27,7 @@ Result = TypeVar("Result")
 
 
 async def unless_an_engine_fails(asking: Coroutine[Any, Any, Result], sessions: Sequence[Session]) -> Result:
-    """The result of `asking`, unless an engine ends before.
-
-    Raises:
-        RuntimeFailedError: An engine ended; the error says why.
-    """
+    """The result of `asking`; the error of an engine that ends before."""
     work = asyncio.ensure_future(asking)
     failures = [asyncio.create_task(session.failure()) for session in sessions]
     try:
@@ -73,11 +69,7 @@ class Sample:
     served: EngineMetrics  # what the engine counted meanwhile: where the prompt's tokens came from
 
     def verify(self) -> None:
-        """Make sure that the prefix came from where the kind says, by vLLM's own counters.
-
-        Raises:
-            RuntimeFailedError: It did not, so the figures would not mean what they say.
-        """
+        """Raise a RuntimeFailedError unless the prefix came from where the kind says, by vLLM's counters."""
         prompt = self.served.prompt_tokens
         shares = (
             {tier: tokens / prompt for tier, tokens in self.served.cached_tokens.items()} if prompt else {}
@@ -178,15 +170,12 @@ def repetitions(cold_s: float, left_s: float) -> Repetitions:
 
 
 def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple[Kind, int]]:
-    """The order of all queries.
+    """Kind and document of each query, in order.
 
     Cold queries with the tier on alternate with queries with the tier off, so that both see the same noise of
     the machine. With the tier off two documents take turns, each evicting the other: every repetition is
-    computed again. Then each document is asked warm (the one before it has evicted it from the device) and at
-    once again (now a device hit), `rounds` times.
-
-    Returns:
-        Kind and document of each query; a document's first query with the tier off counts as cold.
+    computed again, and the first counts as cold. Then each document is asked warm (the one before it has
+    evicted it from the device) and at once again (now a device hit), `rounds` times.
     """
     off: list[list[tuple[Kind, int]]] = []
     for turn in range(off_repeats + 2):
@@ -232,11 +221,7 @@ def measure(
     asked: Questions,
     tell: Callable[[int, int, Sample], None],
 ) -> TierResult:
-    """Run the demo's queries.
-
-    Raises:
-        RuntimeFailedError: An engine does not answer, or a prefix did not come from where it should.
-    """
+    """Run the demo's queries."""
     prompts = [text + QUESTION for text in asked.texts]
     queries = [Query.completion(model, prompt, _OUTPUT_TOKENS) for prompt in prompts]
     first = _ask(on, Kind.COLD, 0, queries[0])
@@ -290,11 +275,7 @@ class Facts:
 async def run_tier(
     plan: Plan, model: Path, asked: Questions, logs: Path, console: PlainConsole
 ) -> tuple[TierResult, Facts]:
-    """Start one engine with the tier and one without, ask both, stop both.
-
-    Raises:
-        RuntimeFailedError: An engine failed or did not do what the demo is about.
-    """
+    """Start one engine with the tier and one without, ask both, stop both."""
     on_port, off_port = free_ports(2, LOOPBACK)
     on = Session(RunOptions(LOOPBACK, on_port, logs / "tier-on", model), plan.engine, 1)
     off = Session(RunOptions(LOOPBACK, off_port, logs / "tier-off", model), without_tier(plan.engine), 1)
