@@ -12,11 +12,11 @@ from kvtier_operator.install.deployment import (
     CONTAINER_SECURITY,
     POD_SECURITY,
     deployment,
+    helm_test,
     network_policy,
     pod_disruption_budget,
     service,
 )
-from kvtier_operator.install.helm_test import account_of_test, binding_of_test, pod_of_test, role_of_test
 from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
 from kvtier_operator.install.rbac import (
     AGGREGATE,
@@ -218,27 +218,21 @@ def _of_test() -> dict[str, _Template]:
     """What `helm test` makes, with labels of its own: the operator's Service is to select its pod alone."""
     place = "spec containers 0 imagePullPolicy"
     values = {name: With(f"$.Values.operator.{name}") for name in ("nodeSelector", "tolerations")}
-    documents: dict[str, tuple[dict[str, Any], dict[str, Text]]] = {
-        "service_account": (account_of_test(_INSTALL), {}),
-        "role": (role_of_test(_INSTALL), {}),
-        "role_binding": (binding_of_test(_INSTALL), {}),
-        "pod": (
-            pod_of_test(_INSTALL),
-            {
-                place: Inline("{{ $.Values.image.pullPolicy }}"),
-                "spec imagePullSecrets": _PULL_SECRETS,
-                "spec securityContext": _POD_SECURITY,
-                "spec containers 0 securityContext": _CONTAINER_SECURITY,
-                **{f"spec {name}": value for name, value in values.items()},
-            },
-        ),
+    texts: dict[str, Text] = {
+        place: Inline("{{ $.Values.image.pullPolicy }}"),
+        "spec imagePullSecrets": _PULL_SECRETS,
+        "spec securityContext": _POD_SECURITY,
+        "spec containers 0 securityContext": _CONTAINER_SECURITY,
+        **{f"spec {name}": value for name, value in values.items()},
     }
     condition = "and $.Values.rbac.create $.Values.serviceAccount.create"
     return {
         f"test_{name}.yaml": _Template(
-            document, condition, {"metadata labels": _labels(of="testLabels"), **texts}
+            document,
+            condition,
+            {"metadata labels": _labels(of="testLabels"), **(texts if name == "pod" else {})},
         )
-        for name, (document, texts) in documents.items()
+        for name, document in helm_test(_INSTALL).items()
     }
 
 

@@ -15,9 +15,8 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use
+from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use, with_cause
 from kvtier_operator.reconcile.status.plan import with_engines
-from kvtier_operator.reconcile.status.rollout import with_cause
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready
 
 READY: Final = "Ready"

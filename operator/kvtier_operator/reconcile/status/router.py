@@ -11,7 +11,7 @@ from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts, ParentAnswer, ParentFacts
-from kvtier_operator.reconcile.status.rollout import NOT_CREATED, blocking_reason, not_created, replica_counts
+from kvtier_operator.reconcile.status.engines import NOT_CREATED, blocking_reason, not_created, replica_counts
 
 _MONITORING = "monitoring"
 _ROUTE_ADVICE: Final[Mapping[str, str]] = {
