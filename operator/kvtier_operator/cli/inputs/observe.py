@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kernel import has_ipc_lock, memlock_limits
@@ -180,27 +180,21 @@ def _read(path: Path, field: str) -> Mapping[str, Any]:
     return parse_file(text, str(path), field)
 
 
-def observe(  # noqa: PLR0913 - facts of six kinds
-    resource_: KVCacheTier,
-    *,
-    model_config: str | None = None,
-    config_maps: ConfigMaps | None = None,
-    local: bool = False,
-    hub: bool = False,
-    run_folder: Path | None = None,
-    images: ImageSource | None = None,
-) -> Observed:
-    """What one plan depends on.
+class Facts(TypedDict, total=False):
+    """Where to look for what a plan depends on."""
 
-    Args:
-        resource_: The resource to plan for.
-        model_config: A config.json to read the model's shape from, or a folder with one.
-        config_maps: ConfigMaps that the resource may name, as `load` has them.
-        local: Whether the plan is for this machine, so that its memory, pages and limits count.
-        hub: Whether Hugging Face may be asked for a config.json that nothing else has.
-        run_folder: Folder of a local run; a new one when empty.
-        images: Where images come from; where they are published when empty.
-    """
+    model_config: str | None  # a config.json to read the model's shape from, or a folder with one
+    local: bool  # whether the plan is for this machine, so that its memory, pages and limits count
+    hub: bool  # whether Hugging Face may be asked for a config.json that nothing else has
+    run_folder: Path | None  # of a local run; a new one when empty
+    images: ImageSource  # where images come from; where they are published when there is none
+
+
+def observe(
+    resource_: KVCacheTier, *, config_maps: ConfigMaps | None = None, **facts: Unpack[Facts]
+) -> Observed:
+    """What one plan depends on; the resource may name ConfigMaps as `load` has them."""
+    model_config = facts.get("model_config")
     model = resource_.spec.model
     found = ModelConfig()
     folder, field = _folder(model)
@@ -211,16 +205,16 @@ def observe(  # noqa: PLR0913 - facts of six kinds
         found = from_config_map(key, config_maps or {})
     elif model.geometry is None and folder.is_dir():
         found = from_path(folder, field)
-    elif model.geometry is None and hub:
+    elif model.geometry is None and facts.get("hub"):
         found = from_hub(model)
     draft = _draft(resource_)
     return Observed(
         model_config=found.config,
         model_config_source=found.source,
         model_config_missing=found.missing,
-        machine=_machine(resource_, run_folder) if local else None,
+        machine=_machine(resource_, facts.get("run_folder")) if facts.get("local") else None,
         weights_bytes=found.weights_bytes,
-        images=images or ImageSource(),
+        images=facts.get("images") or ImageSource(),
         draft_config=draft.config,
         draft_config_source=draft.source,
         draft_weights_bytes=draft.weights_bytes,

@@ -2,8 +2,8 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -12,8 +12,9 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.inputs.load import Loaded, load, naming
-from kvtier_operator.cli.inputs.observe import observe
+from kvtier_operator.cli.inputs.observe import Facts, observe
 from kvtier_operator.cli.main import EXIT_REJECTED
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
@@ -57,6 +58,18 @@ async def _load_named(name: str, namespace: str | None, context: str | None, *, 
     return Loaded(((source, resource),), config_maps)
 
 
+def plans_of(
+    loaded: Loaded, *, policy: OwnerPolicy | None = None, **facts: Unpack[Facts]
+) -> list[tuple[str, Plan]]:
+    """The Plan of each resource, with its file, and with what `observe` finds by these facts."""
+    plans = []
+    for source, resource in loaded.resources:
+        with naming(source):
+            observed = observe(resource, config_maps=loaded.config_maps, **facts)
+            plans.append((source, make_plan(resource, replace(observed, policy=policy or OwnerPolicy()))))
+    return plans
+
+
 def refusals(source: str, plan: Plan) -> tuple[str, ...]:
     """One line for each check that refuses the plan: where, which field, what to do."""
     return tuple(_line(source, check) for check in plan.checks if check.outcome is Outcome.REJECT)
@@ -85,13 +98,7 @@ def accepted_plans(
     paths: Sequence[str], *, model_config: str | None, hub: bool, images: ImageSource
 ) -> list[tuple[str, Plan]]:
     """The Plan of each resource, with its file; ends the command where a check refuses one, and says why."""
-    loaded, plans = load(paths), []
-    for source, resource in loaded.resources:
-        with naming(source):
-            observed = observe(
-                resource, model_config=model_config, config_maps=loaded.config_maps, hub=hub, images=images
-            )
-            plans.append((source, make_plan(resource, observed)))
+    plans = plans_of(load(paths), model_config=model_config, hub=hub, images=images)
     if refused := [line for source, plan in plans for line in refusals(source, plan)]:
         complain("\n".join(refused))
         sys.exit(EXIT_REJECTED)
