@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Self
@@ -14,11 +14,13 @@ from typing import Any, Final, Self
 from kvtier_common.benchmarks import Workload
 from kvtier_common.metrics.text import read_families, read_labels
 from kvtier_common.terminal.console import PlainConsole
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.envoy.gateway import Address
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.prompts import Questions
-from kvtier_operator.runtime.demo.tier import unless_an_engine_fails
+from kvtier_operator.runtime.demo.tier import SPARE_BLOCKS, kib, unless_an_engine_fails, with_sizes
 from kvtier_operator.runtime.gateway import LocalGateway, Routing, local_routing
 from kvtier_operator.runtime.measure import OpenAIClient, Query, seconds
 from kvtier_operator.runtime.metrics import parse_metrics
@@ -69,10 +71,6 @@ class RoutingLoad(Workload):
             *("--concurrency", str(self.concurrency)),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Every size by its name."""
-        return asdict(self)
-
 
 def fitting_load(system_tokens: int, prompt_s: float, left_s: float) -> RoutingLoad:
     """As many questions about each system prompt as fit, three to ten."""
@@ -112,23 +110,15 @@ class WayFigures:
         """Read the JSON of `kvtier bench shared-prefix --engine ... --write`."""
         try:
             figures = document["shared_prefix"]
-            return cls(
-                ttft_s=tuple(figures["ttft_s"]),
-                device_hit_rate=figures["hit_rate"]["device"],
-                tier_hit_rate=figures["hit_rate"]["tier"],
-                engine_share=tuple(figures["engine_share"]),
-                **{name: figures[name] for name in _SAME_NAME},
-            )
-        except (KeyError, TypeError) as error:
+            rates = {f"{place}_hit_rate": share for place, share in figures["hit_rate"].items()}
+            return cls(**{field.name: {**figures, **rates}[field.name] for field in fields(cls)})
+        except (AttributeError, KeyError, TypeError) as error:
             raise RuntimeFailedError(f"kvtier bench shared-prefix wrote no figures: {error!r}") from error
 
     @property
     def hit_rate(self) -> float:
         """Share of prompt tokens found anywhere."""
         return self.device_hit_rate + self.tier_hit_rate
-
-
-_SAME_NAME: Final = ("seconds", "ttft_mean_s", "ttft_p90_s", "e2e_mean_s", "e2e_p90_s", "tokens_per_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +154,7 @@ class RoutingResult:
     def to_json(self) -> dict[str, Any]:
         """The figures and every sample."""
         return {
-            "load": self.load.to_json(),
+            "load": asdict(self.load),
             "ways": {str(way): asdict(figures) for way, figures in self.ways.items()},
             "picks": dict(self.picks),
             "turns_over_picker": self.speedup,
@@ -231,13 +221,13 @@ async def run_routing(
 
     All processes of all ways run all the time, so that each way sees the same machine.
     """
-
-    def say(line: str) -> None:
-        console.print(line)
-
     on_port, off_port, turns_port = free_ports(3, LOOPBACK)
     on = Session(
-        RunOptions(LOOPBACK, on_port, logs / "two-on", model), plan.engine, ENGINES, local_routing(plan), say
+        RunOptions(LOOPBACK, on_port, logs / "two-on", model),
+        plan.engine,
+        ENGINES,
+        local_routing(plan),
+        console.print,
     )
     off = Session(RunOptions(LOOPBACK, off_port, logs / "two-off", model), without_tier(plan.engine), ENGINES)
     started = time.monotonic()
@@ -247,7 +237,9 @@ async def run_routing(
                 await stack.enter_async_context(session)
             await asyncio.gather(on.ready(), off.ready())
             addresses = [_address(engine) for engine in on.engines]
-            turns = LocalGateway(Address(LOOPBACK, turns_port), addresses, Routing(), logs / "in-turns", say)
+            turns = LocalGateway(
+                Address(LOOPBACK, turns_port), addresses, Routing(), logs / "in-turns", console.print
+            )
             await stack.enter_async_context(turns)
             await turns.open()
         ready = time.monotonic()
@@ -364,3 +356,22 @@ async def _picks(session: Session) -> dict[str, int]:
 def _address(engine: RunningEngine) -> Address:
     host, _, port = engine.url.removeprefix("http://").rpartition(":")
     return Address(host, int(port))
+
+
+# The chat template's tokens, and as much as a prompt cut by words may be longer than asked for.
+_AROUND_TOKENS: Final = 128
+_PROMPTS_ON_DEVICE: Final = 2
+
+
+def fit_routing_resource(
+    resource: KVCacheTier, name: str, load: RoutingLoad, kv_bytes_per_token: int
+) -> KVCacheTier:
+    """The same for two engines: a device cache holds two prompts, the CPU tier all of two ways' prompts."""
+    block = engine_block_tokens(resource.spec.engine)
+    longest_tokens = load.system_tokens + load.question_tokens + load.output_tokens + _AROUND_TOKENS
+    longest_blocks = -(-longest_tokens // block)
+    device_blocks = _PROMPTS_ON_DEVICE * longest_blocks + SPARE_BLOCKS
+    tier_blocks = 2 * load.requests * (longest_blocks - load.system_tokens // block)
+    tier_blocks += 2 * load.groups * longest_blocks
+    device_kib, tier_kib = (kib(each * block * kv_bytes_per_token) for each in (device_blocks, tier_blocks))
+    return with_sizes(resource, name, longest_tokens, device_kib, tier_kib, {"replicas": ENGINES})

@@ -5,16 +5,20 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from kvtier_common.terminal.console import PlainConsole
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.prompts import Questions
 from kvtier_operator.runtime.measure import Answer, OpenAIClient, Query, Samples
@@ -67,6 +71,18 @@ class Sample:
     document: int  # index of the document asked about
     answer: Answer  # what came back, with its times
     served: EngineMetrics  # what the engine counted meanwhile: where the prompt's tokens came from
+
+    def to_json(self) -> dict[str, Any]:
+        """Where its prompt's tokens came from, its times and its output."""
+        return {
+            "kind": str(self.kind),
+            "document": self.document,
+            "ttft_s": self.answer.ttft_s,
+            "total_s": self.answer.total_s,
+            "prompt_tokens": self.served.prompt_tokens,
+            "cached_tokens": dict(self.served.cached_tokens),
+            "output": self.answer.text,
+        }
 
     def verify(self) -> None:
         """Raise a RuntimeFailedError unless the prefix came from where the kind says, by vLLM's counters."""
@@ -130,18 +146,14 @@ class TierResult:
         return {
             "query_twice": {
                 "prompt_tokens": self.prompt_tokens,
-                "cold_ttft_s": self.ttft(Kind.COLD).median_s,
-                "device_hit_ttft_s": self.ttft(Kind.DEVICE_HIT).median_s,
-                "warm_ttft_s": self.ttft(Kind.WARM).median_s,
-                "off_ttft_s": self.ttft(Kind.OFF).median_s,
-                "off_device_hit_ttft_s": self.ttft(Kind.OFF_DEVICE_HIT).median_s,
+                **{f"{kind.name.lower()}_ttft_s": self.ttft(kind).median_s for kind in Kind},
                 "speedup": self.speedup,
                 "over_device_hit": self.over_device_hit,
                 "outputs_equal": self.outputs_equal,
                 "http_and_tokenization_s": self.http_s.median_s,
             },
             "spread": {str(kind): self.ttft(kind).to_json() for kind in Kind},
-            "samples": [_sample(sample) for sample in self.samples],
+            "samples": [sample.to_json() for sample in self.samples],
         }
 
 
@@ -161,9 +173,8 @@ class Repetitions:
 
 def repetitions(cold_s: float, left_s: float) -> Repetitions:
     """As many repetitions as fit: five of each, on a slow machine at least two cold, one tier off."""
-    computed = int(
-        left_s / (cold_s * _SLOWER)
-    )  # documents - 1 cold; with the tier off two first ones and the repeats
+    # documents - 1 cold; with the tier off two first ones and the repeats
+    computed = int(left_s / (cold_s * _SLOWER))
     documents = min(_MOST, max(2, computed // 2))
     off_repeats = min(_MOST, max(1, computed - documents - 1))
     return Repetitions(documents, -(-_WARM_SAMPLES // documents), off_repeats)
@@ -192,18 +203,6 @@ def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple
         for document in range(documents):
             order += [(Kind.WARM, document), (Kind.DEVICE_HIT, document)]
     return order
-
-
-def _sample(sample: Sample) -> dict[str, Any]:
-    return {
-        "kind": str(sample.kind),
-        "document": sample.document,
-        "ttft_s": sample.answer.ttft_s,
-        "total_s": sample.answer.total_s,
-        "prompt_tokens": sample.served.prompt_tokens,
-        "cached_tokens": dict(sample.served.cached_tokens),
-        "output": sample.answer.text,
-    }
 
 
 _OUTPUT_TOKENS: Final = 8
@@ -323,3 +322,47 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+RESOURCE_PATH: Final = Path(__file__).with_name("kvcachetier.yaml")
+# Tokens of the question, the answer and a tokenizer's own, beside a document's.
+_BESIDE_TOKENS: Final = 64
+# One that vLLM keeps for itself (v1/core/block_pool.py, null_block) and one begun.
+SPARE_BLOCKS: Final = 2
+_TIER_FACTOR: Final = 16
+_KIB: Final = 1024
+
+
+def fit_resource(
+    resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int, *, prompts: int = _TIER_FACTOR
+) -> KVCacheTier:
+    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier all."""
+    longest_tokens, block = tokens + _BESIDE_TOKENS, engine_block_tokens(resource.spec.engine)
+    device_kib = kib((longest_tokens // block + SPARE_BLOCKS) * block * kv_bytes_per_token)
+    return with_sizes(resource, name, longest_tokens, device_kib, device_kib * prompts)
+
+
+def with_sizes(  # noqa: PLR0913, PLR0917 - one parameter a field
+    resource: KVCacheTier,
+    name: str,
+    longest_tokens: int,
+    device_kib: int,
+    tier_kib: int,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> KVCacheTier:
+    """A resource with these sizes, and `more` of its spec's fields."""
+    document = resource.manifest()
+    document["spec"] |= more
+    document["spec"]["model"]["name"] = name
+    document["spec"]["engine"] |= {"maxModelLen": longest_tokens, "kvCacheMemory": _quantity(device_kib)}
+    document["spec"]["tiers"]["cpu"]["capacity"] = _quantity(tier_kib)
+    return parse_resource(document, "the demo's resource")
+
+
+def kib(size_bytes: int) -> int:
+    """The KiB that hold so many bytes."""
+    return -(-size_bytes // _KIB)
+
+
+def _quantity(kib: int) -> str:
+    return f"{kib}Ki" if kib % _KIB else f"{kib // _KIB}Mi"

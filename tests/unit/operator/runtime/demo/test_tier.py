@@ -9,12 +9,13 @@ from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.runtime.demo.model import ModelShape, model_config
 from kvtier_operator.runtime.demo.prompts import corpus, documents
 from kvtier_operator.runtime.demo.report import dot_plot
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource
 from kvtier_operator.runtime.demo.tier import (
+    RESOURCE_PATH,
     Kind,
     Repetitions,
     Sample,
     TierResult,
+    fit_resource,
     plan_rounds,
     repetitions,
 )
