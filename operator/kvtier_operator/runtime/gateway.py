@@ -134,16 +134,18 @@ class LocalGateway:
         return None if self.routing.picker_config is None else Address(LOOPBACK, self._ports.ext_proc)
 
     @property
-    def metrics_url(self) -> str | None:
-        """Base URL of the picker's metrics; None without a picker."""
-        picker = self.routing.picker_config
-        return None if picker is None else f"http://{LOOPBACK}:{self._ports.metrics}"
+    def metrics_url(self) -> str:
+        """Base URL of the picker's metrics; empty without a picker."""
+        return f"http://{LOOPBACK}:{self._ports.metrics}" if self.routing.picker_config else ""
 
     @property
-    def explain_url(self) -> str | None:
-        """URL of the picker's explanations; None without a picker."""
-        picker = self.routing.picker_config
-        return None if picker is None else f"http://{LOOPBACK}:{self._ports.explain}/explain"
+    def picker_note(self) -> str:
+        """Where a person sees what the picker does, in one line; empty without a picker."""
+        explain_url = f"http://{LOOPBACK}:{self._ports.explain}/explain"
+        return self.metrics_url and (
+            f"picker: counts at {self.metrics_url}/metrics; a request posted to {explain_url}/v1/... gets "
+            "each engine's scores"
+        )
 
     def commands(self) -> tuple[Command, ...]:
         """What `open` and entering start, the picker first."""
@@ -234,11 +236,4 @@ def routing_note(plan: Plan) -> str | None:
     return (
         f"spec.router.flavor: {router.flavor} runs on clusters only; here kvtier's own picker takes its "
         "place, with the same weights"
-    )
-
-
-def picker_note(url: str, explain_url: str) -> str:
-    """Where a person sees what the picker does, in one line."""
-    return (
-        f"picker: counts at {url}/metrics; a request posted to {explain_url}/v1/... gets each engine's scores"
     )

@@ -17,7 +17,7 @@ from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.runtime.gateway import local_routing, picker_note, routing_note
+from kvtier_operator.runtime.gateway import local_routing, routing_note
 from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine, RunOptions, Session
 
@@ -124,8 +124,8 @@ async def serve(plan: Plan, options: RunOptions) -> None:
 
     async with session:
         await session.ready(print_state)
-        if (picker := session.picker_url) and (explain := session.explain_url):
-            console.print(picker_note(picker, explain))
+        if session.gateway and session.gateway.picker_note:
+            console.print(session.gateway.picker_note)
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")
         view = LiveView(console, f"{name} at {session.url}/v1", plan.tiers)
         showing = asyncio.create_task(view.follow(session.engines))

@@ -82,16 +82,6 @@ class Session:
         """Base URL of the OpenAI-compatible server in front."""
         return f"http://{self.options.host}:{self.options.port}"
 
-    @property
-    def picker_url(self) -> str | None:
-        """Base URL of the picker's metrics; None where nothing is picked."""
-        return None if self.gateway is None else self.gateway.metrics_url
-
-    @property
-    def explain_url(self) -> str | None:
-        """URL of the picker's explanations; None where nothing is picked."""
-        return None if self.gateway is None else self.gateway.explain_url
-
     async def __aenter__(self) -> Self:
         require_free(self.options.host, self.options.port)
         try:

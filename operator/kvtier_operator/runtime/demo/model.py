@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 END_OF_TEXT: Final = "<|end|>"
 UNKNOWN: Final = "<unk>"
 # Each role on a line of its own, then what it says.
@@ -37,34 +37,6 @@ class ModelShape:
     vocab_size: int = 8192  # tokens of the vocabulary, the tokenizer's and the embedding's
     max_position_tokens: int = 32768  # longest sequence
 
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return sum(_size(shape) for shape in weight_shapes(self).values())
-
-
-def weight_shapes(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of a Llama's weights, as transformers' LlamaForCausalLM names them."""
-    hidden, inner = shape.hidden_size, shape.intermediate_size
-    query, key_value = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (shape.vocab_size, hidden)}
-    for layer in range(shape.layers):
-        prefix = f"model.layers.{layer}."
-        shapes |= {
-            prefix + "input_layernorm.weight": (hidden,),
-            prefix + "self_attn.q_proj.weight": (query, hidden),
-            prefix + "self_attn.k_proj.weight": (key_value, hidden),
-            prefix + "self_attn.v_proj.weight": (key_value, hidden),
-            prefix + "self_attn.o_proj.weight": (hidden, query),
-            prefix + "post_attention_layernorm.weight": (hidden,),
-            prefix + "mlp.gate_proj.weight": (inner, hidden),
-            prefix + "mlp.up_proj.weight": (inner, hidden),
-            prefix + "mlp.down_proj.weight": (hidden, inner),
-        }
-    shapes["model.norm.weight"] = (hidden,)
-    shapes["lm_head.weight"] = (shape.vocab_size, hidden)
-    return shapes
-
 
 def model_config(shape: ModelShape) -> dict[str, Any]:
     """The model's Hugging Face `config.json`."""
@@ -83,6 +55,7 @@ def model_config(shape: ModelShape) -> dict[str, Any]:
         "hidden_act": "silu",
         "rms_norm_eps": 1e-5,
         "rope_theta": 500000.0,
+        "initializer_range": shape.hidden_size**-0.5,
         "tie_word_embeddings": False,
         "bos_token_id": None,
         "eos_token_id": 0,
@@ -105,8 +78,7 @@ def random_model(shape: ModelShape, text: str, folder: Path, say: Callable[[str]
     try:
         say(f"training a BPE tokenizer of {shape.vocab_size:,} tokens on {len(text) / 1e6:.1f} MB of text")
         _write_tokenizer(building, shape, text)
-        say(f"drawing {shape.parameters / 1e6:.0f} million random weights")
-        _write_weights(building, shape)
+        _write_weights(building, shape, say)
         (building / "config.json").write_text(json.dumps(model_config(shape), indent=2))
         try:
             building.rename(target)
@@ -116,13 +88,6 @@ def random_model(shape: ModelShape, text: str, folder: Path, say: Callable[[str]
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return target
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for dimension in shape:
-        size *= dimension
-    return size
 
 
 def _write_tokenizer(folder: Path, shape: ModelShape, text: str) -> None:
@@ -149,15 +114,15 @@ def _write_tokenizer(folder: Path, shape: ModelShape, text: str) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2))
 
 
-def _write_weights(folder: Path, shape: ModelShape) -> None:
+def _write_weights(folder: Path, shape: ModelShape, say: Callable[[str], None]) -> None:
     import torch  # noqa: PLC0415 - heavy
-    from safetensors.torch import save_file  # noqa: PLC0415 - heavy
+    from transformers import AutoConfig, AutoModelForCausalLM, set_seed  # noqa: PLC0415 - heavy
+    from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415 - as above
 
-    generator = torch.Generator().manual_seed(0)
-    weights = {}
-    for name, size in weight_shapes(shape).items():
-        if len(size) == 1:
-            weights[name] = torch.ones(size)
-            continue
-        weights[name] = torch.empty(size).normal_(std=size[-1] ** -0.5, generator=generator)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    disable_progress_bar()
+    config = AutoConfig.for_model(**model_config(shape))
+    with torch.device("meta"):
+        parameters = AutoModelForCausalLM.from_config(config).num_parameters()
+    say(f"drawing {parameters / 1e6:.0f} million random weights")
+    set_seed(0)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)

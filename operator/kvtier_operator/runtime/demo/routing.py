@@ -340,15 +340,10 @@ def _count_answers(engines: Sequence[RunningEngine]) -> int:
 
 async def _picks(session: Session) -> dict[str, int]:
     """Requests that the picker sent to each engine."""
-    url = session.picker_url
-    if url is None:
+    if session.gateway is None or not session.gateway.metrics_url:
         raise RuntimeFailedError("the engines have no picker")
-
-    def read() -> str:
-        with OpenAIClient(url) as client:
-            return client.text("/metrics")
-
-    found = read_families((await asyncio.to_thread(read)).encode(), (_PICKS,))
+    with OpenAIClient(session.gateway.metrics_url) as client:
+        found = read_families((await asyncio.to_thread(client.text, "/metrics")).encode(), (_PICKS,))
     picks = {read_labels(labels)["endpoint"]: int(value) for labels, value in found.of(_PICKS)}
     return {engine.name: picks.get(str(_address(engine)), 0) for engine in session.engines}
 
