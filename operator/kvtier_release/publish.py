@@ -86,15 +86,8 @@ def _push(release: Release, dist: Path, pushed: Pushed) -> None:
     run("oras", "cp", "--from-oci-layout", f"{pushed.archive}@{digest}", f"{repository}:{pushed.tag}")
     if (sbom := sbom_of(pushed.archive.stem, dist)).is_file():
         created = f"org.opencontainers.image.created={timestamp(release.created_s)}"
-        what = (
-            "--artifact-type",
-            _SBOM,
-            "--annotation",
-            created,
-            f"{repository}@{digest}",
-            f"{sbom.name}:{_SBOM}",
-        )
-        run("oras", "attach", *what, cwd=sbom.parent)
+        options = ("--artifact-type", _SBOM, "--annotation", created)
+        run("oras", "attach", *options, f"{repository}@{digest}", f"{sbom.name}:{_SBOM}", cwd=sbom.parent)
 
 
 def _digest_there(target: str) -> str:

@@ -142,27 +142,6 @@ class LiveObjectCache:
             self._changed(live_object.ref.namespace, name, manifest)
 
 
-@dataclass(frozen=True, slots=True)
-class KindSink:
-    """The sink of one kind's reflector, in one namespace or in all."""
-
-    live_objects: LiveObjectCache
-    kind: Kind
-    namespace: str | None
-
-    def upsert(self, document: dict[str, Any]) -> None:
-        """As reflector.Sink."""
-        self.live_objects.upsert(self.kind, document)
-
-    def delete(self, document: dict[str, Any]) -> None:
-        """As reflector.Sink."""
-        self.live_objects.delete(self.kind, document)
-
-    def replace(self, places: set[Place], version: int) -> None:
-        """As reflector.Sink."""
-        self.live_objects.replace(self.kind, self.namespace, places, version)
-
-
 def _owner(live_object: LiveObject) -> tuple[str, str]:
     return live_object.ref.namespace, live_object.owner_uid
 
@@ -204,31 +183,35 @@ class RouteCache:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteSink:
-    """The sink of the HTTPRoutes' reflector; those with kvtier's label are live objects too."""
+class KindSink:
+    """The sink of one kind's reflector, in one namespace or in all."""
 
-    live_objects: KindSink
-    routes: RouteCache
+    live_objects: LiveObjectCache
+    kind: Kind
+    namespace: str | None
+    routes: RouteCache | None = None  # takes them too, whoever made them
 
     def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        labels = document["metadata"].get("labels", {})
-        ours = labels.get(MANAGED_BY_LABEL) == MANAGED_BY
+        ours = document["metadata"].get("labels", {}).get(MANAGED_BY_LABEL) == MANAGED_BY
         if ours:
-            self.live_objects.upsert(document)
-        else:
-            self.live_objects.delete(document)  # as a watch by label would tell of one that lost it
-        self.routes.upsert(document, ours=ours)
+            self.live_objects.upsert(self.kind, document)
+        else:  # as a watch by label would tell of one that lost it
+            self.live_objects.delete(self.kind, document)
+        if self.routes is not None:
+            self.routes.upsert(document, ours=ours)
 
     def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.live_objects.delete(document)
-        self.routes.delete(document)
+        self.live_objects.delete(self.kind, document)
+        if self.routes is not None:
+            self.routes.delete(document)
 
     def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.live_objects.replace(places, version)
-        self.routes.replace(self.live_objects.namespace, places)
+        self.live_objects.replace(self.kind, self.namespace, places, version)
+        if self.routes is not None:
+            self.routes.replace(self.namespace, places)
 
 
 def _name(document: Mapping[str, Any]) -> str:

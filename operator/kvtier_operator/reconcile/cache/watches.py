@@ -15,7 +15,7 @@ from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
-from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache, RouteSink
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
 from kvtier_operator.reconcile.cache.surroundings import NodeCache, StorageClassCache
 from kvtier_operator.reconcile.observability import WATCH_RESTARTS
@@ -249,10 +249,9 @@ class Watches:
             self.kinds_changed()
 
     def _of_kind(self, namespace: str | None, kind: Kind) -> Reflector:
-        live_objects = KindSink(self.live_objects, kind, namespace)
-        if kind.kind == _ROUTE:  # a route's requests may go to anybody's
-            return self._reflector(kind, namespace, "", RouteSink(live_objects, self.routes))
-        return self._reflector(kind, namespace, _OURS, live_objects)
+        routes = self.routes if kind.kind == _ROUTE else None  # a route's requests may go to anybody's
+        sink = KindSink(self.live_objects, kind, namespace, routes)
+        return self._reflector(kind, namespace, "" if kind.kind == _ROUTE else _OURS, sink)
 
     def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
         name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"

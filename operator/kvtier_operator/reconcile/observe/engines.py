@@ -61,24 +61,26 @@ def read_tiers(families: Families) -> tuple[EngineTokens, EngineFindings]:
 
 
 def _tokens(families: Families) -> EngineTokens:
-    by_tier = {Tier.GPU: _device(families.of(DEVICE))}
+    device = _labels(families.of(DEVICE))
+    first = device[0] if device else {}
+    in_blocks = math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,))
+    by_tier = {Tier.GPU: _sum(labels.get(DEVICE_TOKENS) for labels in device) or in_blocks}
     by_tier |= {tier: _total(families, name) for tier, name in CAPACITY_TOKENS.items()}
     if not families.of(CAPACITY_TOKENS[Tier.CPU]):
         by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(families.of(OFFLOADED)))
     if _is_growing(families):
-        by_tier[Tier.CPU] = None
+        by_tier[Tier.CPU] = 0
     return EngineTokens(
         {tier: tokens for tier, tokens in by_tier.items() if tokens},
-        block=_block(families.of(DEVICE)),
-        gpu_blocks=_blocks(families.of(DEVICE)),
+        block=next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in device)), None),
+        gpu_blocks=next(iter(_numbers([first.get(DEVICE_BLOCKS[0])])), None),
     )
 
 
 def _findings(families: Families) -> EngineFindings:
+    tells_pinned = families.of(CPU_PINNED_BYTES) and not _is_growing(families)
     return EngineFindings(
-        pinned_bytes=_total(families, CPU_PINNED_BYTES)
-        if families.of(CPU_PINNED_BYTES) and not _is_growing(families)
-        else None,
+        pinned_bytes=_total(families, CPU_PINNED_BYTES) if tells_pinned else None,
         disk_pays=_total(families, DISK_PAYS) > 0 if families.of(DISK_PAYS) else None,
     )
 
@@ -99,27 +101,8 @@ def _labels(samples: Iterable[Sample]) -> list[Mapping[str, str]]:
     return [read_labels(labels) for labels, _ in samples]
 
 
-def _device(samples: Iterable[Sample]) -> int | None:
-    labels = _labels(samples)
-    return _sum(each.get(DEVICE_TOKENS) for each in labels) or _of_blocks(labels)
-
-
-def _block(samples: Iterable[Sample]) -> int | None:
-    return next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in _labels(samples))), None)
-
-
-def _blocks(samples: Iterable[Sample]) -> int | None:
-    labels = next(iter(_labels(samples)), {})
-    return next(iter(_numbers([labels.get(DEVICE_BLOCKS[0])])), None)
-
-
-def _of_blocks(labels: Sequence[Mapping[str, str]]) -> int | None:
-    first = labels[0] if labels else {}
-    return math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,)) or None
-
-
-def _sum(values: Iterable[str | None]) -> int | None:
-    return sum(_numbers(values)) or None
+def _sum(values: Iterable[str | None]) -> int:
+    return sum(_numbers(values))
 
 
 def _numbers(values: Iterable[str | None]) -> list[int]:

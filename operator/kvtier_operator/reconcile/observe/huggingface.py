@@ -75,16 +75,10 @@ class HubClient:
     async def config(
         self, name: str, revision: str | None, known: Mapping[str, Mapping[str, Any]] | None = None
     ) -> tuple[dict[str, Any], str]:
-        """Configuration of a model, and where it came from.
+        """Configuration of a model, and where it came from; the files that are `known` are not asked for.
 
-        Args:
-            name: Its name on the Hub.
-            revision: Branch, tag or commit; `main` when empty.
-            known: Files of it that need not be asked for, by name.
-
-        Raises:
-            NotPublicError: It has no such model, or not for everyone.
-            UnreachableError: It gave no answer, or sends on to somebody else; trying again may help.
+        A NotPublicError where the Hub has no such model for everyone, an UnreachableError where it gave no
+        answer or sends on to somebody else: then trying again may help.
         """
         if _NAME.fullmatch(name) is None:
             raise NotPublicError(f"{name!r} is no name of a model on {self._endpoint}")
