@@ -100,11 +100,6 @@ def clear(dist: Path, kept: Path | None) -> None:
             each.unlink()
 
 
-def chart_package_of(release: Release) -> str:
-    """Name of the chart's package."""
-    return f"{CHART_NAME}-{release.version}.tgz"
-
-
 def sbom_of(name: str, dist: Path) -> Path:
     """Where the SBOM of an image is; of `kvtier`, that of the distribution."""
     return dist / "sbom" / f"{name}.cdx.json"
@@ -155,7 +150,7 @@ def write_for_registry(root: Path, dist: Path, release: Release) -> None:
     files = {
         dist / FILE: release.text().encode(),
         dist / INSTALL_FILE: install_text(release).encode(),
-        dist / chart_package_of(release): package,
+        dist / f"{CHART_NAME}-{release.version}.tgz": package,
         archive_of(CHART, dist): chart_archive(package, release),
         archive_of(BUNDLE, dist): bundle_archive(root, release),
         archive_of(HUB, dist): artifact_hub_archive(hub, seconds),

@@ -136,6 +136,11 @@ def _pod_template(row: str, part: str, what: str, protected: tuple[str, ...]) ->
     )
 
 
+def _on_provider(row: str, provider: str, what: str, creatable: str) -> Privilege:
+    field, requested = "spec.router.gateway.provider", f"{_PROVIDER} == '{provider}'"
+    return Privilege(row, "routes", field, requested, _ROUTE, what, creatable, _NO_ROUTE, _BESIDE_ROUTE)
+
+
 PRIVILEGES: Final = (
     Privilege(
         *("pods", "workloads", "spec", "true", _differs(*_PODS, "router")),
@@ -196,26 +201,10 @@ PRIVILEGES: Final = (
         "a Gateway of the resource's own namespace",
         _BESIDE_ROUTE,
     ),
-    Privilege(
-        *("istio-rule", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'istio'", _ROUTE),
-        "istio's DestinationRule",
-        "destinationrules.networking.istio.io",
-        _NO_ROUTE,
-        _BESIDE_ROUTE,
-    ),
-    Privilege(
-        *("gke-policy", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
-        "gke's GCPBackendPolicy",
-        "gcpbackendpolicies.networking.gke.io",
-        _NO_ROUTE,
-        _BESIDE_ROUTE,
-    ),
-    Privilege(
-        *("gke-health-check", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
-        "gke's HealthCheckPolicy",
-        "healthcheckpolicies.networking.gke.io",
-        _NO_ROUTE,
-        _BESIDE_ROUTE,
+    _on_provider("istio-rule", "istio", "istio's DestinationRule", "destinationrules.networking.istio.io"),
+    _on_provider("gke-policy", "gke", "gke's GCPBackendPolicy", "gcpbackendpolicies.networking.gke.io"),
+    _on_provider(
+        "gke-health-check", "gke", "gke's HealthCheckPolicy", "healthcheckpolicies.networking.gke.io"
     ),
     Privilege(
         *("service-monitor", "monitoring", "spec.observability.serviceMonitor"),

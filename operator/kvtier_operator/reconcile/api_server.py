@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from kvtier_common.errors import KvtierError
@@ -87,12 +87,6 @@ POD: Final = Kind("v1", "Pod", "pods", RUNNING)
 NODE: Final = Kind("v1", "Node", "nodes", RUNNING)
 STORAGE_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", RUNNING)
 EVENT: Final = Kind("v1", "Event", "events", RUNNING)
-
-
-def ref_of(document: Mapping[str, Any], namespace: str = "") -> Ref:
-    """The ref of an object; `namespace` is for one that names none."""
-    metadata = document["metadata"]
-    return Ref(document["kind"], metadata.get("namespace", namespace), metadata["name"])
 
 
 @dataclass(slots=True)

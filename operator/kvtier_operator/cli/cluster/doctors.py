@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
-from kvtier_common.kubernetes.connect import own_namespace
 from kvtier_common.terminal.say import say
 from kvtier_operator.cli.cluster.resource import component_of
 from kvtier_operator.cli.inputs import options
@@ -82,7 +81,6 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
 async def _read(
     name: str, namespace: str | None, context: str | None
 ) -> tuple[str, tuple[DoctorFindings, ...]]:
-    async with options.reading(context) as reader:
-        place = namespace or own_namespace(context)
+    async with options.open_cluster(context, namespace) as (reader, place):
         await reader.document(place, name)  # says if there is none
         return place, doctor_findings(await reader.pods(place, name))

@@ -46,10 +46,7 @@ def named_or_loaded(
 
 
 async def _load_named(name: str, namespace: str | None, context: str | None, *, with_config: bool) -> Loaded:
-    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
-
-    async with options.reading(context) as reader:
-        place = namespace or own_namespace(context)
+    async with options.open_cluster(context, namespace) as (reader, place):
         source = f"{place}/{name}"
         resource = parse_resource(await reader.document(place, name), source)
         config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}

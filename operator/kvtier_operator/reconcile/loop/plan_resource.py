@@ -51,21 +51,21 @@ class ClusterObservation:
     storage_classes: tuple[StorageClass, ...] | None = None  # the cluster's; None where they are not known
     storage_version: int = 0  # version of the cache that they were read from
 
+    @property
+    def in_plan(self) -> dict[str, Any]:
+        """What a plan keeps of it, by the names of the plan's fields."""
+        return {
+            "nodes_version": self.nodes_version,
+            "storage_version": self.storage_version,
+            "engine_hash": self.engine_hash,
+            "engine_tokens": self.observed.engine,
+            "engine_findings": self.engine_findings,
+            "serves_scaled_objects": self.observed.serves_scaled_objects,
+        }
+
     def is_planned_by(self, plan: CachedPlan) -> bool:
         """Whether a plan of the same generation was made from the same observation."""
-        return (
-            plan.nodes_version,
-            plan.storage_version,
-            plan.engine_tokens,
-            plan.engine_findings,
-            plan.serves_scaled_objects,
-        ) == (
-            self.nodes_version,
-            self.storage_version,
-            self.observed.engine,
-            self.engine_findings,
-            self.observed.serves_scaled_objects,
-        )
+        return all(getattr(plan, name) == value for name, value in self.in_plan.items())
 
 
 def engine_hash_of(resource: CachedResource) -> str:
@@ -138,11 +138,6 @@ def plan_resource(
         accepted=accepted_condition(plan),
         budget_fits=budget_fits(plan, storage_verdicts(plan, Namespace(cluster.storage_classes))),
         nodes_fit=nodes,
-        nodes_version=cluster.nodes_version,
-        storage_version=cluster.storage_version,
-        engine_hash=cluster.engine_hash,
-        engine_tokens=cluster.observed.engine,
-        engine_findings=cluster.engine_findings,
         most_tokens=plan.most_tokens,
         most_pinned_bytes=_most_pinned_bytes(plan),
         engine_port=plan.engine.port,
@@ -151,7 +146,7 @@ def plan_resource(
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
         scaling=None if plan.rejected else scaling_of(plan),
-        serves_scaled_objects=cluster.observed.serves_scaled_objects,
+        **cluster.in_plan,
     )
     return cached, desired
 
@@ -177,12 +172,7 @@ def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObserv
         accepted=not_valid(error.problems),
         budget_fits=no_budget(),
         nodes_fit=no_pod(),
-        nodes_version=cluster.nodes_version,
-        storage_version=cluster.storage_version,
-        engine_hash=cluster.engine_hash,
-        engine_tokens=cluster.observed.engine,
-        engine_findings=cluster.engine_findings,
-        serves_scaled_objects=cluster.observed.serves_scaled_objects,
+        **cluster.in_plan,
     )
 
 
