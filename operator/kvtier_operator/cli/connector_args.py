@@ -82,10 +82,7 @@ class ServeLine:
 
 
 def serve_line(plan: "Plan", disk_folder: str | None = None) -> ServeLine:
-    """The command line of one engine, with the disk tier in that folder.
-
-    By default it is in the folder of a hostPath, else at the path that a pod has it at.
-    """
+    """The command line of one engine; by default its disk is a hostPath's folder, else at the pod's path."""
     from kvtier_common.formats.json_text import parse_json_object  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.backends.parts import (  # noqa: PLC0415 - as above
         TRANSFER_ARGUMENT,

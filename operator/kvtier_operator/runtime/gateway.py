@@ -110,9 +110,7 @@ class Routing:
 
 @dataclass(slots=True)
 class LocalGateway:
-    """Envoy with its picker; use it as an asynchronous context.
-
-    On entering the picker starts, on leaving all end.
+    """Envoy with its picker, an asynchronous context: on entering the picker starts, on leaving all end.
 
     A picker that ends while it serves is started again, as its pod would be; Envoy does meanwhile what the
     failure mode says. An Envoy that ends is the end of the run: see `failure`.

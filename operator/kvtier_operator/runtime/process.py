@@ -263,10 +263,7 @@ async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: flo
 async def wait_until(
     process: SupervisedProcess, is_ready: Callable[[], Awaitable[bool]], timeout_s: float
 ) -> None:
-    """Return when the process says that it is ready.
-
-    Where it ends or takes too long: a RuntimeFailedError with its log's relevant lines.
-    """
+    """Return when the process is ready; raises, with its log's relevant lines, where it is not in time."""
     died = asyncio.create_task(process.wait())
     answers = asyncio.create_task(_until(is_ready))
     try:

@@ -28,10 +28,7 @@ from kvtier_operator.planning.planner import make_plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchJobOptions:
-    """Options of `kvtier bench job`; None or empty where one was left out.
-
-    Attributes are named as the options are.
-    """
+    """Options of `kvtier bench job` by their names; None or empty where one was left out."""
 
     paths: tuple[str, ...]
     model_config: str | None

@@ -152,10 +152,7 @@ _NOTHING: Final = _Pod()
 
 
 class PodCache:
-    """Pods by resource and component.
-
-    `changed` is called with namespace and name of the resource whose pods changed.
-    """
+    """Pods by resource and component; `changed` is called with the namespace and name of the resource."""
 
     def __init__(self, changed: Callable[[str, str], None]) -> None:
         self._changed = changed

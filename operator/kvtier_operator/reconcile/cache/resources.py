@@ -108,10 +108,7 @@ class CachedResource:
 
 
 class ResourceCache:
-    """The KVCacheTiers by namespace and name.
-
-    `changed` is called with the key of a resource that is new or has changed.
-    """
+    """The KVCacheTiers by namespace and name; `changed` is called with keys of new and changed ones."""
 
     def __init__(self, changed: Callable[[Key], None]) -> None:
         self._changed = changed

@@ -108,10 +108,7 @@ def observe_cluster(
 def plan_resource(
     key: Key, resource: CachedResource, cluster: ClusterObservation
 ) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
-    """Plans one resource, as far as its spec is valid.
-
-    Returns what to keep of the plan, and the desired objects; none where the spec is rejected.
-    """
+    """What to keep of a resource's plan, and its desired objects; none where the spec is rejected."""
     if resource.refusal:
         refused = InvalidInputError(str(key), Problem("spec", resource.refusal))
         return _not_valid(refused, resource.generation, cluster), ()

@@ -72,20 +72,19 @@ class GatewayPods:
     not_ready: Sequence[NotReadyPod] = ()
 
     @property
-    def count(self) -> str:
+    def state(self) -> str:
         """How many of its pods are ready."""
         return replica_counts(self.deployment, "gateway pods") if self.deployment else ""
 
-
-def gateway_problem(gateway: GatewayPods) -> tuple[str, str] | None:
-    """Reason and message of what keeps it from answering; None where nothing does."""
-    facts = gateway.deployment
-    if facts is None:
-        return NOT_CREATED, "the gateway's Deployment is not there"
-    if facts.complete:
-        return None
-    reason, message = blocking_reason(facts, gateway.not_ready)
-    return reason, f"{gateway.count}; {message}" if message else gateway.count
+    @property
+    def problem(self) -> tuple[str, str] | None:
+        """Reason and message of what keeps it from answering; None where nothing does."""
+        if self.deployment is None:
+            return NOT_CREATED, "the gateway's Deployment is not there"
+        if self.deployment.complete:
+            return None
+        reason, message = blocking_reason(self.deployment, self.not_ready)
+        return reason, f"{self.state}; {message}" if message else self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +97,29 @@ class Route:
     hidden: Hidden | None = None  # another route that gets its requests; None where none does
 
     @property
-    def gateways(self) -> str:
-        """Names of its Gateways."""
-        return ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
+    def state(self) -> str:
+        """Which Gateways take it, and what of its requests another route gets."""
+        gateways = ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
+        hidden = f", but {hidden_by_text(self.name, self.hidden)}" if self.hidden else ""
+        return f"its route is taken by Gateway {gateways}{hidden}"
 
-
-def route_problem(route: Route) -> tuple[str, str] | None:
-    """Reason and message of the first thing that keeps requests from it; None where nothing does."""
-    for parent in route.parents:
-        if parent.answer is ParentAnswer.UNANSWERED:
-            return "RouteUnanswered", _no_answer_text(route.name, parent.listeners.gateway)
-        if problem := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
-            return problem
-    gateways = {each.listeners.gateway for each in route.parents}
-    for parent in route.pool_parents:
-        if parent.listeners.gateway in gateways and (
-            problem := _trouble("PoolRefused", f"InferencePool {route.name}", parent)
-        ):
-            return problem
-    if route.hidden and route.hidden.wholly:
-        return "RouteHidden", hidden_by_text(route.name, route.hidden)
-    return None
+    @property
+    def problem(self) -> tuple[str, str] | None:
+        """Reason and message of the first thing that keeps requests from it; None where nothing does."""
+        for parent in self.parents:
+            if parent.answer is ParentAnswer.UNANSWERED:
+                return "RouteUnanswered", _no_answer_text(self.name, parent.listeners.gateway)
+            if problem := _trouble("RouteRefused", f"HTTPRoute {self.name}", parent):
+                return problem
+        gateways = {each.listeners.gateway for each in self.parents}
+        for parent in self.pool_parents:
+            if parent.listeners.gateway in gateways and (
+                problem := _trouble("PoolRefused", f"InferencePool {self.name}", parent)
+            ):
+                return problem
+        if self.hidden and self.hidden.wholly:
+            return "RouteHidden", hidden_by_text(self.name, self.hidden)
+        return None
 
 
 def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
@@ -174,25 +175,11 @@ def router_ready(
         reason, message = blocking_reason(picker, not_ready)
         return false_condition(ROUTER_READY, reason, f"{count}; {message}" if message else count)
     count += _standbys(picker, not_ready)
-    if trouble := _problem(way_in):
-        reason, message = trouble
+    if way_in and (problem := way_in.problem):
+        reason, message = problem
         return false_condition(ROUTER_READY, reason, f"{count}; {message}")
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
-    return true_condition(ROUTER_READY, "AllReady", count + _through(way_in) + without)
-
-
-def _problem(way_in: Route | GatewayPods | None) -> tuple[str, str] | None:
-    if isinstance(way_in, Route):
-        return route_problem(way_in)
-    return gateway_problem(way_in) if way_in else None
-
-
-def _through(way_in: Route | GatewayPods | None) -> str:
-    """How requests come in."""
-    if isinstance(way_in, Route):
-        hidden = f", but {hidden_by_text(way_in.name, way_in.hidden)}" if way_in.hidden else ""
-        return f"; its route is taken by Gateway {way_in.gateways}{hidden}"
-    return f"; {way_in.count}" if way_in else ""
+    return true_condition(ROUTER_READY, "AllReady", count + (f"; {way_in.state}" if way_in else "") + without)
 
 
 def _serves(picker: DeploymentFacts) -> bool:
