@@ -33,6 +33,11 @@ class Rule:
         return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
 
 
+def _own(group: str, resources: str, reason: str) -> Rule:
+    """What the operator makes itself."""
+    return Rule(group, tuple(resources.split()), _OWN, reason)
+
+
 NAMESPACED: Final = (
     Rule(
         "kvtier.dev",
@@ -46,77 +51,61 @@ NAMESPACED: Final = (
         ("patch",),
         "what was done about it: conditions, replicas, tiers",
     ),
-    Rule(
+    _own(
         "",
-        ("configmaps", "serviceaccounts", "services"),
-        _OWN,
+        "configmaps serviceaccounts services",
         "children: configuration, identities and addresses of engines, picker and gateway; and the ConfigMap "
         "with a model's configuration that a resource names",
     ),
-    Rule(
-        "apps",
-        ("deployments",),
-        _OWN,
-        "children: engines, picker and gateway, and how many of them are ready",
-    ),
+    _own("apps", "deployments", "children: engines, picker and gateway, and how many of them are ready"),
     Rule(
         "apps",
         ("replicasets",),
         ("get",),
         "whether a pod is an engine of its own Deployment, before it is asked what its tiers hold",
     ),
-    Rule(
+    _own(
         "networking.k8s.io",
-        ("networkpolicies",),
-        _OWN,
+        "networkpolicies",
         "children: who may ask the picker, and hear the engines' KV events",
     ),
-    Rule(
+    _own(
         "autoscaling",
-        ("horizontalpodautoscalers",),
-        _OWN,
+        "horizontalpodautoscalers",
         "child: what says how many engines there are, with spec.autoscaling",
     ),
-    Rule("keda.sh", ("scaledobjects",), _OWN, "child: the same where the cluster has KEDA"),
-    Rule(
-        "policy", ("poddisruptionbudgets",), _OWN, "children: a drain takes one engine or gateway at a time"
-    ),
-    Rule(
+    _own("keda.sh", "scaledobjects", "child: the same where the cluster has KEDA"),
+    _own("policy", "poddisruptionbudgets", "children: a drain takes one engine or gateway at a time"),
+    _own(
         "rbac.authorization.k8s.io",
-        ("rolebindings", "roles"),
-        _OWN,
+        "rolebindings roles",
         "children: what the picker may read, in its namespace; the API server lets nobody grant more than "
         "they hold",
     ),
-    Rule("inference.networking.k8s.io", ("inferencepools",), _OWN, "child: the pool that a route sends to"),
-    Rule(
+    _own("inference.networking.k8s.io", "inferencepools", "child: the pool that a route sends to"),
+    _own(
         "gateway.networking.k8s.io",
-        ("httproutes",),
-        _OWN,
+        "httproutes",
         "child: the route, with spec.router.gateway; others, to tell which of them gets its requests",
     ),
-    Rule(
+    _own(
         "networking.istio.io",
-        ("destinationrules",),
-        _OWN,
+        "destinationrules",
         "child: TLS from Istio to the picker, with spec.router.gateway.provider istio",
     ),
-    Rule(
+    _own(
         "networking.gke.io",
-        ("gcpbackendpolicies", "healthcheckpolicies"),
-        _OWN,
+        "gcpbackendpolicies healthcheckpolicies",
         "children: health check and timeout of GKE's load balancer, with provider gke",
     ),
-    Rule(
+    _own(
         "monitoring.coreos.com",
-        ("prometheusrules", "servicemonitors"),
-        _OWN,
+        "prometheusrules servicemonitors",
         "children: monitoring objects, with spec.observability",
     ),
-    Rule(
+    _own(
         "monitoring.googleapis.com",
-        ("podmonitorings",),
-        _OWN,
+        "podmonitorings",
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
     ),
     Rule("", ("pods",), _SEE, "why an engine is not ready (its containers' messages)"),

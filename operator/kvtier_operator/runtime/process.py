@@ -136,12 +136,12 @@ def relevant_lines(log: str, *, limit: int = 8) -> list[str]:
     if not causes:
         errors = [_bare(line) for line in log.splitlines() if re.search(r"\b(ERROR|CRITICAL)\b", line)]
         found = [line for line in errors if line.strip() and not line.startswith(" ")] or lines
-        return _unique(found)[-limit:]
+        return [*dict.fromkeys(found)][-limit:]
     picked: list[str] = []
     for number in causes:
         picked.append(lines[number])
         picked += _continuation(lines, number)
-    return _unique(picked)[:limit]
+    return [*dict.fromkeys(picked)][:limit]
 
 
 def _bare(line: str) -> str:
@@ -165,10 +165,6 @@ def _continuation(lines: list[str], number: int) -> list[str]:
             break
         following.append(line)
     return following
-
-
-def _unique(lines: list[str]) -> list[str]:
-    return list(dict.fromkeys(lines))
 
 
 GUARD: Final = "kvtier_operator.runtime.guard"

@@ -129,13 +129,9 @@ def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
         if mount.source.keys() & _GONE_WITH_A_POD:
             scratch.append(folder)
     for file in plan.files:
-        if not any(_below(file.path, path) for path in local):
+        if not any(file.path.startswith(f"{path}/") for path in local):
             local[file.path] = str(place.folder / "files" / file.path.lstrip("/"))
     return _Paths(local, tuple(folders), tuple(scratch))
-
-
-def _below(path: str, folder: str) -> bool:
-    return path.startswith(folder + "/")
 
 
 def _with_port(arguments: Iterable[str], port: int) -> list[str]:

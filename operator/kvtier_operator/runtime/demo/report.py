@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.table import Table
@@ -28,8 +28,7 @@ _SPREAD: Final = 16.0
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(NamedTuple):
     """One sample, in the picture's units."""
 
     x: float
@@ -37,8 +36,7 @@ class Dot:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One kind of sample: its dots and its median."""
 
     label: str
@@ -47,8 +45,7 @@ class Row:
     dots: tuple[Dot, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """A mark on the time axis."""
 
     x: float
@@ -56,8 +53,7 @@ class Tick:
     major: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DotPlot:
+class DotPlot(NamedTuple):
     """A dot plot of times on a logarithmic axis, ready to be drawn."""
 
     width: float
