@@ -33,7 +33,7 @@ class Rule:
         return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
 
 
-def _own(group: str, resources: str, reason: str) -> Rule:
+def _child(group: str, resources: str, reason: str) -> Rule:
     """What the operator makes itself."""
     return Rule(group, tuple(resources.split()), _OWN, reason)
 
@@ -51,59 +51,59 @@ NAMESPACED: Final = (
         ("patch",),
         "what was done about it: conditions, replicas, tiers",
     ),
-    _own(
+    _child(
         "",
         "configmaps serviceaccounts services",
         "children: configuration, identities and addresses of engines, picker and gateway; and the ConfigMap "
         "with a model's configuration that a resource names",
     ),
-    _own("apps", "deployments", "children: engines, picker and gateway, and how many of them are ready"),
+    _child("apps", "deployments", "children: engines, picker and gateway, and how many of them are ready"),
     Rule(
         "apps",
         ("replicasets",),
         ("get",),
         "whether a pod is an engine of its own Deployment, before it is asked what its tiers hold",
     ),
-    _own(
+    _child(
         "networking.k8s.io",
         "networkpolicies",
         "children: who may ask the picker, and hear the engines' KV events",
     ),
-    _own(
+    _child(
         "autoscaling",
         "horizontalpodautoscalers",
         "child: what says how many engines there are, with spec.autoscaling",
     ),
-    _own("keda.sh", "scaledobjects", "child: the same where the cluster has KEDA"),
-    _own("policy", "poddisruptionbudgets", "children: a drain takes one engine or gateway at a time"),
-    _own(
+    _child("keda.sh", "scaledobjects", "child: the same where the cluster has KEDA"),
+    _child("policy", "poddisruptionbudgets", "children: a drain takes one engine or gateway at a time"),
+    _child(
         "rbac.authorization.k8s.io",
         "rolebindings roles",
         "children: what the picker may read, in its namespace; the API server lets nobody grant more than "
         "they hold",
     ),
-    _own("inference.networking.k8s.io", "inferencepools", "child: the pool that a route sends to"),
-    _own(
+    _child("inference.networking.k8s.io", "inferencepools", "child: the pool that a route sends to"),
+    _child(
         "gateway.networking.k8s.io",
         "httproutes",
         "child: the route, with spec.router.gateway; others, to tell which of them gets its requests",
     ),
-    _own(
+    _child(
         "networking.istio.io",
         "destinationrules",
         "child: TLS from Istio to the picker, with spec.router.gateway.provider istio",
     ),
-    _own(
+    _child(
         "networking.gke.io",
         "gcpbackendpolicies healthcheckpolicies",
         "children: health check and timeout of GKE's load balancer, with provider gke",
     ),
-    _own(
+    _child(
         "monitoring.coreos.com",
         "prometheusrules servicemonitors",
         "children: monitoring objects, with spec.observability",
     ),
-    _own(
+    _child(
         "monitoring.googleapis.com",
         "podmonitorings",
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",

@@ -72,7 +72,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
                 hub=options.hub,
                 images=options.images,
             )
-            plan = _planned(resource, run, observed)
+            plan = _plan(resource, run, observed)
         refused += refusals(source, plan)
         if left_out:
             remarks.append(f"{source}: {left_out}")
@@ -80,7 +80,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
     return BenchJobs(tuple(jobs), tuple(remarks), tuple(refused))
 
 
-def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
+def _plan(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
     plan = without_download(make_plan(resource, observed))
     if VLLM not in run.sides:
         return plan

@@ -78,7 +78,7 @@ async def _show(
                     raise
                 shown = f"{error}\n"
             else:
-                shown = _shown([resource_view(each, datetime.now(UTC)) for each in seen], output)
+                shown = _screen([resource_view(each, datetime.now(UTC)) for each in seen], output)
             if interval_s is None:
                 show(shown, end="")
                 return
@@ -87,7 +87,7 @@ async def _show(
             await asyncio.sleep(interval_s)
 
 
-def _shown(views: list["ResourceView"], output: str) -> str:
+def _screen(views: list["ResourceView"], output: str) -> str:
     from kvtier_operator.cli.cluster.next_step import next_step  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.screen import overview, view_fields  # noqa: PLC0415 - as above
     from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above

@@ -94,7 +94,7 @@ class LiveObject:
     holds_replicas: bool = False  # whether a Deployment's number of pods is one that kvtier applied
 
     @property
-    def reported(self) -> object:
+    def report(self) -> object:
         """What controllers report of it, which is no part of its manifest."""
         return self.facts, self.parents, self.autoscaler, self.deleting
 

@@ -66,7 +66,7 @@ class LiveObjectCache:
                 known.release()
             new.manifest = self.manifests.keep(text)
         self._put(new, known)
-        if not same or (known is not None and known.reported != new.reported):
+        if not same or (known is not None and known.report != new.report):
             self._notify(new, known, manifest=not same)
 
     def take_answer(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
