@@ -169,11 +169,9 @@ class PodCache:
 
         Whoever may create a pod may give it these labels and any owner, so the owner has to be looked up.
         """
-        pods = self._groups.get((namespace, instance, Component.ENGINE.value), {})
         by_owner: dict[str, ServingPod] = {}
-        for name in sorted(pods):
-            if (pod := pods[name].serving) is not None:
-                by_owner.setdefault(pod.replica_set_uid, pod)
+        for pod in self.engines(namespace, instance):
+            by_owner.setdefault(pod.replica_set_uid, pod)
         return tuple(by_owner.values())[:_CANDIDATES]
 
     def engines(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:

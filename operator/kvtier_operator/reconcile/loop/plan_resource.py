@@ -27,10 +27,10 @@ from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
 from kvtier_operator.reconcile.facts.observation import hash_engine
 from kvtier_operator.reconcile.status.plan import (
+    NO_BUDGET,
+    NO_POD,
     accepted_condition,
     budget_fits,
-    no_budget,
-    no_pod,
     nodes_fit_condition,
     nodes_not_seen,
     not_valid,
@@ -118,16 +118,12 @@ def plan_resource(
     except InvalidInputError as error:
         return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
     templates = pod_templates(parsed.spec)
-    desired = (
-        ()
-        if plan.rejected
-        else desired_objects(build_objects(plan), name=key.name, uid=resource.uid, templates=templates)
-    )
-    nodes = (
-        nodes_not_seen(cluster.nodes_unknown)
-        if cluster.nodes_unknown
-        else nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
-    )
+    desired: tuple[DesiredObject, ...] = ()
+    if not plan.rejected:
+        desired = desired_objects(build_objects(plan), name=key.name, uid=resource.uid, templates=templates)
+    nodes = nodes_not_seen(cluster.nodes_unknown)
+    if not cluster.nodes_unknown:
+        nodes = nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
     cached = CachedPlan(
         generation=resource.generation,
         rejected=plan.rejected,
@@ -167,8 +163,8 @@ def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObserv
         rejected=True,
         desired=(),
         accepted=not_valid(error.problems),
-        budget_fits=no_budget(),
-        nodes_fit=no_pod(),
+        budget_fits=NO_BUDGET,
+        nodes_fit=NO_POD,
         **cluster.in_plan,
     )
 
