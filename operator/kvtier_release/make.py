@@ -12,7 +12,6 @@ from typing import Final
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.generate.chart.files import CHART_NAME
 from kvtier_release.commands import SOURCE_DATE_EPOCH, ReleaseError, created_s, run
-from kvtier_release.images import IMAGES, archive_of, check_sources, gather_images
 from kvtier_release.installers import (
     ARTIFACT_HUB_FILE,
     ARTIFACT_HUB_TAG,
@@ -25,7 +24,7 @@ from kvtier_release.installers import (
     chart_package,
     install_text,
 )
-from kvtier_release.release import FILE, Release
+from kvtier_release.release import FILE, IMAGES, Release, archive_of, check_sources, gather_images
 from kvtier_release.sbom import distribution_sbom, image_sbom
 
 CHECKSUMS_FILE: Final = "SHA256SUMS"

@@ -111,7 +111,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
 
 def _model(model: Path | None, text: str, console: "PlainConsole") -> tuple[Path, str]:
     """The model's folder and what it is; the random one is made the first time."""
-    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.prompts import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
     if model is not None:
         return model.absolute(), f"{model.absolute().name}, from {model.absolute()}"

@@ -17,8 +17,7 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo import routing
-from kvtier_operator.runtime.demo.model import ModelShape, model_config
-from kvtier_operator.runtime.demo.prompts import Questions
+from kvtier_operator.runtime.demo.prompts import ModelShape, Questions, model_config
 from kvtier_operator.runtime.demo.routing import (
     RoutingLoad,
     Way,

@@ -15,8 +15,7 @@ from kvtier_common.kubernetes.answers import (
 )
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
-from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
-from kvtier_operator.cli.cluster.resource import Seen, component_of, is_ready
+from kvtier_operator.cli.cluster.resource import ENGINE_METRICS, PICKER_METRICS, Seen, component_of, is_ready
 from kvtier_operator.planning.arguments.extra_args import CERTIFICATE, value_of
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT

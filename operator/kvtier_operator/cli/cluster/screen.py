@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from kvtier_common.terminal.say import in_style
 from kvtier_common.tier import Tier
-from kvtier_operator.cli.cluster.figures import TierRow
 from kvtier_operator.cli.cluster.next_step import NextStep
-from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView
+from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView, TierRow
 from kvtier_operator.cli.text import cut, fold, table
 from kvtier_operator.planning.units import count, many, size
 

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kvtier_operator.api.parse import MOST_SPEC_BYTES, too_long
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.observation import EngineObservation, FoundModelConfig
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, FoundModelConfig
 
 MOST_OF_NAMESPACE_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 128 << 20

@@ -24,8 +24,12 @@ from kvtier_operator.planning.report.scaling import scaling_of
 from kvtier_operator.planning.tiers.observed_tiers import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
-from kvtier_operator.reconcile.facts.observation import hash_engine
+from kvtier_operator.reconcile.facts.cached_plan import (
+    CachedPlan,
+    DesiredObject,
+    desired_objects,
+    hash_engine,
+)
 from kvtier_operator.reconcile.status.plan import (
     NO_BUDGET,
     NO_POD,

@@ -27,11 +27,11 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     CachedPlan,
     DesiredObject,
     UntimedCondition,
+    observation_from_status,
     unknown_condition,
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.facts.observation import observation_from_status
 from kvtier_operator.reconcile.loop.dispatch import LostWatchError, ReconcileResult
 from kvtier_operator.reconcile.loop.plan_resource import (
     ClusterObservation,

@@ -34,8 +34,7 @@ from kvtier_operator.reconcile.api_server import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.observation import EngineObservation, merge_observations
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, merge_observations
 from kvtier_operator.reconcile.settings import EngineTimings
 
 _TOO_MANY: Final = 1 << 63

@@ -13,7 +13,7 @@ from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.config.model_files import compact, config_of_map
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.observation import FoundModelConfig
+from kvtier_operator.reconcile.facts.cached_plan import FoundModelConfig
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 
 _MOST_BYTES: Final = 4 << 20

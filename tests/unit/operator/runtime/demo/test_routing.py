@@ -14,8 +14,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo.model import ModelShape, model_config
-from kvtier_operator.runtime.demo.prompts import Questions
+from kvtier_operator.runtime.demo.prompts import ModelShape, Questions, model_config
 from kvtier_operator.runtime.demo.report import Report, routing_table
 from kvtier_operator.runtime.demo.routing import (
     RoutingLoad,

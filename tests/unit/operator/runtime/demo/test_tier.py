@@ -6,8 +6,7 @@ from yaml import safe_load
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime.demo.model import ModelShape, model_config
-from kvtier_operator.runtime.demo.prompts import corpus, documents
+from kvtier_operator.runtime.demo.prompts import ModelShape, corpus, documents, model_config
 from kvtier_operator.runtime.demo.report import dot_plot
 from kvtier_operator.runtime.demo.tier import (
     RESOURCE_PATH,
