@@ -10,10 +10,9 @@ import click
 from kvtier_common.errors import KvtierError
 from kvtier_operator.planning.images import REGISTRY_FORM, REGISTRY_PATTERN
 from kvtier_release.commands import uncommitted_files
-from kvtier_release.images import BUILT
 from kvtier_release.make import Wanted, make_release
 from kvtier_release.publish import Signing, publish
-from kvtier_release.release import Release
+from kvtier_release.release import BUILT, Release
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDER: Final = click.Path(file_okay=False, resolve_path=True, path_type=Path)

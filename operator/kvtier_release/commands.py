@@ -38,11 +38,7 @@ class ReleaseError(PermanentError):
 def run(
     name: str, *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
-    """Runs a program and returns what it wrote to standard output.
-
-    Raises:
-        ReleaseError: It is missing or ended with anything but 0.
-    """
+    """Runs a program and returns its standard output; a ReleaseError where it does not end with 0."""
     done = subprocess.run(  # noqa: S603 - our own command
         [program(name), *arguments],
         cwd=cwd,
@@ -59,11 +55,7 @@ def run(
 
 
 def program(name: str) -> str:
-    """Where a program is.
-
-    Raises:
-        ReleaseError: It is missing.
-    """
+    """Where a program is."""
     if not (path := shutil.which(name)):
         raise ReleaseError(f"{name} is missing: {_INSTALL[name]}")
     return path
@@ -76,11 +68,7 @@ def _said(written: str) -> str:
 
 
 def created_s(root: Path) -> int:
-    """The variable's time, or that of the last commit.
-
-    Raises:
-        ReleaseError: The variable is no time that files can have, or there is neither.
-    """
+    """The variable's time, or that of the last commit."""
     if text := os.environ.get(SOURCE_DATE_EPOCH):
         seconds = int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
         if seconds not in _TIMES_S:

@@ -55,12 +55,7 @@ without the policy a KVCacheTier can do more than the role `edit`.
 
 
 def artifact_hub_text(repository_id: str, owner: str) -> str:
-    """The whole file.
-
-    Args:
-        repository_id: What Artifact Hub calls the repository; it says so once that has been added there.
-        owner: Mail address of who may claim it; empty for nobody.
-    """
+    """The whole file; Artifact Hub tells the id once the repository is there, `owner` is a mail address."""
     known: dict[str, Any] = {"repositoryID": repository_id} if repository_id else {}
     if owner:
         known["owners"] = [{"name": "kvtier", "email": owner}]

@@ -12,7 +12,6 @@ from typing import Final
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.generate.chart.files import CHART_NAME
 from kvtier_release.commands import SOURCE_DATE_EPOCH, ReleaseError, created_s, run
-from kvtier_release.images import IMAGES, archive_of, check_sources, gather_images
 from kvtier_release.installers import (
     ARTIFACT_HUB_FILE,
     ARTIFACT_HUB_TAG,
@@ -25,7 +24,7 @@ from kvtier_release.installers import (
     chart_package,
     install_text,
 )
-from kvtier_release.release import FILE, Release
+from kvtier_release.release import FILE, IMAGES, Release, archive_of, check_sources, gather_images
 from kvtier_release.sbom import distribution_sbom, image_sbom
 
 CHECKSUMS_FILE: Final = "SHA256SUMS"
@@ -41,11 +40,7 @@ _VERSION: Final = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 
 
 def build_packages(root: Path, dist: Path, seconds: int) -> None:
-    """Builds both into a folder; the same sources and time make the same bytes.
-
-    Raises:
-        ReleaseError: The backend failed.
-    """
+    """Builds both into a folder; the same sources and time make the same bytes."""
     arguments = ("-m", "hatchling", "build", "--target", "sdist", "--target", "wheel", "--directory", dist)
     run(sys.executable, *arguments, cwd=root, env={SOURCE_DATE_EPOCH: str(seconds)})
 
@@ -91,11 +86,7 @@ def pushed_archives(dist: Path, release: Release) -> tuple[Pushed, ...]:
 
 
 def clear(dist: Path, kept: Path | None) -> None:
-    """Removes an earlier release, as far as that is what a folder has.
-
-    Raises:
-        ReleaseError: Something else is in it, or `kept` is.
-    """
+    """Removes an earlier release, as far as that is what a folder has."""
     dist.mkdir(parents=True, exist_ok=True)
     if kept and kept.resolve().is_relative_to(dist.resolve()):
         raise ReleaseError(f"{kept} is in {dist}, which is made anew: put the archives elsewhere")
@@ -108,11 +99,6 @@ def clear(dist: Path, kept: Path | None) -> None:
             each.unlink()
 
 
-def chart_package_of(release: Release) -> str:
-    """Name of the chart's package."""
-    return f"{CHART_NAME}-{release.version}.tgz"
-
-
 def sbom_of(name: str, dist: Path) -> Path:
     """Where the SBOM of an image is; of `kvtier`, that of the distribution."""
     return dist / "sbom" / f"{name}.cdx.json"
@@ -120,31 +106,18 @@ def sbom_of(name: str, dist: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a release is to be.
+    """What a release is to be."""
 
-    Attributes:
-        registry: Where its images and chart are going to be.
-        images: Which images it has, of IMAGES.
-        archives: Folder with images that were built elsewhere; nothing to build them here.
-        earlier: The release before, for images that stay as they were there.
-        repository_id: What Artifact Hub calls the chart's repository.
-        owner: Mail address of whom Artifact Hub takes for its owner.
-    """
-
-    registry: str
-    images: Iterable[str]
-    archives: Path | None = None
-    earlier: Release | None = None
-    repository_id: str = ""
-    owner: str = ""
+    registry: str  # where its images and chart are going to be
+    images: Iterable[str]  # which images it has, of IMAGES
+    archives: Path | None = None  # folder with images that were built elsewhere; nothing to build them here
+    earlier: Release | None = None  # the release before, for images that stay as they were there
+    repository_id: str = ""  # what Artifact Hub calls the chart's repository
+    owner: str = ""  # mail address of whom Artifact Hub takes for its owner
 
 
 def make_release(root: Path, dist: Path, wanted: Wanted) -> Release:
-    """Makes the folder anew.
-
-    Raises:
-        ReleaseError: A part cannot be made.
-    """
+    """Makes the folder anew."""
     if not _VERSION.fullmatch(KVTIER_VERSION):
         raise ReleaseError(
             f"version {KVTIER_VERSION!r} of kvtier_common/version.py: write MAJOR.MINOR.PATCH, which wheel, "
@@ -176,7 +149,7 @@ def write_for_registry(root: Path, dist: Path, release: Release) -> None:
     files = {
         dist / FILE: release.text().encode(),
         dist / INSTALL_FILE: install_text(release).encode(),
-        dist / chart_package_of(release): package,
+        dist / f"{CHART_NAME}-{release.version}.tgz": package,
         archive_of(CHART, dist): chart_archive(package, release),
         archive_of(BUNDLE, dist): bundle_archive(root, release),
         archive_of(HUB, dist): artifact_hub_archive(hub, seconds),

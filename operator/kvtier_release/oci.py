@@ -70,11 +70,7 @@ class Content:
 
 
 def image_digest(archive: Path) -> str:
-    """The digest of an archive's one image, `sha256:...`.
-
-    Raises:
-        ReleaseError: It is no OCI archive, or has several images.
-    """
+    """The digest of an archive's one image, `sha256:...`."""
     try:
         with tarfile.open(archive) as opened:
             digests = [str(each["digest"]) for each in read_json(opened, "index.json")["manifests"]]
@@ -88,22 +84,13 @@ def image_digest(archive: Path) -> str:
 
 
 def read_json(opened: tarfile.TarFile, name: str) -> dict[str, Any]:
-    """A file of an archive, parsed.
-
-    Raises:
-        KeyError: It is not there.
-        ValueError: It is not JSON.
-    """
+    """A file of an archive, parsed; raises as `member`."""
     parsed: dict[str, Any] = json.load(member(opened, name))
     return parsed
 
 
 def member(opened: tarfile.TarFile, name: str) -> IO[bytes]:
-    """A file of an archive.
-
-    Raises:
-        KeyError: It is not there.
-    """
+    """A file of an archive; a KeyError where it is not there."""
     if (content := opened.extractfile(name)) is None:
         raise KeyError(name)
     return content

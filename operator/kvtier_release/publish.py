@@ -25,30 +25,17 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """How what is published is signed.
+    """How what is published is signed."""
 
-    Attributes:
-        key: As `cosign sign --key` takes it.
-        arguments: Further ones of `cosign sign`.
-    """
-
-    key: str
-    arguments: tuple[str, ...] = ()
+    key: str  # as `cosign sign --key` takes it
+    arguments: tuple[str, ...] = ()  # further ones of `cosign sign`
 
 
 def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say: Say) -> None:
     """Pushes what `make_release` made; a version that is there already has to be the same.
 
-    Args:
-        root: The checkout that the release was made of.
-        dist: The release. Where it is for another registry, what says so is written anew.
-        registry: `HOST[:PORT][/PATH]`.
-        signing: Nothing to sign nothing.
-        say: Takes a line for each reference that was pushed.
-
-    Raises:
-        ReleaseError: The registry refuses or does not answer, or has another release of this version; or
-            the key cannot be had, and nothing was pushed.
+    Where the release is for another registry (`HOST[:PORT][/PATH]`), what says so is written anew. Where the
+    key cannot be had, nothing is pushed. `say` takes a line for each reference that was.
     """
     release = Release.read(dist)
     if release.version != KVTIER_VERSION:
@@ -99,15 +86,8 @@ def _push(release: Release, dist: Path, pushed: Pushed) -> None:
     run("oras", "cp", "--from-oci-layout", f"{pushed.archive}@{digest}", f"{repository}:{pushed.tag}")
     if (sbom := sbom_of(pushed.archive.stem, dist)).is_file():
         created = f"org.opencontainers.image.created={timestamp(release.created_s)}"
-        what = (
-            "--artifact-type",
-            _SBOM,
-            "--annotation",
-            created,
-            f"{repository}@{digest}",
-            f"{sbom.name}:{_SBOM}",
-        )
-        run("oras", "attach", *what, cwd=sbom.parent)
+        options = ("--artifact-type", _SBOM, "--annotation", created)
+        run("oras", "attach", *options, f"{repository}@{digest}", f"{sbom.name}:{_SBOM}", cwd=sbom.parent)
 
 
 def _digest_there(target: str) -> str:

@@ -1,8 +1,9 @@
-"""Which version a release is, and where a cluster gets its images."""
+"""Which version a release is, its images and how each is built, and where a cluster gets them."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
@@ -13,11 +14,102 @@ from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.images import (
     DOCTOR_VERSION,
     ENGINE_VERSION,
+    PUBLISHED,
     ImageName,
     picker_image_name,
 )
-from kvtier_release.commands import ReleaseError
-from kvtier_release.images import IMAGES
+from kvtier_release.commands import ReleaseError, program, run
+from kvtier_release.oci import copy_tar, image_digest
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedImage:
+    """One image."""
+
+    name: str
+    containerfile: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    version: str = KVTIER_VERSION
+
+    @property
+    def repository(self) -> str:
+        """Its path below the registry."""
+        return f"kvtier/{self.name}"
+
+
+IMAGES: Final = {
+    each.name: each
+    for each in (
+        ReleasedImage("operator", "operator/Containerfile"),
+        ReleasedImage("picker", "scorer/Containerfile"),
+        ReleasedImage("engine", "connector/Containerfile", version=ENGINE_VERSION),
+        ReleasedImage(
+            "engine-cpu",
+            "connector/Containerfile",
+            {"BASE_IMAGE": f"docker.io/{PUBLISHED[ImageName.VLLM_CPU]}"},
+            ENGINE_VERSION,
+        ),
+    )
+}
+BUILT: Final = tuple(name for name, each in IMAGES.items() if each.version == KVTIER_VERSION)
+"""Those that this release builds: engines go on running an earlier one's where nothing in it has changed."""
+
+
+def archive_of(name: str, dist: Path) -> Path:
+    """Where a release has an OCI archive."""
+    return dist / "oci" / f"{name}.tar"
+
+
+def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -> None:
+    """Builds an image with buildah, with one time for all of its files, and writes its OCI archive."""
+    tag = f"{image.repository}:{KVTIER_VERSION}"
+    arguments = [f"--build-arg={name}={value}" for name, value in image.arguments.items()]
+    run(
+        "buildah",
+        "bud",
+        *("--layers", "--timestamp", str(seconds), *arguments),
+        # the usual profile forbids setarch, by which the picker's kernels are the same each time
+        *("--security-opt", "seccomp=unconfined"),
+        *("--file", root / image.containerfile, "--tag", tag, root),
+    )
+    pushed = archive.with_suffix(".pushed")
+    try:
+        run("buildah", "push", "--quiet", tag, f"oci-archive:{pushed}:{KVTIER_VERSION}")
+        copy_tar(pushed, archive, seconds)
+    finally:
+        pushed.unlink(missing_ok=True)
+
+
+def check_sources(names: Iterable[str], given: Path | None) -> None:
+    """Says now what `gather_images` would say later."""
+    if given is None:
+        program("buildah")
+        return
+    for name in names:
+        if not (there := given / f"{name}.tar").is_file():
+            raise ReleaseError(
+                f"{given} has no {there.name}: put the OCI archive of {IMAGES[name].containerfile} there, "
+                "or name the images that are, each with --image"
+            )
+        image_digest(there)
+
+
+def gather_images(
+    names: Iterable[str], root: Path, dist: Path, seconds: int, given: Path | None
+) -> dict[str, str]:
+    """Puts OCI archives into a release, built here or from the folder `given`; returns images' digests."""
+    digests = {}
+    for name in names:
+        archive = archive_of(name, dist)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        archive.unlink(missing_ok=True)
+        if given is None:
+            build_image(IMAGES[name], root, archive, seconds)
+        else:
+            shutil.copyfile(given / archive.name, archive)
+        digests[name] = image_digest(archive)
+    return digests
+
 
 FILE: Final = "release.json"
 """In a release's folder and in its chart, whose `_helpers.tpl` reads it."""
@@ -33,39 +125,25 @@ _IMAGE_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release at one registry.
+    """One release at one registry."""
 
-    Attributes:
-        registry: Where its images and its chart are, `HOST[:PORT][/PATH]`.
-        created_s: Time of its files, in seconds since 1970.
-        images: Paths below the registry, by what an installation calls them and `operator`: by
-            digest, or by tag if the release was made without the image.
-        version: kvtier's.
-    """
-
-    registry: str
-    created_s: int
+    registry: str  # where its images and its chart are, `HOST[:PORT][/PATH]`
+    created_s: int  # time of its files, in seconds since 1970
+    # paths below the registry, by what an installation calls them and `operator`: by digest, or by tag if the
+    # release was made without the image
     images: Mapping[str, str]
-    version: str = KVTIER_VERSION
+    version: str = KVTIER_VERSION  # kvtier's
 
     @classmethod
     def of_digests(
         cls, registry: str, created_s: int, digests: Mapping[str, str], earlier: Self | None = None
     ) -> Self:
-        """A release of images.
-
-        Raises:
-            ReleaseError: An earlier release's image is needed, and no release that has it is given.
-        """
+        """A release of images; a ReleaseError where it needs an earlier release's image and has none."""
         return cls(registry, created_s, {str(each): _path(each, digests, earlier) for each in _IMAGE_OF})
 
     @classmethod
     def read(cls, dist: Path) -> Self:
-        """The release in a folder.
-
-        Raises:
-            ReleaseError: There is none.
-        """
+        """The release in a folder."""
         try:
             return cls.parse((dist / FILE).read_bytes())
         except (OSError, ReleaseError) as error:
@@ -73,11 +151,7 @@ class Release:
 
     @classmethod
     def earlier(cls, file: Path) -> Self:
-        """The release that a file describes.
-
-        Raises:
-            ReleaseError: It describes none.
-        """
+        """The release that a file describes."""
         try:
             return cls.parse(file.read_bytes())
         except ReleaseError as error:
@@ -87,11 +161,7 @@ class Release:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Self:
-        """The release that `text` has written.
-
-        Raises:
-            ReleaseError: It has not.
-        """
+        """The release that `text` has written."""
         try:
             parsed = cls(**json.loads(text))
             parsed._check()

@@ -40,21 +40,14 @@ _MOST_SAID: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package.
+    """One package."""
 
-    Attributes:
-        kind: Of package URLs: `pypi`, `deb`.
-        vendor: Whose, such as the Linux distribution; empty for none.
-        license: An SPDX expression or a name; empty where it says none.
-        optional: Whether the distribution works without it.
-    """
-
-    kind: str
-    vendor: str
+    kind: str  # of package URLs: `pypi`, `deb`
+    vendor: str  # whose, such as the Linux distribution; empty for none
     name: str
     version: str
-    license: str = ""
-    optional: bool = False
+    license: str = ""  # an SPDX expression or a name; empty where it says none
+    optional: bool = False  # whether the distribution works without it
 
     @property
     def url(self) -> PackageURL:
@@ -98,11 +91,7 @@ def _component(package: Package) -> Component:
 
 
 def distribution_sbom(root: Path, created_s: int) -> str:
-    """The document, of the locked versions as they are installed beside this program.
-
-    Raises:
-        ReleaseError: The environment is not the lock file's.
-    """
+    """The document, of the locked versions as they are installed beside this program."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     locked = _locked_versions((root / _LOCK).read_text(encoding="utf-8"))
     required = _needs(project["dependencies"])
@@ -166,11 +155,7 @@ def license_of(about: Message | PackageMetadata) -> str:
 
 
 def image_sbom(name: str, archive: Path, created_s: int) -> str:
-    """The document of an image.
-
-    Raises:
-        ReleaseError: Its layers cannot be read, or it is several images.
-    """
+    """The document of an image."""
     try:
         packages = packages_of(archive)
     except (tarfile.TarError, AttributeError, KeyError, TypeError, ValueError) as error:

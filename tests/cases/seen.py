@@ -5,8 +5,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kvtier_common.metrics.text import Families, read_families
-from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
-from kvtier_operator.cli.cluster.resource import ResourceView, Seen, resource_view
+from kvtier_operator.cli.cluster.resource import (
+    ENGINE_METRICS,
+    PICKER_METRICS,
+    ResourceView,
+    Seen,
+    resource_view,
+)
 from kvtier_operator.planning.units import GIB
 
 NOW: Final = datetime(2026, 11, 27, 20, 0, tzinfo=UTC)

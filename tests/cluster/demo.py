@@ -30,8 +30,7 @@ from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo.prompts import corpus, demo_documents
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource
-from kvtier_operator.runtime.demo.tier import QUESTION, Kind, Sample
+from kvtier_operator.runtime.demo.tier import QUESTION, RESOURCE_PATH, Kind, Sample, fit_resource
 from kvtier_operator.runtime.measure import OpenAIClient, Query, Samples
 from kvtier_operator.runtime.metrics import parse_metrics
 

@@ -21,8 +21,7 @@ from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.objects.monitoring.dashboard import dashboard
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model
-from kvtier_operator.runtime.demo.prompts import corpus
+from kvtier_operator.runtime.demo.prompts import ModelShape, cache_folder, corpus, random_model
 
 _RESOURCE: Final = Path(__file__).with_name("kvcachetier.yaml")
 

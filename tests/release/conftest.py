@@ -11,8 +11,8 @@ from tests.cluster.harness.images.registry import Registry, running_registry
 from tests.cluster.harness.programs.tools import MissingToolError, Say, program
 from tests.release.command import Release
 
-from kvtier_release.images import IMAGES
 from kvtier_release.oci import image_of_files
+from kvtier_release.release import IMAGES
 
 
 @pytest.fixture(scope="module")

@@ -67,20 +67,13 @@ def connector_args(
 
 @dataclass(frozen=True, slots=True)
 class ServeLine:
-    """`vllm serve` with all that the plan says.
+    """`vllm serve` with all that the plan says."""
 
-    Attributes:
-        env: Variables to set.
-        argv: Program and arguments.
-        transfer_config: The value of --kv-transfer-config among them.
-        env_elsewhere: Names of variables whose values a cluster has, in a Secret say.
-        model_elsewhere: Where a cluster has the model that the line asks the Hub for; empty for nowhere else.
-    """
-
-    env: Mapping[str, str]
-    argv: tuple[str, ...]
-    transfer_config: Mapping[str, object]
-    env_elsewhere: tuple[str, ...]
+    env: Mapping[str, str]  # variables to set
+    argv: tuple[str, ...]  # program and arguments
+    transfer_config: Mapping[str, object]  # the value of --kv-transfer-config among them
+    env_elsewhere: tuple[str, ...]  # names of variables whose values a cluster has, in a Secret say
+    # where a cluster has the model that the line asks the Hub for; empty for nowhere else
     model_elsewhere: str = ""
 
     def __str__(self) -> str:
@@ -89,16 +82,7 @@ class ServeLine:
 
 
 def serve_line(plan: "Plan", disk_folder: str | None = None) -> ServeLine:
-    """The command line of one engine.
-
-    Args:
-        plan: The plan.
-        disk_folder: Where the disk tier is on that machine; by default the folder of a hostPath, else the
-            path that a pod has it at.
-
-    Raises:
-        InvalidInputError: The backend needs files or servers beside vLLM, or there is no disk tier to place.
-    """
+    """The command line of one engine; by default its disk is a hostPath's folder, else at the pod's path."""
     from kvtier_common.formats.json_text import parse_json_object  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.backends.parts import (  # noqa: PLC0415 - as above
         TRANSFER_ARGUMENT,

@@ -111,7 +111,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
 
 def _model(model: Path | None, text: str, console: "PlainConsole") -> tuple[Path, str]:
     """The model's folder and what it is; the random one is made the first time."""
-    from kvtier_operator.runtime.demo.model import ModelShape, cache_folder, random_model  # noqa: PLC0415
+    from kvtier_operator.runtime.demo.prompts import ModelShape, cache_folder, random_model  # noqa: PLC0415
 
     if model is not None:
         return model.absolute(), f"{model.absolute().name}, from {model.absolute()}"
@@ -138,8 +138,8 @@ def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Pl
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.cost import resolve_geometry  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_resource, fit_routing_resource  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.routing import RoutingLoad  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing import RoutingLoad, fit_routing_resource  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.tier import RESOURCE_PATH, fit_resource  # noqa: PLC0415 - as above
 
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
     observed = observe(resource, model_config=str(folder / "config.json"), local=True)
@@ -156,7 +156,7 @@ def _accept(resource: "KVCacheTier", observed: "Observed") -> "Plan":
     """The plan; ends the program where a check rejects it."""
     from kvtier_operator.cli.inputs.plans import refusals  # noqa: PLC0415 - as above
     from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.resources import RESOURCE_PATH  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.tier import RESOURCE_PATH  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     plan = make_plan(resource, observed)

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kvtier_operator.cli.inputs.load import load, naming
-from kvtier_operator.cli.inputs.observe import observe
+from kvtier_operator.cli.inputs.load import load
+from kvtier_operator.cli.inputs.plans import plans_of
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
 from kvtier_operator.planning.verdict import Outcome
 from kvtier_operator.runtime.machine import state_folder
@@ -18,24 +17,16 @@ from kvtier_operator.runtime.machine import state_folder
 def examine_here(
     paths: Sequence[str], *, model_config: str | None, hub: bool
 ) -> Iterator[tuple[str, list[Verdict]]]:
-    """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals.
-
-    Raises:
-        InvalidInputError: A resource cannot be read or planned.
-    """
+    """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals."""
     place = Place("this machine", in_pod=False)
-    loaded = load(paths)
-    for source, resource in loaded.resources:
-        with naming(source):
-            observed = observe(resource, model_config=model_config, config_maps=loaded.config_maps, hub=hub)
-            plan = make_plan(resource, observed)
+    for source, plan in plans_of(load(paths), model_config=model_config, hub=hub):
         refusals = [
             Verdict.failed(check.name, f"{check.field}: {check.message}")
             for check in plan.checks
             if check.outcome is Outcome.REJECT
         ]
         yield (
-            f"{source}: {resource.metadata.name}",
+            f"{source}: {plan.resource.metadata.name}",
             refusals or list(examine(demands_here(plan, state_folder()), place)),
         )
 

@@ -1,7 +1,6 @@
 """`kvtier images`: every image that a cluster pulls for some resources, for a mirror."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
@@ -32,37 +31,27 @@ def images(
     from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - help needs none of it
 
     plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
-    found = pulled_images([plan for _, plan in plans], images)
+    used_by = pulled_images([plan for _, plan in plans], images)
     if output == "json":
-        say_json([{"image": each.image, "usedBy": each.used_by} for each in found])
+        say_json([{"image": image, "usedBy": users} for image, users in used_by.items()])
     else:
-        say("\n".join(each.image for each in found))
+        say("\n".join(used_by))
 
 
-@dataclass(frozen=True, slots=True)
-class PulledImage:
-    """An image and what it is pulled for.
+def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> dict[str, list[str]]:
+    """The operator's image and those of all pods of the plans, in the order of first use.
 
-    Attributes:
-        image: As a pod names it.
-        used_by: Each container or volume, such as `default/qwen3-32b-engine doctor`.
+    Each with the containers and volumes that it is pulled for, such as `default/qwen3-32b-engine doctor`.
     """
-
-    image: str
-    used_by: tuple[str, ...]
-
-
-def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> tuple[PulledImage, ...]:
-    """The operator's image and those of all pods of the plans, each once, in the order of first use."""
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - help needs none of it
 
-    found: dict[str, list[str]] = {source.operator(): ["kvtier-operator"]}
+    used_by = {source.operator(): ["kvtier-operator"]}
     for plan in plans:
         for built in build_objects(plan):
             place = f"{built['metadata']['namespace']}/{built['metadata']['name']}"
             for name, image in _images_in(built):
-                found.setdefault(image, []).append(f"{place} {name}")
-    return tuple(PulledImage(image, tuple(users)) for image, users in found.items())
+                used_by.setdefault(image, []).append(f"{place} {name}")
+    return used_by
 
 
 def _images_in(node: object) -> Iterator[tuple[str, str]]:

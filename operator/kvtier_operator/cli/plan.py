@@ -1,7 +1,6 @@
 """`kvtier plan`: the sizing report."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,27 +54,15 @@ def plan(  # noqa: PLR0913 - one parameter an option
     Exit status: 0 fine, 1 rejected by a check (the report says which) or a route hidden by another one,
     2 bad input, 3 the resource, the cluster or the right to read it is missing.
     """
-    from kvtier_operator.cli.inputs.load import naming, policy_file  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.inputs.plans import named_or_loaded  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.planning.base.owner_policy import OwnerPolicy  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import policy_file  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.plans import named_or_loaded, plans_of  # noqa: PLC0415 - as above
 
-    limits = policy_file(policy) if policy else OwnerPolicy()
+    limits = policy_file(policy) if policy else None
     loaded = named_or_loaded(name, paths, namespace=namespace, context=context, model_config=model_config)
-    plans, sources = [], []
-    for source, resource in loaded.resources:
-        with naming(source):
-            observed = observe(
-                resource,
-                model_config=model_config,
-                config_maps=loaded.config_maps,
-                local=local,
-                hub=hub,
-                images=images,
-            )
-            plans.append(make_plan(resource, replace(observed, policy=limits)))
-        sources.append(source)
+    by_source = plans_of(
+        loaded, policy=limits, model_config=model_config, local=local, hub=hub, images=images
+    )
+    sources, plans = [source for source, _ in by_source], [plan for _, plan in by_source]
     if against is not None:
         from kvtier_operator.cli.inputs.namespace import with_namespace_checks  # noqa: PLC0415 - loads the cluster's client
 

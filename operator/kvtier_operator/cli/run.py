@@ -89,31 +89,20 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
     """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
-    from kvtier_operator.cli.inputs.load import load, naming  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.inputs.plans import remarks, without_pods  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.planner import make_plan  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.plans import plans_of, remarks, without_pods  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
 
     loaded = load([path])
-    found = loaded.resources
-    if len(found) > 1:
-        names = ", ".join(resource.metadata.name for _, resource in found)
-        raise InvalidInputError(
-            path, Problem("", f"holds {len(found)} resources ({names}); run them one by one")
-        )
-    source, resource = found[0]
+    if len(loaded.resources) > 1:
+        names = ", ".join(resource.metadata.name for _, resource in loaded.resources)
+        message = f"holds {len(loaded.resources)} resources ({names}); run them one by one"
+        raise InvalidInputError(path, Problem("", message))
     config = str(model / "config.json") if model else None
-    with naming(source):
-        observed = observe(
-            resource,
-            model_config=config,
-            config_maps=loaded.config_maps,
-            local=True,
-            hub=model is None,
-            run_folder=log_dir,
-        )
-        plan = make_plan(resource, observed)
+    [(source, plan)] = plans_of(
+        loaded, model_config=config, local=True, hub=model is None, run_folder=log_dir
+    )
+    resource = plan.resource
     for line in (*remarks(source, plan), *without_pods(source, resource.spec)):
         say(line, err=True)
     if plan.rejected:

@@ -54,12 +54,8 @@ def table(
 ) -> list[str]:
     """Lines of at most so many columns: headings, then a line a row. The first column is text.
 
-    Args:
-        headings: One a column.
-        rows: Cells, as many as there are headings.
-        columns: Of the terminal.
-        text: Headings of the other columns that are aligned to the left; figures are to the right.
-        gives_way: Heading of the column that is cut where the columns do not suffice; by default the first.
+    Columns with headings in `text` are aligned to the left, others to the right. Where the columns do not
+    suffice, `gives_way` is cut, by default the first.
     """
     lines = [headings, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(headings))]

@@ -22,18 +22,20 @@ from kvtier_operator.install.rbac import (
 from kvtier_operator.planning.images import PUBLISHED, ImageName
 from kvtier_scorer.config.flavors import llm_d
 
-_RIGHTS: Final = Path(__file__).with_name("rights.md")
-_SUPPORT: Final = Path(__file__).with_name("support.md")
 _TOOLS: Final = "tests/tools"
 _EXTENSION: Final = "sigs.k8s.io/gateway-api-inference-extension"
-_VERSIONS: Final = Path(__file__).with_name("versions.md")
+
+
+def _page(source: str, template: str, **parts: str) -> str:
+    text = Path(__file__).with_name(template).read_text(encoding="utf-8")
+    return f"<!-- {notice(source)} -->\n{text.format(**parts)}"
 
 
 def rights_page() -> str:
     """The whole page."""
-    return f"<!-- {notice('operator/kvtier_operator/install/rbac.py')} -->\n" + _RIGHTS.read_text(
-        encoding="utf-8"
-    ).format(
+    return _page(
+        "operator/kvtier_operator/install/rbac.py",
+        "rights.md",
         namespaced=_table(NAMESPACED),
         pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
         cost=_table(DELETION_COST),
@@ -102,11 +104,8 @@ def support_page(root: Path) -> str:
             f"the CRD of {_module(root, 'crds', 'github.com/kedacore/keda/v2')}",
         ),
     )
-    lines = [("", "Works with", "Tested"), ("---",) * 3, *rows]
-    matrix = "".join(f"| {' | '.join(each)} |\n" for each in lines)
-    return f"<!-- {notice('operator/kvtier_operator/generate/support.md')} -->\n" + _SUPPORT.read_text(
-        encoding="utf-8"
-    ).format(matrix=matrix)
+    matrix = _lines([("", "Works with", "Tested"), ("---",) * 3, *rows])
+    return _page("operator/kvtier_operator/generate/support.md", "support.md", matrix=matrix)
 
 
 def _module(root: Path, folder: str, module: str) -> str:
@@ -140,5 +139,4 @@ def versions_page() -> str:
     """The whole page."""
     rows = "".join(f"| {minor} | {release} |\n" for minor, release in TESTED_RELEASES.items())
     table = f"| Minor | Last release that the tests have run |\n|---|---|\n{rows}"
-    text = _VERSIONS.read_text(encoding="utf-8").format(table=table)
-    return f"<!-- {notice('connector/kvtier_connector/supported.py')} -->\n{text}"
+    return _page("connector/kvtier_connector/supported.py", "versions.md", table=table)

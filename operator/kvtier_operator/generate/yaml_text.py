@@ -34,24 +34,16 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """Lines under the key, moved in below it.
+    """Lines under the key, moved in below it."""
 
-    Attributes:
-        text: The lines; `{indent}` stands for the column they begin at.
-    """
-
-    text: str
+    text: str  # the lines; `{indent}` stands for the column they begin at
 
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """The key with a value of the chart's, where that is set.
+    """The key with a value of the chart's, where that is set."""
 
-    Attributes:
-        value: Such as `$.Values.tolerations`.
-    """
-
-    value: str
+    value: str  # such as `$.Values.tolerations`
 
 
 Text = Inline | Below | With
@@ -77,12 +69,9 @@ _IndentedDumper.add_representer(str, _string)
 
 
 def yaml_text(document: Mapping[str, Any], texts: Mapping[str, Text] | None = None) -> str:
-    """One document.
+    """One document; `texts` stand in place of values, or beside them.
 
-    Args:
-        document: The object.
-        texts: What to write in place of values, or beside them: by path, parts separated by blanks, such as
-            `spec template spec containers 0 image`.
+    These are by path, parts separated by blanks, such as `spec template spec containers 0 image`.
     """
     written = copy.deepcopy(dict(document))
     placed = [*(texts or {}).items()]

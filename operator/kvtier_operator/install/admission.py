@@ -18,30 +18,20 @@ _PODS: Final = ("model", "backend", "engine", "tiers", "imagePullSecrets")
 
 @dataclass(frozen=True, slots=True)
 class Privilege:
-    """One thing that the admission policy refuses unless the author has a right to it.
+    """One thing that the admission policy refuses unless the author has a right to it."""
 
-    Attributes:
-        id: Row of the table in the docs, and of its test.
-        name: Subresource of kvcachetiers; the verb `use` on it allows it.
-        field: Path of the field that asks for it.
-        requested: CEL over `object.spec`: whether the resource asks for it.
-        changed: CEL: whether an update has to be justified, where the resource asks for it.
-        what: What it is, for the message and the docs.
-        creatable: An object, `resource.group`, whose creation rights justify it as well; empty where
-            there is none. No more than one: the API server gives one expression two questions to the
-            authorizer, and cancels it at the third.
-        alternative: What to write in its place; empty where there is nothing.
-        also_protected: Fields of the spec, with `.?` between, whose changes have to be justified as well.
-    """
-
-    id: str
-    name: str
-    field: str
-    requested: str
-    changed: str
-    what: str
+    id: str  # row of the table in the docs, and of its test
+    name: str  # subresource of kvcachetiers; the verb `use` on it allows it
+    field: str  # path of the field that asks for it
+    requested: str  # CEL over `object.spec`: whether the resource asks for it
+    changed: str  # CEL: whether an update has to be justified, where the resource asks for it
+    what: str  # what it is, for the message and the docs
+    # an object, `resource.group`, whose creation rights justify it as well; empty where there is none. No
+    # more than one: the API server gives one expression two questions to the authorizer, and cancels it at
+    # the third.
     creatable: str = ""
-    alternative: str = ""
+    alternative: str = ""  # what to write in its place; empty where there is nothing
+    # fields of the spec, with `.?` between, whose changes have to be justified as well
     also_protected: tuple[str, ...] = ()
 
     @property
@@ -146,6 +136,11 @@ def _pod_template(row: str, part: str, what: str, protected: tuple[str, ...]) ->
     )
 
 
+def _on_provider(row: str, provider: str, what: str, creatable: str) -> Privilege:
+    field, requested = "spec.router.gateway.provider", f"{_PROVIDER} == '{provider}'"
+    return Privilege(row, "routes", field, requested, _ROUTE, what, creatable, _NO_ROUTE, _BESIDE_ROUTE)
+
+
 PRIVILEGES: Final = (
     Privilege(
         *("pods", "workloads", "spec", "true", _differs(*_PODS, "router")),
@@ -163,9 +158,7 @@ PRIVILEGES: Final = (
         "no prometheusUrl, for a HorizontalPodAutoscaler",
     ),
     _host_path(
-        "host-path-model",
-        "spec.model.volume.hostPath",
-        "object.spec.?model.?volume.?hostPath.hasValue()",
+        "host-path-model", "spec.model.volume.hostPath", "object.spec.?model.?volume.?hostPath.hasValue()"
     ),
     Privilege(
         *("host-path-source", "hostpath", "spec.model.source"),
@@ -208,26 +201,10 @@ PRIVILEGES: Final = (
         "a Gateway of the resource's own namespace",
         _BESIDE_ROUTE,
     ),
-    Privilege(
-        *("istio-rule", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'istio'", _ROUTE),
-        "istio's DestinationRule",
-        "destinationrules.networking.istio.io",
-        _NO_ROUTE,
-        _BESIDE_ROUTE,
-    ),
-    Privilege(
-        *("gke-policy", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
-        "gke's GCPBackendPolicy",
-        "gcpbackendpolicies.networking.gke.io",
-        _NO_ROUTE,
-        _BESIDE_ROUTE,
-    ),
-    Privilege(
-        *("gke-health-check", "routes", "spec.router.gateway.provider", f"{_PROVIDER} == 'gke'", _ROUTE),
-        "gke's HealthCheckPolicy",
-        "healthcheckpolicies.networking.gke.io",
-        _NO_ROUTE,
-        _BESIDE_ROUTE,
+    _on_provider("istio-rule", "istio", "istio's DestinationRule", "destinationrules.networking.istio.io"),
+    _on_provider("gke-policy", "gke", "gke's GCPBackendPolicy", "gcpbackendpolicies.networking.gke.io"),
+    _on_provider(
+        "gke-health-check", "gke", "gke's HealthCheckPolicy", "healthcheckpolicies.networking.gke.io"
     ),
     Privilege(
         *("service-monitor", "monitoring", "spec.observability.serviceMonitor"),

@@ -1,15 +1,13 @@
-"""The operator's namespace, pod, Service, and what guards them."""
+"""The operator's namespace, pod, Service, what guards them, and the pod of `helm test`."""
 
 import json
 from typing import Any, Final
 
+from kvtier_operator.api.resource import GROUP
+from kvtier_operator.api.schema.crd import PLURAL
+from kvtier_operator.install.rbac import account_object, binding_object, role_object
 from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Installation
-from kvtier_operator.planning.base.names import (
-    COMPONENT_LABEL,
-    MANAGED_BY,
-    MANAGED_BY_LABEL,
-    Component,
-)
+from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 
 _LEVEL: Final = "restricted"
@@ -167,4 +165,66 @@ def pod_disruption_budget(install: Installation) -> dict[str, Any]:
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
             "selector": {"matchLabels": install.selector},
         },
+    }
+
+
+_TEST_RULES: Final = (
+    # a dry run asks for the rights that it would take
+    {"apiGroups": [GROUP], "resources": [PLURAL], "verbs": ["create"]},
+    {"apiGroups": [GROUP], "resources": [f"{PLURAL}/workloads"], "verbs": ["use"]},
+    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
+)
+
+
+def helm_test(install: Installation) -> dict[str, dict[str, Any]]:
+    """What `helm test` makes: a pod that asks whether the installation works, and an account for it.
+
+    Helm removes no hook with its release: what has rights goes when the test has ended. The pod ends with a
+    status that says how it went, and stays to be read until the next one.
+    """
+    name, account = f"{install.name}-test", _hook(install, "-1", "before-hook-creation,hook-succeeded")
+    asked = ["--namespace", install.namespace, "--deployment", install.name]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _hook(install, "0", "before-hook-creation"),
+        "spec": {
+            "restartPolicy": "Never",
+            "serviceAccountName": name,
+            "automountServiceAccountToken": True,
+            "enableServiceLinks": False,
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "securityContext": POD_SECURITY,
+            "containers": [
+                {
+                    "name": "test",
+                    "image": install.image,
+                    "command": ["python", "-m", "kvtier_operator.cli.cluster.check_install", *asked],
+                    "resources": {
+                        "requests": {"cpu": "100m", "memory": "128Mi"},
+                        "limits": {"memory": "256Mi"},
+                    },
+                    "securityContext": CONTAINER_SECURITY,
+                }
+            ],
+        },
+    }
+    return {
+        "service_account": account_object(account),
+        "role": role_object("Role", account, _TEST_RULES),
+        "role_binding": binding_object("RoleBinding", account, name, install.namespace),
+        "pod": pod,
+    }
+
+
+def _hook(install: Installation, weight: str, deleted: str) -> dict[str, Any]:
+    return {
+        "name": f"{install.name}-test",
+        "namespace": install.namespace,
+        "annotations": {
+            "helm.sh/hook": "test",
+            "helm.sh/hook-weight": weight,
+            "helm.sh/hook-delete-policy": deleted,
+        },
+        "labels": {"app.kubernetes.io/name": "kvtier-test", "app.kubernetes.io/part-of": "kvtier"},
     }

@@ -18,75 +18,46 @@ _OURS: Final = 'namespace="$namespace",job="$job"'
 """The dashboard's variables: one dashboard for every installation that a Prometheus sees."""
 _RARE: Final = "1h"
 """Window of what happens less often than it is scraped."""
-_QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def panels() -> list[dict[str, Any]]:
     """Time series, two beside each other."""
-    return in_grid([*_resource_panels(), *_work_panels(), *_api_server_panels(), *_process_panels()])
-
-
-def _resource_panels() -> list[dict[str, Any]]:
-    return [
-        panel("KVCacheTiers by condition Ready", "short", {"{{ready}}": _sum("kvtier_resources", "ready")}),
-        panel(
-            "Operators that answer, by version",
-            "short",
-            {"{{version}}": f"count by (version) (kvtier_build_info{{{_OURS}}})"},
-        ),
-    ]
-
-
-def _work_panels() -> list[dict[str, Any]]:
     buckets = _rate("kvtier_reconcile_duration_seconds_bucket", "le")
-    return [
-        panel(
+    quantiles = {f"p{percent}": f"histogram_quantile({percent / 100}, {buckets})" for percent in (50, 95, 99)}
+    processor = _of_pod(f"rate(process_cpu_seconds_total{{{_OURS}}}[{WINDOW}])")
+    version = f"count by (version) (kvtier_build_info{{{_OURS}}})"
+    started = _of_pod(f"process_start_time_seconds{{{_OURS}}}")
+    rows: tuple[tuple[str, str, dict[str, str]], ...] = (
+        ("KVCacheTiers by condition Ready", "short", {"{{ready}}": _sum("kvtier_resources", "ready")}),
+        ("Operators that answer, by version", "short", {"{{version}}": version}),
+        (
             "Reconciliations a second, by result",
             "ops",
             {"{{result}}": _rate("kvtier_reconciles_total", "result")},
         ),
-        panel(
-            "Duration of a reconciliation, requests included",
-            "s",
-            {legend: f"histogram_quantile({quantile}, {buckets})" for legend, quantile in _QUANTILES.items()},
-        ),
-        panel(
-            "Resources waiting to be reconciled",
-            "short",
-            {"waiting": f"sum(kvtier_queue_depth{{{_OURS}}})"},
-        ),
-    ]
-
-
-def _api_server_panels() -> list[dict[str, Any]]:
-    return [
-        panel(
+        ("Duration of a reconciliation, requests included", "s", quantiles),
+        ("Resources waiting to be reconciled", "short", {"waiting": f"sum(kvtier_queue_depth{{{_OURS}}})"}),
+        (
             f"Watches that began anew for trouble, in {_RARE}",
             "short",
             {"{{kind}}: {{cause}}": _increase("kvtier_watch_restarts_total", "kind, cause")},
         ),
-        panel(
+        (
             "Writes a second, by verb and kind",
             "wps",
             {"{{verb}} {{kind}}": _rate("kvtier_api_writes_total", "verb, kind")},
         ),
-        panel(
+        (
             f"Objects refused or not answered for, in {_RARE}",
             "short",
             {"{{error}}": _increase("kvtier_api_errors_total", "error")},
         ),
-    ]
-
-
-def _process_panels() -> list[dict[str, Any]]:
-    processor = f"rate(process_cpu_seconds_total{{{_OURS}}}[{WINDOW}])"
-    started = _of_pod(f"process_start_time_seconds{{{_OURS}}}")
-    return [
-        panel("Memory", "bytes", {"{{pod}}": _of_pod(f"process_resident_memory_bytes{{{_OURS}}}")}),
-        panel("Processor: share of one core", "percentunit", {"{{pod}}": _of_pod(processor)}),
-        panel("Open files", "short", {"{{pod}}": _of_pod(f"process_open_fds{{{_OURS}}}")}),
-        panel("Time since its start", "s", {"{{pod}}": f"time() - {started}"}),
-    ]
+        ("Memory", "bytes", {"{{pod}}": _of_pod(f"process_resident_memory_bytes{{{_OURS}}}")}),
+        ("Processor: share of one core", "percentunit", {"{{pod}}": processor}),
+        ("Open files", "short", {"{{pod}}": _of_pod(f"process_open_fds{{{_OURS}}}")}),
+        ("Time since its start", "s", {"{{pod}}": f"time() - {started}"}),
+    )
+    return in_grid([panel(*row) for row in rows])
 
 
 def _sum(gauge: str, labels: str) -> str:

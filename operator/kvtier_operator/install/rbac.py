@@ -21,23 +21,21 @@ _OWN: Final = (*_SEE, "create", "patch", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a role.
+    """One rule of a role."""
 
-    Attributes:
-        group: API group; empty for the core one.
-        resources: Plural names of the kinds, or subresources.
-        verbs: What may be done with them.
-        reason: What the operator cannot do without it, in one line.
-    """
-
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-    reason: str
+    group: str  # API group; empty for the core one
+    resources: tuple[str, ...]  # plural names of the kinds, or subresources
+    verbs: tuple[str, ...]  # what may be done with them
+    reason: str  # what the operator cannot do without it, in one line
 
     def manifest(self) -> dict[str, Any]:
         """The rule as it stands in a Role."""
         return {"apiGroups": [self.group], "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+def _child(group: str, resources: str, reason: str) -> Rule:
+    """What the operator makes itself."""
+    return Rule(group, tuple(resources.split()), _OWN, reason)
 
 
 NAMESPACED: Final = (
@@ -53,82 +51,61 @@ NAMESPACED: Final = (
         ("patch",),
         "what was done about it: conditions, replicas, tiers",
     ),
-    Rule(
+    _child(
         "",
-        ("configmaps", "serviceaccounts", "services"),
-        _OWN,
+        "configmaps serviceaccounts services",
         "children: configuration, identities and addresses of engines, picker and gateway; and the ConfigMap "
         "with a model's configuration that a resource names",
     ),
-    Rule(
-        "apps",
-        ("deployments",),
-        _OWN,
-        "children: engines, picker and gateway, and how many of them are ready",
-    ),
+    _child("apps", "deployments", "children: engines, picker and gateway, and how many of them are ready"),
     Rule(
         "apps",
         ("replicasets",),
         ("get",),
         "whether a pod is an engine of its own Deployment, before it is asked what its tiers hold",
     ),
-    Rule(
+    _child(
         "networking.k8s.io",
-        ("networkpolicies",),
-        _OWN,
+        "networkpolicies",
         "children: who may ask the picker, and hear the engines' KV events",
     ),
-    Rule(
+    _child(
         "autoscaling",
-        ("horizontalpodautoscalers",),
-        _OWN,
+        "horizontalpodautoscalers",
         "child: what says how many engines there are, with spec.autoscaling",
     ),
-    Rule("keda.sh", ("scaledobjects",), _OWN, "child: the same where the cluster has KEDA"),
-    Rule(
-        "policy", ("poddisruptionbudgets",), _OWN, "children: a drain takes one engine or gateway at a time"
-    ),
-    Rule(
+    _child("keda.sh", "scaledobjects", "child: the same where the cluster has KEDA"),
+    _child("policy", "poddisruptionbudgets", "children: a drain takes one engine or gateway at a time"),
+    _child(
         "rbac.authorization.k8s.io",
-        ("rolebindings", "roles"),
-        _OWN,
+        "rolebindings roles",
         "children: what the picker may read, in its namespace; the API server lets nobody grant more than "
         "they hold",
     ),
-    Rule(
-        "inference.networking.k8s.io",
-        ("inferencepools",),
-        _OWN,
-        "child: the pool that a route sends to",
-    ),
-    Rule(
+    _child("inference.networking.k8s.io", "inferencepools", "child: the pool that a route sends to"),
+    _child(
         "gateway.networking.k8s.io",
-        ("httproutes",),
-        _OWN,
+        "httproutes",
         "child: the route, with spec.router.gateway; others, to tell which of them gets its requests",
     ),
-    Rule(
+    _child(
         "networking.istio.io",
-        ("destinationrules",),
-        _OWN,
+        "destinationrules",
         "child: TLS from Istio to the picker, with spec.router.gateway.provider istio",
     ),
-    Rule(
+    _child(
         "networking.gke.io",
-        ("gcpbackendpolicies", "healthcheckpolicies"),
-        _OWN,
+        "gcpbackendpolicies healthcheckpolicies",
         "children: health check and timeout of GKE's load balancer, with provider gke",
     ),
-    Rule(
+    _child(
         "monitoring.coreos.com",
-        ("prometheusrules", "servicemonitors"),
-        _OWN,
+        "prometheusrules servicemonitors",
         "children: monitoring objects, with spec.observability",
     ),
-    Rule(
+    _child(
         "monitoring.googleapis.com",
-        ("podmonitorings",),
-        _OWN,
+        "podmonitorings",
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
     ),
     Rule("", ("pods",), _SEE, "why an engine is not ready (its containers' messages)"),
@@ -177,12 +154,7 @@ DELETION_COST: Final = (
 """Apart from the rest too: who may patch pods may change their images."""
 
 CLUSTER: Final = (
-    Rule(
-        "",
-        ("nodes",),
-        _SEE,
-        "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs",
-    ),
+    Rule("", ("nodes",), _SEE, "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs"),
     Rule(
         "storage.k8s.io",
         ("storageclasses",),

@@ -12,19 +12,12 @@ IMAGE_REPOSITORY: Final = "kvtier/operator"
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One installation of the operator.
+    """One installation of the operator."""
 
-    Attributes:
-        name: Name of every object of the operator itself.
-        namespace: Namespace that it runs in.
-        image: The operator's container image.
-        images: References in place of the published ones: NAME=REFERENCE, with commas between them.
-    """
-
-    name: str = "kvtier-operator"
-    namespace: str = "kvtier-system"
-    image: str = f"{IMAGE_REPOSITORY}:{KVTIER_VERSION}"
-    images: str = ""
+    name: str = "kvtier-operator"  # name of every object of the operator itself
+    namespace: str = "kvtier-system"  # namespace that it runs in
+    image: str = f"{IMAGE_REPOSITORY}:{KVTIER_VERSION}"  # the operator's container image
+    images: str = ""  # references in place of the published ones: NAME=REFERENCE, with commas between them
 
     @property
     def selector(self) -> dict[str, str]:

@@ -119,10 +119,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
         # click takes an empty variable for none, and no limit at all for an empty one would be a surprise
         limits = os.environ.get("KVTIER_POLICY", "{}") if policy is None else policy
         options = Options(
-            _split(namespaces),
-            source,
-            policy_of_text(limits, "--policy"),
-            asks_hub=model_configs == "hub",
+            _split(namespaces), source, policy_of_text(limits, "--policy"), asks_hub=model_configs == "hub"
         )
         asyncio.run(serve(options, metrics_port, health_port))
     except asyncio.CancelledError:

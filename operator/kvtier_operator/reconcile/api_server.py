@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from kvtier_common.errors import KvtierError
@@ -33,21 +33,13 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of object.
+    """A kind of object."""
 
-    Attributes:
-        api_version: Group and version, such as `apps/v1`.
-        kind: Name of the kind; no two in the table are the same.
-        plural: Name in URLs.
-        wave: Objects of one wave are applied together, after those of lower waves.
-        optional: Whether it comes from a CRD that a cluster may lack.
-    """
-
-    api_version: str
-    kind: str
-    plural: str
-    wave: int
-    optional: bool = False
+    api_version: str  # group and version, such as `apps/v1`
+    kind: str  # name of the kind; no two in the table are the same
+    plural: str  # name in URLs
+    wave: int  # objects of one wave are applied together, after those of lower waves
+    optional: bool = False  # whether it comes from a CRD that a cluster may lack
 
     @property
     def group_path(self) -> str:
@@ -95,12 +87,6 @@ POD: Final = Kind("v1", "Pod", "pods", RUNNING)
 NODE: Final = Kind("v1", "Node", "nodes", RUNNING)
 STORAGE_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", RUNNING)
 EVENT: Final = Kind("v1", "Event", "events", RUNNING)
-
-
-def ref_of(document: Mapping[str, Any], namespace: str = "") -> Ref:
-    """The ref of an object; `namespace` is for one that names none."""
-    metadata = document["metadata"]
-    return Ref(document["kind"], metadata.get("namespace", namespace), metadata["name"])
 
 
 @dataclass(slots=True)

@@ -30,17 +30,11 @@ OnEvent = Callable[[str | None, Mapping[str, Any]], None]
 
 @dataclass(slots=True)
 class ResourceWatch:
-    """Watches the KVCacheTiers until cancelled.
+    """Watches the KVCacheTiers until cancelled."""
 
-    Attributes:
-        configuration: Address of the API server, and credentials.
-        namespaces: Namespaces to watch; none for the whole cluster.
-        on_event: Called in the event loop of `run` with type (None for a listed object) and object.
-    """
-
-    configuration: Configuration
-    namespaces: tuple[str, ...]
-    on_event: OnEvent
+    configuration: Configuration  # address of the API server, and credentials
+    namespaces: tuple[str, ...]  # namespaces to watch; none for the whole cluster
+    on_event: OnEvent  # called in the event loop of `run` with type (None for a listed object) and object
     _stop: Callable[[], object] = field(default=lambda: None)
 
     async def run(self) -> None:

@@ -70,11 +70,7 @@ class _WithoutKopfRetries(logging.Filter):
 
 
 def set_up_logs(log_format: str) -> None:
-    """Logs to standard error.
-
-    Args:
-        log_format: `plain` or `json`.
-    """
+    """Logs to standard error, `plain` or `json`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_PLAIN))
     handler.addFilter(_WithoutKopfRetries())

@@ -45,11 +45,9 @@ def fill_percent(families: Families) -> float | None:
 
 
 def deletion_cost(fill: float, before: str) -> str:
-    """The annotation's value: a multiple of ten, the one that was there while it is less than a step away.
+    """The annotation's value for tiers filled so many percent: a multiple of ten.
 
-    Args:
-        fill: How full the tiers are, in percent.
-        before: The value that is there; empty for none.
+    The one that was there stays while it is less than a step away; `before` is empty for none.
     """
     if before.isascii() and before.isdigit() and abs(int(before) - fill) < _STEP:
         return before
@@ -78,20 +76,13 @@ class Retirement:
 
     Kubernetes looks at it when a ReplicaSet gets smaller: pods that are not ready go before, and of two that
     cost the same the younger one. An annotation that somebody else wrote stays.
-
-    Attributes:
-        api: Answers which Deployment owns a ReplicaSet.
-        pods: Ready engines and the annotations that they have.
-        scaled: The resources to look at.
-        timings: How often.
-        request_s: Longest time that an engine's answer may take.
     """
 
-    api: Api
-    pods: PodCache
-    scaled: Callable[[], Iterator[Scaled]]
-    timings: RetireTimings
-    request_s: float
+    api: Api  # answers which Deployment owns a ReplicaSet
+    pods: PodCache  # ready engines and the annotations that they have
+    scaled: Callable[[], Iterator[Scaled]]  # the resources to look at
+    timings: RetireTimings  # how often
+    request_s: float  # longest time that an engine's answer may take
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_RESOURCES_AT_A_TIME))
     _owned: set[_Owned] = field(default_factory=set)
     _owned_now: set[_Owned] = field(default_factory=set)

@@ -24,11 +24,7 @@ _Handler = Callable[[web.Request], Awaitable[web.Response]]
 async def endpoints(
     controller: Controller, access: Access, *, metrics_port: int, health_port: int
 ) -> AsyncIterator[None]:
-    """Serves /metrics, and on another port /healthz and /readyz, on every address while the context lasts.
-
-    Raises:
-        OSError: A port is taken.
-    """
+    """Serves /metrics, and on another port /healthz and /readyz, on every address while the context lasts."""
 
     async def metrics(_: web.Request) -> web.Response:
         controller.count_resources()
@@ -63,12 +59,7 @@ async def _serving(port: int, handlers: Mapping[str, _Handler]) -> AsyncIterator
 
 
 async def serve(options: Options, metrics_port: int, health_port: int) -> None:
-    """Serve KVCacheTiers until SIGTERM or SIGINT, which cancel it.
-
-    Raises:
-        KvtierError: No cluster, or one that cannot be asked.
-        OSError: A port is in use.
-    """
+    """Serve KVCacheTiers until SIGTERM or SIGINT, which cancel it."""
     me = asyncio.current_task()
     for stop in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)

@@ -44,14 +44,7 @@ def envoy_program() -> Path | None:
 
 
 def envoy_command(program: Path, bootstrap: Path, admin: Path, *, workers: int) -> Command:
-    """Envoy.
-
-    Args:
-        program: Its binary.
-        bootstrap: What it does.
-        admin: File that it writes the address of its administration to.
-        workers: Threads that serve.
-    """
+    """Envoy, which writes the address of its administration to the file `admin`."""
     return Command(
         name="envoy",
         argv=(
@@ -79,13 +72,7 @@ class PickerPorts:
 
 
 def picker_command(config: Path, engines: Sequence[Address], ports: PickerPorts) -> Command:
-    """The picker that comes with kvtier, for engines that do not change.
-
-    Args:
-        config: Its configuration.
-        engines: What it picks from.
-        ports: Where it listens. Without TLS: nothing leaves the machine.
-    """
+    """The picker that comes with kvtier, for engines that do not change. No TLS: nothing leaves here."""
     return Command(
         name="picker",
         argv=(
@@ -115,43 +102,27 @@ _WORKERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How the one URL finds an engine.
+    """How the one URL finds an engine."""
 
-    Attributes:
-        picker_config: Configuration of kvtier's own picker; None to give the engines turns.
-        failure_mode: What becomes of a request whose pick fails.
-    """
-
-    picker_config: str | None = None
-    failure_mode: FailureMode = FailureMode.FAIL_OPEN
+    picker_config: str | None = None  # configuration of kvtier's own picker; None to give the engines turns
+    failure_mode: FailureMode = FailureMode.FAIL_OPEN  # what becomes of a request whose pick fails
 
 
 @dataclass(slots=True)
 class LocalGateway:
-    """Envoy with its picker; use it as an asynchronous context.
-
-    On entering the picker starts, on leaving all end.
+    """Envoy with its picker, an asynchronous context: on entering the picker starts, on leaving all end.
 
     A picker that ends while it serves is started again, as its pod would be; Envoy does meanwhile what the
     failure mode says. An Envoy that ends is the end of the run: see `failure`.
-
-    Attributes:
-        listen: Where the one URL is.
-        engines: Where the engines are.
-        routing: How one of them is found.
-        folder: For logs and files.
-        say: Is told, in one line, what a person should know.
-        picker: The picker, while there is one.
-        envoy: Envoy, once `open` has returned.
     """
 
-    listen: Address
-    engines: Sequence[Address]
-    routing: Routing
-    folder: Path
-    say: Callable[[str], None] = lambda _: None
-    picker: SupervisedProcess | None = None
-    envoy: SupervisedProcess | None = None
+    listen: Address  # where the one URL is
+    engines: Sequence[Address]  # where the engines are
+    routing: Routing  # how one of them is found
+    folder: Path  # for logs and files
+    say: Callable[[str], None] = lambda _: None  # is told, in one line, what a person should know
+    picker: SupervisedProcess | None = None  # the picker, while there is one
+    envoy: SupervisedProcess | None = None  # Envoy, once `open` has returned
     _ports: PickerPorts = field(default_factory=lambda: PickerPorts(*free_ports(4, LOOPBACK)))
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -161,23 +132,21 @@ class LocalGateway:
         return None if self.routing.picker_config is None else Address(LOOPBACK, self._ports.ext_proc)
 
     @property
-    def metrics_url(self) -> str | None:
-        """Base URL of the picker's metrics; None without a picker."""
-        picker = self.routing.picker_config
-        return None if picker is None else f"http://{LOOPBACK}:{self._ports.metrics}"
+    def metrics_url(self) -> str:
+        """Base URL of the picker's metrics; empty without a picker."""
+        return f"http://{LOOPBACK}:{self._ports.metrics}" if self.routing.picker_config else ""
 
     @property
-    def explain_url(self) -> str | None:
-        """URL of the picker's explanations; None without a picker."""
-        picker = self.routing.picker_config
-        return None if picker is None else f"http://{LOOPBACK}:{self._ports.explain}/explain"
+    def picker_note(self) -> str:
+        """Where a person sees what the picker does, in one line; empty without a picker."""
+        explain_url = f"http://{LOOPBACK}:{self._ports.explain}/explain"
+        return self.metrics_url and (
+            f"picker: counts at {self.metrics_url}/metrics; a request posted to {explain_url}/v1/... gets "
+            "each engine's scores"
+        )
 
     def commands(self) -> tuple[Command, ...]:
-        """What `open` and entering start, the picker first.
-
-        Raises:
-            RuntimeFailedError: Envoy is not installed.
-        """
+        """What `open` and entering start, the picker first."""
         program = envoy_program()
         if program is None:
             raise RuntimeFailedError(
@@ -200,11 +169,7 @@ class LocalGateway:
         await self._stack.aclose()
 
     async def open(self) -> None:
-        """Listen at the one URL, once the picker is ready to be asked.
-
-        Raises:
-            RuntimeFailedError: The picker or Envoy ended or took too long; with its log's relevant lines.
-        """
+        """Listen at the one URL, once the picker is ready to be asked."""
         if self.picker is not None:
             await wait_until(self.picker, partial(picker_is_ready, self._ports.health), _PICKER_START_S)
         asked = self.picker_address
@@ -269,11 +234,4 @@ def routing_note(plan: Plan) -> str | None:
     return (
         f"spec.router.flavor: {router.flavor} runs on clusters only; here kvtier's own picker takes its "
         "place, with the same weights"
-    )
-
-
-def picker_note(url: str, explain_url: str) -> str:
-    """Where a person sees what the picker does, in one line."""
-    return (
-        f"picker: counts at {url}/metrics; a request posted to {explain_url}/v1/... gets each engine's scores"
     )

@@ -25,21 +25,13 @@ NO_VLLM: Final = f"vLLM is not installed in this environment: {_VLLM_CPU}, or pi
 
 @dataclass(frozen=True, slots=True)
 class MachineCapabilities:
-    """What this machine can run.
+    """What this machine can run."""
 
-    Attributes:
-        vllm_version: Installed vLLM; None without one.
-        vllm_is_cpu_build: Whether it is the package vllm-cpu.
-        gpu: Whether an NVIDIA GPU's driver is loaded.
-        packages: Those that backends need and that are installed.
-        shm_free_bytes: Free space in /dev/shm.
-    """
-
-    vllm_version: str | None
-    vllm_is_cpu_build: bool
-    gpu: bool
-    packages: frozenset[str]
-    shm_free_bytes: int
+    vllm_version: str | None  # installed vLLM; None without one
+    vllm_is_cpu_build: bool  # whether it is the package vllm-cpu
+    gpu: bool  # whether an NVIDIA GPU's driver is loaded
+    packages: frozenset[str]  # those that backends need and that are installed
+    shm_free_bytes: int  # free space in /dev/shm
 
     @classmethod
     def detect_capabilities(cls) -> Self:
@@ -56,13 +48,7 @@ class MachineCapabilities:
 
 
 def why_not(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> str | None:
-    """One line that says why `spec` cannot run here and what to do; None if it can.
-
-    Args:
-        spec: What is wanted.
-        shm_bytes: What the Plan keeps in /dev/shm, all replicas together.
-        abilities: What this machine can run.
-    """
+    """Why `spec`, with all replicas' /dev/shm, cannot run here and what to do, in a line; None if it can."""
     return next(_reasons(spec, shm_bytes, abilities), None)
 
 
@@ -104,11 +90,7 @@ _VOLUMES: Final = "volumes"
 
 
 def run_folder(name: str, wanted: Path | None) -> Path:
-    """A folder for one run: `wanted`, or a new one under $XDG_STATE_HOME/kvtier (~/.local/state/kvtier).
-
-    Raises:
-        RuntimeFailedError: It cannot be made.
-    """
+    """A folder for one run: `wanted`, or a new one under $XDG_STATE_HOME/kvtier (~/.local/state/kvtier)."""
     try:
         if wanted is not None:
             wanted.mkdir(parents=True, exist_ok=True)

@@ -24,15 +24,10 @@ _HTTP_OK: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request body, encoded once and sent as often as wanted.
+    """A request body, encoded once and sent as often as wanted."""
 
-    Attributes:
-        path: Where to send it, below the server's base URL.
-        body: JSON.
-    """
-
-    path: str
-    body: bytes
+    path: str  # where to send it, below the server's base URL
+    body: bytes  # JSON
 
     @classmethod
     def completion(cls, model: str, prompt: str, max_tokens: int, **more: object) -> Self:
@@ -56,33 +51,19 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back.
+    """What came back."""
 
-    Attributes:
-        ttft_s: From sending the request to the first generated token.
-        total_s: To the end of the answer.
-        text: The generated text.
-        prompt_tokens: As the server counted; None where it does not say.
-        completion_tokens: Likewise.
-    """
-
-    ttft_s: float
-    total_s: float
-    text: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
+    ttft_s: float  # from sending the request to the first generated token
+    total_s: float  # to the end of the answer
+    text: str  # the generated text
+    prompt_tokens: int | None  # as the server counted; None where it does not say
+    completion_tokens: int | None  # likewise
 
 
 class OpenAIClient:
-    """One connection to an OpenAI-compatible server.
+    """One connection to an OpenAI-compatible server, whose URL may end in `/v1`.
 
-    Args:
-        url: Base URL, with or without `/v1`.
-        api_key: Sent as a bearer token.
-        timeout_s: How long the server may be silent.
-
-    Raises:
-        RuntimeFailedError: The URL is not one.
+    What fails is a RuntimeFailedError of one line: no URL, no answer in `timeout_s`, or another than 200.
     """
 
     def __init__(self, url: str, *, api_key: str | None = None, timeout_s: float = 600.0) -> None:
@@ -111,11 +92,7 @@ class OpenAIClient:
         self._connection.close()
 
     def first_model(self) -> str:
-        """Name of the first model the server lists.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, or lists none.
-        """
+        """Name of the first model the server lists."""
         try:
             listed = parse_json_object(self._body(self._exchange("GET", "/models", None))).get("data")
         except MalformedError as error:
@@ -126,27 +103,15 @@ class OpenAIClient:
         raise RuntimeFailedError(f"{self._url}: the server lists no model: name one with --model")
 
     def text(self, path: str) -> str:
-        """What the server answers to GET `path`, above `/v1`.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, or not with 200.
-        """
+        """What the server answers to GET `path`, above `/v1`."""
         return self._body(self._exchange("GET", path, None, base=self._root)).decode(errors="replace")
 
     def post(self, path: str, body: bytes) -> bytes:
-        """What the server answers to POST `path`, above `/v1`.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, or not with 200.
-        """
+        """What the server answers to POST `path`, above `/v1`."""
         return self._body(self._exchange("POST", path, body, base=self._root))
 
     def ask(self, query: Query) -> Answer:
-        """Send `query` and read the whole answer.
-
-        Raises:
-            RuntimeFailedError: The server does not answer, refuses, or generates nothing; in one line.
-        """
+        """Send `query` and read the whole answer."""
         start = time.perf_counter()
         response = self._exchange("POST", query.path, query.body)
         ttft_s: float | None = None
@@ -223,21 +188,13 @@ class OpenAIClient:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """One time, measured at least once.
+    """One time, measured at least once."""
 
-    Attributes:
-        seconds: Each measurement, in the order taken.
-    """
-
-    seconds: tuple[float, ...]
+    seconds: tuple[float, ...]  # each measurement, in the order taken
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Samples":
-        """Samples of any sequence.
-
-        Raises:
-            ValueError: There are none.
-        """
+        """Samples of any sequence; a ValueError where it is empty."""
         if not seconds:
             raise ValueError("no samples")
         return cls(tuple(seconds))
@@ -275,17 +232,11 @@ def seconds(time_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QueryTwice:
-    """One cold query and its repetitions.
-
-    Attributes:
-        model: The model asked.
-        cold: The first query.
-        warm: The same query again, in order.
-    """
+    """One cold query and its repetitions."""
 
     model: str
-    cold: Answer
-    warm: tuple[Answer, ...]
+    cold: Answer  # the first query
+    warm: tuple[Answer, ...]  # the same query again, in order
 
     @property
     def warm_samples(self) -> Samples:
@@ -318,18 +269,7 @@ class QueryTwice:
 def query_twice(
     client: OpenAIClient, model: str, query: Query, repeat: int, done: Callable[[int, Answer], None]
 ) -> QueryTwice:
-    """Send `query` once cold and `repeat` times warm.
-
-    Args:
-        client: Connection to the server.
-        model: Name of the model, for the report.
-        query: What to ask.
-        repeat: Repetitions, at least 1.
-        done: Is told of each answer: 0 the cold one, then the repetitions.
-
-    Raises:
-        RuntimeFailedError: The server does not answer, refuses, or generates nothing.
-    """
+    """Send `query` once cold and `repeat` times warm; `done` is told of each answer, number 0 the cold."""
     answers = []
     for number in range(repeat + 1):
         answers.append(client.ask(query))

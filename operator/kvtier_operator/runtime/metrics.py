@@ -29,26 +29,17 @@ WANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EngineMetrics:
-    """Counters of one engine since it started; all its data-parallel parts together.
+    """Counters of one engine since it started; all its data-parallel parts together."""
 
-    Attributes:
-        running_requests: Requests being computed.
-        waiting_requests: Requests in the queue.
-        prompt_tokens: Tokens of all prompts.
-        cached_tokens: Of these, tokens that came from a cache, by tier (device, cpu, disk).
-        loaded_bytes: Bytes loaded from the tiers into the device.
-        ttft_s: Sum of all times to first token, as the engine saw them.
-        ttft_count: How many there were.
-        held_tokens: Tokens that each tier beyond the device holds now, as far as the backend says.
-    """
-
-    running_requests: int = 0
-    waiting_requests: int = 0
-    prompt_tokens: int = 0
+    running_requests: int = 0  # requests being computed
+    waiting_requests: int = 0  # requests in the queue
+    prompt_tokens: int = 0  # tokens of all prompts
+    # of these, tokens that came from a cache, by tier (device, cpu, disk)
     cached_tokens: Mapping[str, int] = field(default_factory=dict)
-    loaded_bytes: int = 0
-    ttft_s: float = 0.0
-    ttft_count: int = 0
+    loaded_bytes: int = 0  # bytes loaded from the tiers into the device
+    ttft_s: float = 0.0  # sum of all times to first token, as the engine saw them
+    ttft_count: int = 0  # how many there were
+    # tokens that each tier beyond the device holds now, as far as the backend says
     held_tokens: Mapping[Tier, int] = field(default_factory=dict)
 
     @property
@@ -79,11 +70,7 @@ class EngineMetrics:
 
 
 def parse_metrics(text: str) -> EngineMetrics:
-    """Read the Prometheus text of one vLLM server.
-
-    Raises:
-        ValueError: It has nothing of vLLM's, or is longer than any engine's.
-    """
+    """Read the Prometheus text of one vLLM server; a ValueError where it is none."""
     found = read_families(text.encode(), WANTED)
     if text and not found.samples:
         raise ValueError(f"these are not vLLM's metrics: {found.start!r}")

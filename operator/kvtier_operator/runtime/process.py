@@ -47,11 +47,7 @@ def free_ports(count: int, host: str) -> tuple[int, ...]:
 
 
 def numeric(host: str) -> str:
-    """The address of a host's name; an address stays as it is.
-
-    Raises:
-        RuntimeFailedError: The name is not known.
-    """
+    """The address of a host's name; an address stays as it is."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
@@ -59,11 +55,7 @@ def numeric(host: str) -> str:
 
 
 def require_free(host: str, port: int) -> None:
-    """Make sure that a server could listen on `host`:`port` now.
-
-    Raises:
-        RuntimeFailedError: Something listens there already, or the address is not this machine's.
-    """
+    """Raise a RuntimeFailedError unless a server could listen on `host`:`port` now."""
     try:
         socket.create_server((host, port)).close()
     except OSError as error:
@@ -144,12 +136,12 @@ def relevant_lines(log: str, *, limit: int = 8) -> list[str]:
     if not causes:
         errors = [_bare(line) for line in log.splitlines() if re.search(r"\b(ERROR|CRITICAL)\b", line)]
         found = [line for line in errors if line.strip() and not line.startswith(" ")] or lines
-        return _unique(found)[-limit:]
+        return [*dict.fromkeys(found)][-limit:]
     picked: list[str] = []
     for number in causes:
         picked.append(lines[number])
         picked += _continuation(lines, number)
-    return _unique(picked)[:limit]
+    return [*dict.fromkeys(picked)][:limit]
 
 
 def _bare(line: str) -> str:
@@ -175,10 +167,6 @@ def _continuation(lines: list[str], number: int) -> list[str]:
     return following
 
 
-def _unique(lines: list[str]) -> list[str]:
-    return list(dict.fromkeys(lines))
-
-
 GUARD: Final = "kvtier_operator.runtime.guard"
 # What the guard may need beyond the grace period, to kill and to await what is left.
 _KILL_BOUND_S: Final = 15.0
@@ -186,21 +174,13 @@ _KILL_BOUND_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run.
+    """What to run."""
 
-    Attributes:
-        name: What a person calls it, such as `engine-0`.
-        argv: Program and arguments.
-        env: Variables on top of this process's own environment.
-        not_inherited: Prefixes of this process's variables that it does not get.
-        grace_s: Seconds between SIGTERM and SIGKILL when it is stopped.
-    """
-
-    name: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    not_inherited: tuple[str, ...] = ()
-    grace_s: float = 20.0
+    name: str  # what a person calls it, such as `engine-0`
+    argv: tuple[str, ...]  # program and arguments
+    env: Mapping[str, str] = field(default_factory=dict)  # variables on top of this process's own environment
+    not_inherited: tuple[str, ...] = ()  # prefixes of this process's variables that it does not get
+    grace_s: float = 20.0  # seconds between SIGTERM and SIGKILL when it is stopped
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """All its variables, where this process has `inherited`."""
@@ -209,11 +189,7 @@ class Command:
 
 
 class SupervisedProcess:
-    """A running `Command` under its guard; use it as an asynchronous context.
-
-    Raises:
-        RuntimeFailedError: On entering, when the program cannot be started.
-    """
+    """A running `Command` under its guard; use it as an asynchronous context."""
 
     def __init__(self, command: Command, log_path: Path) -> None:
         self.command = command
@@ -276,22 +252,14 @@ _POLL_INTERVAL_S = 0.25
 
 
 async def wait_ready(process: SupervisedProcess, health_url: str, timeout_s: float) -> None:
-    """Return when `health_url` answers 200.
-
-    Raises:
-        RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
-    """
+    """Return when `health_url` answers 200; raises as `wait_until`."""
     await wait_until(process, partial(answers_ok, health_url), timeout_s)
 
 
 async def wait_until(
     process: SupervisedProcess, is_ready: Callable[[], Awaitable[bool]], timeout_s: float
 ) -> None:
-    """Return when the process says that it is ready.
-
-    Raises:
-        RuntimeFailedError: The process ended, or took too long; with its log's relevant lines.
-    """
+    """Return when the process is ready; raises, with its log's relevant lines, where it is not in time."""
     died = asyncio.create_task(process.wait())
     answers = asyncio.create_task(_until(is_ready))
     try:

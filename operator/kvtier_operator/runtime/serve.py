@@ -17,7 +17,7 @@ from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.runtime.gateway import local_routing, picker_note, routing_note
+from kvtier_operator.runtime.gateway import local_routing, routing_note
 from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine, RunOptions, Session
 
@@ -29,19 +29,12 @@ _STATE_STYLE: Final = {EngineState.STARTING: "yellow", EngineState.READY: "green
 
 @dataclass(slots=True)
 class LiveView:
-    """Shows engines until it is cancelled.
+    """Shows engines until it is cancelled."""
 
-    Attributes:
-        console: Where to.
-        title: Above the table: the one URL and the logs' folder.
-        tiers: Capacity of the tiers, for their fill.
-        metrics: What each engine last said, by name.
-    """
-
-    console: PlainConsole
-    title: str
-    tiers: TiersPlan
-    metrics: dict[str, EngineMetrics] = field(default_factory=dict)
+    console: PlainConsole  # where to
+    title: str  # above the table: the one URL and the logs' folder
+    tiers: TiersPlan  # capacity of the tiers, for their fill
+    metrics: dict[str, EngineMetrics] = field(default_factory=dict)  # what each engine last said, by name
 
     async def follow(self, engines: Sequence[RunningEngine]) -> None:
         """Ask the engines for their metrics again and again, and show them; ends only by cancellation."""
@@ -118,11 +111,7 @@ def _fill(tokens: int | None, tier: TierPlan) -> str:
 
 
 async def serve(plan: Plan, options: RunOptions) -> None:
-    """Run `plan` until it is cancelled or an engine fails.
-
-    Raises:
-        RuntimeFailedError: A process could not be started or died; everything else has been stopped.
-    """
+    """Run `plan` until it is cancelled or an engine fails, which stops everything else and raises why."""
     console = PlainConsole(soft_wrap=True)
     name, replicas = plan.resource.metadata.name, plan.resource.spec.least_replicas
     session = Session(options, plan.engine, replicas, local_routing(plan), console.print)
@@ -135,8 +124,8 @@ async def serve(plan: Plan, options: RunOptions) -> None:
 
     async with session:
         await session.ready(print_state)
-        if (picker := session.picker_url) and (explain := session.explain_url):
-            console.print(picker_note(picker, explain))
+        if session.gateway and session.gateway.picker_note:
+            console.print(session.gateway.picker_note)
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")
         view = LiveView(console, f"{name} at {session.url}/v1", plan.tiers)
         showing = asyncio.create_task(view.follow(session.engines))

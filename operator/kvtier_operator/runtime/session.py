@@ -33,23 +33,14 @@ MINIMUM_STARTUP_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run a Plan here.
+    """How to run a Plan here."""
 
-    Attributes:
-        host: Address to listen on.
-        port: Port of the one URL.
-        folder: Logs, files and volumes.
-        model: Local folder of the model; None to take the Plan's.
-        program: What understands vLLM's arguments.
-        startup_s: How long an engine may take to be ready.
-    """
-
-    host: str
-    port: int
-    folder: Path
-    model: Path | None = None
-    program: tuple[str, ...] = DEFAULT_PROGRAM
-    startup_s: float = MINIMUM_STARTUP_S
+    host: str  # address to listen on
+    port: int  # port of the one URL
+    folder: Path  # logs, files and volumes
+    model: Path | None = None  # local folder of the model; None to take the Plan's
+    program: tuple[str, ...] = DEFAULT_PROGRAM  # what understands vLLM's arguments
+    startup_s: float = MINIMUM_STARTUP_S  # how long an engine may take to be ready
 
 
 class EngineState(StrEnum):
@@ -62,41 +53,27 @@ class EngineState(StrEnum):
 
 @dataclass(slots=True)
 class RunningEngine:
-    """One engine of a run.
-
-    Attributes:
-        name: Its name.
-        url: Its own base URL.
-        process: vLLM.
-        state: Where it stands.
-    """
+    """One engine of a run."""
 
     name: str
-    url: str
-    process: SupervisedProcess
-    state: EngineState = EngineState.STARTING
+    url: str  # its own base URL
+    process: SupervisedProcess  # vLLM
+    state: EngineState = EngineState.STARTING  # where it stands
 
 
 @dataclass(slots=True)
 class Session:
-    """A running Plan; use it as an asynchronous context. On entering the processes start, on leaving all end.
+    """A running Plan, an asynchronous context: on entering the processes start, on leaving all end."""
 
-    Attributes:
-        options: How it runs.
-        plan: The engine, as the Plan has it.
-        replicas: How many engines.
-        routing: How the one URL finds an engine, where there are several.
-        say: Is told, in one line, what a person should know while it runs.
-        engines: The engines, once entered.
-        gateway: What is in front of several engines, once entered; None in front of one.
-    """
-
-    options: RunOptions
-    plan: EnginePlan
-    replicas: int
+    options: RunOptions  # how it runs
+    plan: EnginePlan  # the engine, as the Plan has it
+    replicas: int  # how many engines
+    # how the one URL finds an engine, where there are several
     routing: Routing = field(default_factory=Routing)
+    # is told, in one line, what a person should know while it runs
     say: Callable[[str], None] = lambda _: None
-    engines: list[RunningEngine] = field(default_factory=list)
+    engines: list[RunningEngine] = field(default_factory=list)  # the engines, once entered
+    # what is in front of several engines, once entered; None in front of one
     gateway: LocalGateway | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
@@ -104,16 +81,6 @@ class Session:
     def url(self) -> str:
         """Base URL of the OpenAI-compatible server in front."""
         return f"http://{self.options.host}:{self.options.port}"
-
-    @property
-    def picker_url(self) -> str | None:
-        """Base URL of the picker's metrics; None where nothing is picked."""
-        return None if self.gateway is None else self.gateway.metrics_url
-
-    @property
-    def explain_url(self) -> str | None:
-        """URL of the picker's explanations; None where nothing is picked."""
-        return None if self.gateway is None else self.gateway.explain_url
 
     async def __aenter__(self) -> Self:
         require_free(self.options.host, self.options.port)
@@ -133,11 +100,7 @@ class Session:
         await self._stack.aclose()
 
     async def ready(self, changed: Callable[[RunningEngine], None] = lambda _: None) -> None:
-        """Wait until every engine answers and the one URL does.
-
-        Raises:
-            RuntimeFailedError: An engine ended or took too long.
-        """
+        """Wait until all engines answer and the one URL does; raises where one ends or takes too long."""
         waiting = [asyncio.create_task(self._engine_ready(engine, changed)) for engine in self.engines]
         try:
             await asyncio.gather(*waiting)

@@ -35,54 +35,30 @@ def engine_variables() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one replica runs on this machine.
+    """Where one replica runs on this machine."""
 
-    Attributes:
-        name: What a person calls it, such as `engine-0`.
-        host: Address it listens on.
-        port: Port it listens on.
-        folder: Its own folder, for the files and volumes of its container.
-        model: Local folder of the model; None to take the Plan's.
-    """
-
-    name: str
-    host: str
-    port: int
-    folder: Path
-    model: Path | None = None
+    name: str  # what a person calls it, such as `engine-0`
+    host: str  # address it listens on
+    port: int  # port it listens on
+    folder: Path  # its own folder, for the files and volumes of its container
+    model: Path | None = None  # local folder of the model; None to take the Plan's
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """One replica as processes.
+    """One replica as processes."""
 
-    Attributes:
-        url: Its base URL.
-        port: Its port.
-        engine: vLLM.
-        sidecars: What runs beside it, started before it.
-        files: Text of each file they need.
-        folders: Folders that stand for volumes.
-        scratch: Those among them that go with a pod.
-    """
-
-    url: str
+    url: str  # its base URL
     port: int
-    engine: Command
-    sidecars: tuple[Command, ...]
-    files: Mapping[Path, str]
-    folders: tuple[Path, ...]
-    scratch: tuple[Path, ...] = ()
+    engine: Command  # vLLM
+    sidecars: tuple[Command, ...]  # what runs beside it, started before it
+    files: Mapping[Path, str]  # text of each file they need
+    folders: tuple[Path, ...]  # folders that stand for volumes
+    scratch: tuple[Path, ...] = ()  # those among them that go with a pod
 
 
 def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFAULT_PROGRAM) -> LocalEngine:
-    """Translate one engine.
-
-    Args:
-        plan: The engine as the Plan has it; its first argument is the model.
-        place: Where it goes.
-        program: What understands vLLM's arguments.
-    """
+    """Translate one engine, whose first argument is the model; `program` understands vLLM's arguments."""
     paths = _local_paths(plan, place)
     model = str(place.model) if place.model else plan.args[0]
     arguments = [paths.translate(argument) for argument in _with_port(plan.args[1:], place.port)]
@@ -153,13 +129,9 @@ def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
         if mount.source.keys() & _GONE_WITH_A_POD:
             scratch.append(folder)
     for file in plan.files:
-        if not any(_below(file.path, path) for path in local):
+        if not any(file.path.startswith(f"{path}/") for path in local):
             local[file.path] = str(place.folder / "files" / file.path.lstrip("/"))
     return _Paths(local, tuple(folders), tuple(scratch))
-
-
-def _below(path: str, folder: str) -> bool:
-    return path.startswith(folder + "/")
 
 
 def _with_port(arguments: Iterable[str], port: int) -> list[str]:

@@ -6,7 +6,7 @@ Those that every engine exposes from its start are compared with a running one's
 import pytest
 from tests.cases.monitoring import read_metrics
 
-from kvtier_operator.cli.cluster.figures import ENGINE_METRICS as SHOWN
+from kvtier_operator.cli.cluster.resource import ENGINE_METRICS as SHOWN
 from kvtier_operator.reconcile.observe.engines import READ
 from kvtier_operator.runtime.metrics import WANTED
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.engine.runtime.running import KvtierRun
 
-from kvtier_operator.runtime.demo.model import ModelShape, random_model
+from kvtier_operator.runtime.demo.prompts import ModelShape, random_model
 
 TINY = ModelShape(
     layers=2,

@@ -17,10 +17,15 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.runtime.demo import routing
-from kvtier_operator.runtime.demo.model import ModelShape, model_config
-from kvtier_operator.runtime.demo.prompts import Questions
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_routing_resource
-from kvtier_operator.runtime.demo.routing import RoutingLoad, Way, fitting_load, run_routing
+from kvtier_operator.runtime.demo.prompts import ModelShape, Questions, model_config
+from kvtier_operator.runtime.demo.routing import (
+    RoutingLoad,
+    Way,
+    fit_routing_resource,
+    fitting_load,
+    run_routing,
+)
+from kvtier_operator.runtime.demo.tier import RESOURCE_PATH
 from kvtier_operator.runtime.session import RunOptions
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("engine_program.py")))

@@ -28,10 +28,7 @@ from kvtier_operator.planning.planner import make_plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchJobOptions:
-    """Options of `kvtier bench job`; None or empty where one was left out.
-
-    Attributes are named as the options are.
-    """
+    """Options of `kvtier bench job` by their names; None or empty where one was left out."""
 
     paths: tuple[str, ...]
     model_config: str | None
@@ -47,25 +44,15 @@ class BenchJobOptions:
 
 @dataclass(frozen=True, slots=True)
 class BenchJobs:
-    """The Jobs of all resources.
+    """The Jobs of all resources."""
 
-    Attributes:
-        jobs: One Job for each resource.
-        remarks: What the Jobs leave out, a line each.
-        refusals: Checks that reject a plan, a line each: then there is nothing to apply.
-    """
-
-    jobs: tuple[dict[str, Any], ...]
-    remarks: tuple[str, ...]
-    refusals: tuple[str, ...]
+    jobs: tuple[dict[str, Any], ...]  # one Job for each resource
+    remarks: tuple[str, ...]  # what the Jobs leave out, a line each
+    refusals: tuple[str, ...]  # checks that reject a plan, a line each: then there is nothing to apply
 
 
 def jobs_of(options: BenchJobOptions) -> BenchJobs:
-    """A Job for each resource.
-
-    Raises:
-        InvalidInputError: A resource cannot be read, planned or measured.
-    """
+    """A Job for each resource."""
     jobs, remarks, refused = [], list[str](), list[str]()
     loaded = load(options.paths)
     for source, read in loaded.resources:
@@ -85,7 +72,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
                 hub=options.hub,
                 images=options.images,
             )
-            plan = _planned(resource, run, observed)
+            plan = _plan(resource, run, observed)
         refused += refusals(source, plan)
         if left_out:
             remarks.append(f"{source}: {left_out}")
@@ -93,7 +80,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
     return BenchJobs(tuple(jobs), tuple(remarks), tuple(refused))
 
 
-def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
+def _plan(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
     plan = without_download(make_plan(resource, observed))
     if VLLM not in run.sides:
         return plan
@@ -101,11 +88,7 @@ def _planned(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
 
 
 def _shape(source: str, spec: Spec, wanted: str | None) -> str:
-    """The shape to draw, which its backend and its GPUs have to be able to serve.
-
-    Raises:
-        InvalidInputError: They are not, or no shape is known for the model.
-    """
+    """The shape to draw, which its backend and its GPUs have to be able to serve."""
     if traits_of(spec.backend).bench_side != KVTIER:
         measured = any_backend_that(lambda traits: traits.bench_side == KVTIER)
         raise _problem(
@@ -134,11 +117,7 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
 
 
 def _sides(source: str, spec: Spec, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """What is compared; nothing on a CPU, where kvtier is measured beside no tier.
-
-    Raises:
-        InvalidInputError: Something was asked for there.
-    """
+    """What is compared; nothing on a CPU, where kvtier is measured beside no tier."""
     if spec.engine.device is not Device.CPU:
         return wanted or SIDES
     if wanted:

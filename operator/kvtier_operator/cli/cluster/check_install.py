@@ -1,6 +1,6 @@
 """`helm test`: asks an API server whether the kvtier that is installed there works.
 
-Not a command of `kvtier`: the chart's test runs it in the operator's image (install/helm_test.py).
+Not a command of `kvtier`: the chart's test runs it in the operator's image (install/deployment.py).
 """
 
 import asyncio

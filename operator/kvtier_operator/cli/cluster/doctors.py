@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
-from kvtier_common.kubernetes.connect import own_namespace
 from kvtier_common.terminal.say import say
 from kvtier_operator.cli.cluster.resource import component_of
 from kvtier_operator.cli.inputs import options
@@ -20,16 +19,11 @@ _WELL: Final = "the engine finds what it needs"
 
 @dataclass(frozen=True, slots=True)
 class DoctorFindings:
-    """What one pod's doctor found, as its termination message says it.
+    """What one pod's doctor found, as its termination message says it."""
 
-    Attributes:
-        pod: The engine's pod.
-        node: Its node; empty before it has one.
-        findings: Severity and message of each thing; empty where the doctor has not ended yet.
-    """
-
-    pod: str
-    node: str
+    pod: str  # the engine's pod
+    node: str  # its node; empty before it has one
+    # severity and message of each thing; empty where the doctor has not ended yet
     findings: tuple[tuple[Severity, str], ...]
 
 
@@ -71,11 +65,7 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
 
 
 def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:
-    """Prints it, pod by pod, and says whether some engine lacks what it requires.
-
-    Raises:
-        KvtierError: The cluster lacks the resource, or does not let it or its pods be read.
-    """
+    """Prints it, pod by pod, and says whether some engine lacks what it requires."""
     place, found = asyncio.run(_read(name, namespace, context))
     if not found:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
@@ -91,7 +81,6 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
 async def _read(
     name: str, namespace: str | None, context: str | None
 ) -> tuple[str, tuple[DoctorFindings, ...]]:
-    async with options.reading(context) as reader:
-        place = namespace or own_namespace(context)
+    async with options.open_cluster(context, namespace) as (reader, place):
         await reader.document(place, name)  # says if there is none
         return place, doctor_findings(await reader.pods(place, name))

@@ -16,8 +16,7 @@ from kvtier_common.kubernetes.answers import (
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
 from kvtier_operator.api.spec.command_line import CommandLine
-from kvtier_operator.cli.cluster.figures import ENGINE_METRICS, PICKER_METRICS
-from kvtier_operator.cli.cluster.resource import Seen, component_of, is_ready
+from kvtier_operator.cli.cluster.resource import ENGINE_METRICS, PICKER_METRICS, Seen, component_of, is_ready
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
@@ -52,23 +51,14 @@ class Reader:
         return await self._observe(document, pods, unread)
 
     async def document(self, namespace: str, name: str) -> Document:
-        """One resource as the API server has it.
-
-        Raises:
-            NoResourceError: It is not there.
-            KvtierError: The API server does not answer, or does not let it be read.
-        """
+        """One resource as the API server has it; a NoResourceError where it has none."""
         try:
             return parse_document(await self._api.get(KVCACHETIER.path(namespace, name)))
         except NotFoundError as error:
             raise _not_there(error, namespace, name) from error
 
     async def pods(self, namespace: str, name: str) -> list[Document]:
-        """The pods of one resource.
-
-        Raises:
-            KvtierError: The API server does not answer, or does not let them be listed.
-        """
+        """The pods of one resource."""
         return await self._list(POD.path(namespace), {"labelSelector": _selector(name)})
 
     async def config_map(self, namespace: str, name: str) -> Document:

@@ -1,39 +1,236 @@
-"""What was read of a resource, as the API server and its pods said it."""
+"""What is known of a resource: as the API server and its pods said it, and what engines and pickers count."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from kvtier_common.kubernetes.answers import Document
-from kvtier_common.metrics.text import Families
-from kvtier_operator.cli.cluster.figures import (
-    EngineFigures,
-    PickerFigures,
-    TierRow,
-    engine_figures,
-    picker_figures,
-    tier_rows,
+from kvtier_common.metrics import cpu_tier, disk_tier
+from kvtier_common.metrics.text import Families, read_labels
+from kvtier_common.metrics.tier_metrics import (
+    CACHED_BY_SOURCE,
+    CAPACITY_BYTES,
+    CAPACITY_TOKENS,
+    EVICTED_CHUNKS,
+    USED_BYTES,
+    cached_tokens,
 )
+from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.reconcile.cache.pods import not_ready_pod
+
+_ASKED: Final = b"vllm:prefix_cache_queries_total"
+_LOAD_S: Final = b"vllm:kv_offload_load_time_total"
+_COMPUTED: Final = b"vllm:request_prefill_kv_computed_tokens_sum"
+_PREFILL_S: Final = b"vllm:request_prefill_time_seconds_sum"
+_DEVICE_USE: Final = b"vllm:kv_cache_usage_perc"
+_GROWING: Final = cpu_tier.GROWING.encode()
+_DEGRADED: Final = disk_tier.DEGRADED.encode()
+_PAYS: Final = disk_tier.PAYS.encode()
+ENGINE_METRICS: Final = (
+    *(CACHED_BY_SOURCE, _ASKED, _LOAD_S, _COMPUTED, _PREFILL_S, _DEVICE_USE, _GROWING, _DEGRADED, _PAYS),
+    *(
+        name
+        for names in (CAPACITY_BYTES, USED_BYTES, EVICTED_CHUNKS, CAPACITY_TOKENS)
+        for name in names.values()
+    ),
+)
+"""Names of the samples of which something is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFigures:
+    """Counters since each engine's start and gauges as they are, of all engines that answered."""
+
+    engines: int  # how many answered
+    asked_tokens: int  # tokens of all prompts
+    hit_tokens: Mapping[Tier, int]  # of those, what each tier supplied
+    load_s: float  # seconds that loads from the tiers to the device took
+    # tokens that a second of a request's prefill computes; None before the first
+    prefill_tokens_per_s: float | None
+    capacity_bytes: Mapping[Tier, int]  # of the tiers whose backend tells
+    capacity_tokens: Mapping[Tier, int]  # the same in tokens
+    # how full each tier is, 0 to 1, where the backend tells; of the device what requests use
+    used_share: Mapping[Tier, float]
+    evicted_chunks: Mapping[Tier, int]  # chunks that left a tier to make room
+    growing: int  # engines whose CPU tier is still being taken
+    degraded: int  # engines that do without their disk, which cannot be used
+    unpaid: int  # engines that do without their disk because computing is sooner
+
+    @property
+    def found_share(self) -> float | None:
+        """Share of all prompt tokens that some tier supplied; None before the first prompt."""
+        return sum(self.hit_tokens.values()) / self.asked_tokens if self.asked_tokens else None
+
+
+def engine_figures(engines: Sequence[Families]) -> EngineFigures:
+    """The figures of some engines, added up."""
+
+    def total(name: bytes) -> float:
+        return sum(engine.total(name) for engine in engines)
+
+    def whole(names: Mapping[Tier, bytes]) -> dict[Tier, int]:
+        return {
+            tier: int(total(name))
+            for tier, name in names.items()
+            if any(engine.of(name) for engine in engines)
+        }
+
+    hits = [cached_tokens(engine) for engine in engines]
+    prefill_s, capacity = total(_PREFILL_S), whole(CAPACITY_BYTES)
+    return EngineFigures(
+        engines=len(engines),
+        asked_tokens=int(total(_ASKED)),
+        hit_tokens={tier: sum(hit[tier] for hit in hits) for tier in Tier},
+        load_s=total(_LOAD_S),
+        prefill_tokens_per_s=(total(_COMPUTED) / prefill_s or None) if prefill_s else None,
+        capacity_bytes=capacity,
+        capacity_tokens=whole(CAPACITY_TOKENS),
+        used_share=_device_use(engines)
+        | {tier: total(USED_BYTES[tier]) / size for tier, size in capacity.items() if size},
+        evicted_chunks=whole(EVICTED_CHUNKS),
+        growing=sum(engine.total(_GROWING) > 0 for engine in engines),
+        degraded=sum(engine.total(_DEGRADED) > 0 for engine in engines),
+        unpaid=sum(bool(engine.of(_PAYS)) and engine.total(_PAYS) == 0 for engine in engines),
+    )
+
+
+def _device_use(engines: Sequence[Families]) -> dict[Tier, float]:
+    """The mean over all engines, of which a pod may have several."""
+    shares = [value for engine in engines for _, value in engine.of(_DEVICE_USE)]
+    return {Tier.GPU: sum(shares) / len(shares)} if shares else {}
+
+
+_PODS: Final = b"kvtier_picker_pods"
+_STALE: Final = b"kvtier_picker_pods_stale"
+_PICKS: Final = b"kvtier_picker_picks_total"
+_PROMPT: Final = b"kvtier_picker_prompt_tokens_total"
+_PREDICTED: Final = b"kvtier_picker_predicted_hit_tokens_total"
+_BLOCKS: Final = b"kvtier_picker_index_blocks"
+_CAPACITY_BLOCKS: Final = b"kvtier_picker_tier_capacity_blocks"
+_RATIOS: Final = tuple(
+    (f"{name}_sum".encode(), f"{name}_count".encode())
+    for name in (flavor_traits(flavor).hit_ratio for flavor in Flavor)
+    if name
+)
+"""Sum and count of matched shares, by flavours that have such a histogram."""
+_LABELS: Final = {tier.label: tier for tier in Tier}
+PICKER_METRICS: Final = (
+    *(_PODS, _STALE, _PICKS, _PROMPT, _PREDICTED, _BLOCKS, _CAPACITY_BLOCKS),
+    *(name for names in _RATIOS for name in names),
+)
+"""Names of the samples of which something is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickerFigures:
+    """What the pickers that answered say."""
+
+    pickers: int  # how many answered
+    # engines that may be picked; None where the picker does not tell, as for all below
+    known_engines: int | None
+    stale_engines: int | None  # of those, without a recent reading of their metrics
+    picks: int | None  # requests that got an engine
+    believed_share: float | None  # mean share of a prompt that the picked engine was believed to hold, 0 to 1
+    index_share: Mapping[Tier, float]  # how full the index is by tier, 0 to 1
+
+
+def picker_figures(pickers: Sequence[Families]) -> PickerFigures:
+    """The figures of a resource's pickers; one that runs beside another knows the same engines."""
+
+    def most(name: bytes) -> int | None:
+        return max((int(picker.total(name)) for picker in pickers if picker.of(name)), default=None)
+
+    blocks, capacity = _by_tier(pickers, _BLOCKS), _by_tier(pickers, _CAPACITY_BLOCKS)
+    return PickerFigures(
+        pickers=len(pickers),
+        known_engines=most(_PODS),
+        stale_engines=most(_STALE),
+        picks=sum(int(picker.total(_PICKS)) for picker in pickers) if most(_PODS) is not None else None,
+        believed_share=_believed_share(pickers),
+        index_share={tier: blocks.get(tier, 0) / size for tier, size in capacity.items() if size},
+    )
+
+
+def _believed_share(pickers: Sequence[Families]) -> float | None:
+    """Ours counts tokens by tier, which overlap: the largest tier holds what the others do."""
+    asked = sum(picker.total(_PROMPT) for picker in pickers)
+    if asked:
+        return max(_by_tier(pickers, _PREDICTED).values(), default=0.0) / asked
+    total = sum(picker.total(name) for picker in pickers for name, _ in _RATIOS)
+    count = sum(picker.total(name) for picker in pickers for _, name in _RATIOS)
+    return total / count if count else None
+
+
+def _by_tier(pickers: Sequence[Families], name: bytes) -> dict[Tier, float]:
+    found: dict[Tier, float] = {}
+    for picker in pickers:
+        for labels, value in picker.of(name):
+            label = read_labels(labels).get("tier", "")
+            if label in _LABELS:
+                found[_LABELS[label]] = found.get(_LABELS[label], 0.0) + value
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TierRow:
+    """One tier, of all engines that answered; of one engine, as planned, where none did."""
+
+    tier: Tier  # which
+    capacity_bytes: int | None  # its size; None where nobody tells
+    capacity_tokens: int | None  # the same in tokens
+    # how full it is, 0 to 1; of the device, what requests under way use. None where nobody tells.
+    filled: float | None
+    hit_rate: float | None  # share of all prompt tokens that it supplied; None before the first prompt
+    # seconds that computing these tokens would have taken, less those that loading them took; None where
+    # nothing was computed yet to compare with
+    saved_s: float | None
+
+
+def tier_rows(status_tiers: Mapping[str, Any], figures: EngineFigures) -> tuple[TierRow, ...]:
+    """Those that the resource has, from fast to slow."""
+    there = (tier for tier in Tier if tier.label in status_tiers or figures.hit_tokens[tier])
+    return tuple(_tier_row(tier, status_tiers.get(tier.label) or {}, figures) for tier in there)
+
+
+def _tier_row(tier: Tier, planned: Mapping[str, Any], figures: EngineFigures) -> TierRow:
+    many = figures.engines or 1
+    return TierRow(
+        tier=tier,
+        capacity_bytes=figures.capacity_bytes.get(tier) or _times(planned.get("bytes"), many),
+        capacity_tokens=figures.capacity_tokens.get(tier) or _times(planned.get("tokens"), many),
+        filled=figures.used_share.get(tier),
+        hit_rate=figures.hit_tokens[tier] / figures.asked_tokens if figures.asked_tokens else None,
+        saved_s=_saved_s(tier, figures),
+    )
+
+
+def _times(size: int | None, many: int) -> int | None:
+    return None if size is None else size * many
+
+
+def _saved_s(tier: Tier, figures: EngineFigures) -> float | None:
+    """Loads are not told apart by tier: each has the part of their time that it has of their tokens."""
+    if figures.prefill_tokens_per_s is None:
+        return None
+    hit = figures.hit_tokens[tier]
+    loaded = sum(figures.hit_tokens[each] for each in BEYOND_DEVICE)
+    load_s = figures.load_s * hit / loaded if tier in BEYOND_DEVICE and loaded else 0.0
+    return hit / figures.prefill_tokens_per_s - load_s
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One resource with its pods.
+    """One resource with its pods."""
 
-    Attributes:
-        resource: The KVCacheTier.
-        pods: Its engines' and pickers' pods; none where they may not be listed.
-        metrics: What was found in the /metrics of each pod that was asked and answered, by its name.
-        unread: What could not be read, and what would help, a line each.
-    """
-
-    resource: Document
-    pods: tuple[Document, ...] = ()
+    resource: Document  # the KVCacheTier
+    pods: tuple[Document, ...] = ()  # its engines' and pickers' pods; none where they may not be listed
+    # what was found in the /metrics of each pod that was asked and answered, by its name
     metrics: Mapping[str, Families] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # what could not be read, and what would help, a line each
 
 
 READY: Final = "ready"
@@ -43,30 +240,20 @@ ENDING: Final = "ending"
 
 @dataclass(frozen=True, slots=True)
 class PodRow:
-    """One pod.
-
-    Attributes:
-        name: The pod.
-        component: What it is.
-        state: `ready`, `starting`, `ending`, or the reason why it does not start.
-        message: What its status says about that; empty where it is ready.
-        restarts: Of its containers, together.
-        age_s: Since it was made.
-        node: Its node; empty before it has one.
-    """
+    """One pod."""
 
     name: str
-    component: str
-    state: str
-    message: str
-    restarts: int
-    age_s: float
-    node: str
+    component: str  # what it is
+    state: str  # `ready`, `starting`, `ending`, or the reason why it does not start
+    message: str  # what its status says about that; empty where it is ready
+    restarts: int  # of its containers, together
+    age_s: float  # since it was made
+    node: str  # its node; empty before it has one
 
 
 def pod_rows(pods: Iterable[Mapping[str, Any]], now: datetime) -> tuple[PodRow, ...]:
     """Engines, then the gateway's pods, then pickers, by name."""
-    rows = (_row(pod, now) for pod in pods)
+    rows = (_pod_row(pod, now) for pod in pods)
     wanted = (Component.ENGINE, Component.GATEWAY, Component.PICKER)
     return tuple(sorted((row for row in rows if row.component in wanted), key=_place))
 
@@ -85,7 +272,7 @@ def _place(row: PodRow) -> tuple[str, str]:
     return row.component, row.name
 
 
-def _row(pod: Mapping[str, Any], now: datetime) -> PodRow:
+def _pod_row(pod: Mapping[str, Any], now: datetime) -> PodRow:
     metadata, status, trouble = pod["metadata"], pod.get("status") or {}, not_ready_pod(pod)
     containers = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
     state = READY
@@ -114,45 +301,25 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """A resource for somebody who asks how it is.
-
-    Attributes:
-        namespace: Its namespace.
-        name: Its name.
-        model: What its engines serve.
-        backend: What moves blocks.
-        flavor: Which picker.
-        replicas: Engines that are wanted; with an autoscaler, those that it has chosen.
-        ready_replicas: Engines that are ready.
-        is_acted_on: Whether the operator's status is about the latest spec.
-        conditions: In the operator's order.
-        pods: Its engines, pickers and gateways of its own.
-        engines: What engines count.
-        tiers: A row for each tier.
-        picker: What pickers say.
-        entries: LRU capacities of the picker's prefix scorers, such as `cpuPrefix`.
-        tokens_per_entry: Tokens that one of them stands for; None where the operator did not say.
-        url: Where clients ask a gateway of its own; empty without one.
-        unread: What could not be read, a line each.
-    """
+    """A resource for somebody who asks how it is."""
 
     namespace: str
     name: str
-    model: str
-    backend: str
-    flavor: str
-    replicas: int
-    ready_replicas: int
-    is_acted_on: bool
-    conditions: tuple[ConditionRow, ...]
-    pods: tuple[PodRow, ...]
-    engines: EngineFigures
-    tiers: tuple[TierRow, ...]
-    picker: PickerFigures
-    entries: Mapping[str, int]
-    tokens_per_entry: int | None
-    url: str
-    unread: tuple[str, ...]
+    model: str  # what its engines serve
+    backend: str  # what moves blocks
+    flavor: str  # which picker
+    replicas: int  # engines that are wanted; with an autoscaler, those that it has chosen
+    ready_replicas: int  # engines that are ready
+    is_acted_on: bool  # whether the operator's status is about the latest spec
+    conditions: tuple[ConditionRow, ...]  # in the operator's order
+    pods: tuple[PodRow, ...]  # its engines, pickers and gateways of its own
+    engines: EngineFigures  # what engines count
+    tiers: tuple[TierRow, ...]  # a row for each tier
+    picker: PickerFigures  # what pickers say
+    entries: Mapping[str, int]  # LRU capacities of the picker's prefix scorers, such as `cpuPrefix`
+    tokens_per_entry: int | None  # tokens that one of them stands for; None where the operator did not say
+    url: str  # where clients ask a gateway of its own; empty without one
+    unread: tuple[str, ...]  # what could not be read, a line each
 
 
 def resource_view(seen: Seen, now: datetime) -> ResourceView:

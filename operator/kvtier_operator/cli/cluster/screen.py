@@ -1,13 +1,13 @@
 """Figures as a person reads them; a dash where there is none."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from kvtier_common.terminal.say import in_style
 from kvtier_common.tier import Tier
-from kvtier_operator.cli.cluster.figures import TierRow
 from kvtier_operator.cli.cluster.next_step import NextStep
-from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView
+from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView, TierRow
 from kvtier_operator.cli.text import cut, fold, table
 from kvtier_operator.planning.units import count, many, size
 
@@ -49,7 +49,7 @@ def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: b
         ("pods", _pods(view.pods, columns)),
         (_tiers_title(view), _tiers(view, columns)),
         ("picker", _picker(view, columns)),
-        ("not read", _paragraphs(view.unread, columns)),
+        ("not read", (line for text in view.unread for line in _paragraph(text, columns))),
         ("next", _next(step, columns)),
     )
     lines = [_title(view, columns)]
@@ -173,11 +173,6 @@ def _command_lines(command: str, columns: int) -> list[str]:
     return lines
 
 
-def _paragraphs(texts: Sequence[str], columns: int) -> Iterator[str]:
-    for text in texts:
-        yield from _paragraph(text, columns)
-
-
 def _paragraph(text: str, columns: int) -> list[str]:
     return fold(text, columns, _INDENT)
 
@@ -242,15 +237,7 @@ def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
         "replicas": view.replicas,
         "readyReplicas": view.ready_replicas,
         "url": view.url or None,
-        "conditions": [
-            {
-                "type": condition.type,
-                "status": condition.status,
-                "reason": condition.reason,
-                "message": condition.message,
-            }
-            for condition in view.conditions
-        ],
+        "conditions": [asdict(condition) for condition in view.conditions],
         "pods": [
             {
                 "name": pod.name,

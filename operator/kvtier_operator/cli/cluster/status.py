@@ -41,9 +41,8 @@ def status(name: str, namespace: str | None, context: str | None, output: str) -
 async def _view(name: str, namespace: str | None, context: str | None) -> "ResourceView":
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
-    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.resource import resource_view  # noqa: PLC0415 - as above
 
-    async with options.reading(context) as reader:
-        seen = await reader.resource(namespace or own_namespace(context), name)
+    async with options.open_cluster(context, namespace) as (reader, place):
+        seen = await reader.resource(place, name)
     return resource_view(seen, datetime.now(UTC))

@@ -10,6 +10,9 @@ from kvtier_common.terminal.say import json_document, say, say_whole
 from kvtier_operator.cli.inputs import options
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from kvtier_operator.cli.cluster.reader import Reader
     from kvtier_operator.cli.cluster.resource import ResourceView
 
 _INTERVAL_S: Final = 5.0
@@ -46,18 +49,18 @@ def top(  # noqa: PLR0913 - one parameter an option
     from contextlib import suppress  # noqa: PLC0415 - as above
 
     is_live = sys.stdout.isatty() and output == "text" and not once
-    wanted = None if everywhere else _namespace(namespace, context)
+    opening = options.open_cluster(context, namespace)
     with suppress(KeyboardInterrupt):
-        asyncio.run(_show(wanted, context, interval_s if is_live else None, output))
+        asyncio.run(_show(opening, interval_s if is_live else None, output, everywhere=everywhere))
 
 
-def _namespace(namespace: str | None, context: str | None) -> str:
-    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
-
-    return namespace or own_namespace(context)
-
-
-async def _show(namespace: str | None, context: str | None, interval_s: float | None, output: str) -> None:
+async def _show(
+    opening: "AbstractAsyncContextManager[tuple[Reader, str]]",
+    interval_s: float | None,
+    output: str,
+    *,
+    everywhere: bool,
+) -> None:
     """Shows once, or for as long as nobody ends it where there is an interval."""
     import asyncio  # noqa: PLC0415 - as above
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
@@ -66,16 +69,16 @@ async def _show(namespace: str | None, context: str | None, interval_s: float | 
     from kvtier_operator.cli.cluster.resource import resource_view  # noqa: PLC0415 - as above
 
     show = say_whole if output == "json" else say
-    async with options.reading(context) as reader:
+    async with opening as (reader, place):
         while True:
             try:
-                seen = await reader.resources(namespace)
+                seen = await reader.resources(None if everywhere else place)
             except MomentaryError as error:
                 if interval_s is None:
                     raise
                 shown = f"{error}\n"
             else:
-                shown = _shown([resource_view(each, datetime.now(UTC)) for each in seen], output)
+                shown = _screen([resource_view(each, datetime.now(UTC)) for each in seen], output)
             if interval_s is None:
                 show(shown, end="")
                 return
@@ -84,7 +87,7 @@ async def _show(namespace: str | None, context: str | None, interval_s: float | 
             await asyncio.sleep(interval_s)
 
 
-def _shown(views: list["ResourceView"], output: str) -> str:
+def _screen(views: list["ResourceView"], output: str) -> str:
     from kvtier_operator.cli.cluster.next_step import next_step  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.screen import overview, view_fields  # noqa: PLC0415 - as above
     from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above

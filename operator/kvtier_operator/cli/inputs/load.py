@@ -20,11 +20,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 def read_whole(file: BinaryIO, source: str, field: str = "", most_bytes: int = _MOST_BYTES) -> bytes:
-    """What is in an open file.
-
-    Raises:
-        InvalidInputError: It is longer than any such file.
-    """
+    """What is in an open file, unless it is longer than any such file."""
     content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         message = (
@@ -35,11 +31,7 @@ def read_whole(file: BinaryIO, source: str, field: str = "", most_bytes: int = _
 
 
 def read_regular(path: Path, field: str, most_bytes: int = _MOST_BYTES) -> bytes:
-    """What is in a file on a disk; a pipe or a device could keep a reader waiting for ever.
-
-    Raises:
-        InvalidInputError: It cannot be read, is something else, or is longer than any such file.
-    """
+    """What is in a file on a disk; a pipe or a device could keep a reader waiting for ever."""
     try:
         if not path.is_file() and not path.is_dir():
             path.stat()  # says why, where there is nothing
@@ -53,11 +45,7 @@ def read_regular(path: Path, field: str, most_bytes: int = _MOST_BYTES) -> bytes
 
 
 def read_documents(text: str | bytes, source: str) -> Iterator[object]:
-    """The documents of a YAML or JSON stream, empty ones left out, as plain Python values that JSON has too.
-
-    Raises:
-        InvalidInputError: The stream is not YAML; the message has line and column.
-    """
+    """The documents of a YAML or JSON stream but for empty ones, as plain Python values that JSON has too."""
     try:
         yield from read_yaml(text)
     except MalformedError as error:
@@ -66,11 +54,7 @@ def read_documents(text: str | bytes, source: str) -> Iterator[object]:
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Adds the file of a resource to errors that are raised inside.
-
-    Raises:
-        InvalidInputError: What was raised inside, with the file before it.
-    """
+    """Adds the file of a resource to an InvalidInputError that is raised inside."""
     try:
         yield
     except InvalidInputError as error:
@@ -91,15 +75,10 @@ ConfigMaps = Mapping[tuple[str, str], tuple[str, Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Resources and ConfigMaps that were read from files.
+    """Resources and ConfigMaps that were read from files."""
 
-    Attributes:
-        resources: The KVCacheTiers in order, each with where it came from.
-        config_maps: The ConfigMaps beside them, by namespace and name, each with where it came from.
-    """
-
-    resources: tuple[tuple[str, KVCacheTier], ...]
-    config_maps: ConfigMaps
+    resources: tuple[tuple[str, KVCacheTier], ...]  # the KVCacheTiers in order, each with where it came from
+    config_maps: ConfigMaps  # the ConfigMaps beside them, by namespace and name, each with where it came from
 
 
 def load_resources(paths: Sequence[str]) -> tuple[tuple[str, KVCacheTier], ...]:
@@ -111,11 +90,7 @@ def load(paths: Sequence[str]) -> Loaded:
     """Every KVCacheTier in the given places, and the ConfigMaps that they may name.
 
     Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
-    warning on standard error.
-
-    Raises:
-        InvalidInputError: A place that cannot be read, is not YAML or holds no KVCacheTier; a resource that
-            is not valid; or the same resource twice.
+    warning on standard error. A place without a KVCacheTier, and the same one twice, are InvalidInputErrors.
     """
     config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
     loaded = [found for path in paths for found in _load(path, config_maps, alone=len(paths) == 1)]
@@ -226,11 +201,7 @@ def _unquoted_off(value: object, path: str) -> Iterator[str]:
 
 
 def policy_file(path: Path) -> OwnerPolicy:
-    """What stands in it: the limits, or the chart's values with them at `operator.policy`.
-
-    Raises:
-        InvalidInputError: It is neither, or a limit is wrong.
-    """
+    """What stands in it: the limits, or the chart's values with them at `operator.policy`."""
     source = str(path)
     documents = [*read_documents(read_regular(path, ""), source)] or [None]
     if len(documents) > 1:

@@ -37,13 +37,7 @@ class ClusterFailedError(RetryableError):
 
 
 def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None = None) -> list[Plan]:
-    """The Plans with what their pods would wait for in a namespace among their checks.
-
-    Raises:
-        InvalidInputError: There is no such namespace.
-        ClusterError: There is no kubeconfig to use.
-        ClusterFailedError: The cluster does not answer.
-    """
+    """The Plans with what their pods would wait for in a namespace among their checks."""
     return [
         replace(plan, checks=(*plan.checks, *storage_verdicts(plan, read_namespace(name, plan, context))))
         for plan in plans
@@ -51,13 +45,7 @@ def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None 
 
 
 def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespace:
-    """What a Plan's volumes can have in a namespace of the kubeconfig's cluster.
-
-    Raises:
-        InvalidInputError: There is no such namespace.
-        ClusterError: There is no kubeconfig to use.
-        ClusterFailedError: The cluster does not answer.
-    """
+    """What a Plan's volumes can have in a namespace of the kubeconfig's cluster."""
     try:
         api = new_client_from_config(os.environ.get("KUBECONFIG"), context)
     except Exception as error:  # what it raises depends on what stands in the file
@@ -73,17 +61,11 @@ def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespa
 
 @dataclass(slots=True)
 class _NamespaceReader:
-    """Reads one namespace.
+    """Reads one namespace."""
 
-    Attributes:
-        api: The API server.
-        namespace: Name of the namespace.
-        unseen: What the user may not read.
-    """
-
-    api: client.ApiClient
-    namespace: str
-    unseen: list[str] = field(default_factory=list)
+    api: client.ApiClient  # the API server
+    namespace: str  # name of the namespace
+    unseen: list[str] = field(default_factory=list)  # what the user may not read
 
     def at(self, plan: Plan) -> Namespace:
         core = client.CoreV1Api(self.api)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kernel import has_ipc_lock, memlock_limits
@@ -37,12 +37,7 @@ _SELF: Final = Path("/proc/self")
 
 
 def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Machine:
-    """Observes this machine.
-
-    Args:
-        disk_path: Where a disk tier would live, which may not be there yet; the working folder when empty.
-        own: Folders there that are the tier's already.
-    """
+    """Observes this machine, with the disk of a folder that may be missing; `own` are the tier's there."""
     place = (disk_path or Path()).absolute()
     there = next(each for each in (place, *place.parents) if each.is_dir())
     return Machine(
@@ -76,27 +71,17 @@ _MISTRAL_WEIGHTS: Final = "consolidated*.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What was found of a model.
+    """What was found of a model."""
 
-    Attributes:
-        config: Its config.json with what stands beside it; None where nothing was found.
-        source: Where it came from, for the report.
-        weights_bytes: Size of its weight files; None if they were not seen.
-        missing: Why it could not be had, where it was looked for by name.
-    """
-
+    # its config.json with what stands beside it; None where nothing was found
     config: Mapping[str, Any] | None = None
-    source: str = ""
-    weights_bytes: int | None = None
-    missing: str = ""
+    source: str = ""  # where it came from, for the report
+    weights_bytes: int | None = None  # size of its weight files; None if they were not seen
+    missing: str = ""  # why it could not be had, where it was looked for by name
 
 
 def from_path(path: Path, field: str) -> ModelConfig:
-    """From a config.json or params.json and what stands beside it, or a folder with them.
-
-    Raises:
-        InvalidInputError: One of them cannot be read, or is not what its name says.
-    """
+    """From a config.json or params.json and what stands beside it, or a folder with them."""
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
         found = [folder / name for name in FILES if lexists(folder / name)]
@@ -115,11 +100,7 @@ def from_path(path: Path, field: str) -> ModelConfig:
 
 
 def from_config_map(key: tuple[str, str], config_maps: ConfigMaps) -> ModelConfig:
-    """From the ConfigMap that the resource names, by namespace and name.
-
-    Raises:
-        InvalidInputError: It holds no configuration.
-    """
+    """From the ConfigMap that the resource names, by namespace and name."""
     if key not in config_maps:
         return ModelConfig(
             missing=f"no ConfigMap {'/'.join(key)} is in the files given: add its file by a further -f, or "
@@ -199,31 +180,21 @@ def _read(path: Path, field: str) -> Mapping[str, Any]:
     return parse_file(text, str(path), field)
 
 
-def observe(  # noqa: PLR0913 - facts of six kinds
-    resource_: KVCacheTier,
-    *,
-    model_config: str | None = None,
-    config_maps: ConfigMaps | None = None,
-    local: bool = False,
-    hub: bool = False,
-    run_folder: Path | None = None,
-    images: ImageSource | None = None,
+class Facts(TypedDict, total=False):
+    """Where to look for what a plan depends on."""
+
+    model_config: str | None  # a config.json to read the model's shape from, or a folder with one
+    local: bool  # whether the plan is for this machine, so that its memory, pages and limits count
+    hub: bool  # whether Hugging Face may be asked for a config.json that nothing else has
+    run_folder: Path | None  # of a local run; a new one when empty
+    images: ImageSource  # where images come from; where they are published when there is none
+
+
+def observe(
+    resource_: KVCacheTier, *, config_maps: ConfigMaps | None = None, **facts: Unpack[Facts]
 ) -> Observed:
-    """What one plan depends on.
-
-    Args:
-        resource_: The resource to plan for.
-        model_config: A config.json to read the model's shape from, or a folder with one.
-        config_maps: ConfigMaps that the resource may name, as `load` has them.
-        local: Whether the plan is for this machine, so that its memory, pages and limits count.
-        hub: Whether Hugging Face may be asked for a config.json that neither the file system nor the
-            catalogue has.
-        run_folder: Folder of a local run; a new one when empty.
-        images: Where images come from; where they are published when empty.
-
-    Raises:
-        InvalidInputError: A config.json cannot be read, or is not one.
-    """
+    """What one plan depends on; the resource may name ConfigMaps as `load` has them."""
+    model_config = facts.get("model_config")
     model = resource_.spec.model
     found = ModelConfig()
     folder, field = _folder(model)
@@ -234,16 +205,16 @@ def observe(  # noqa: PLR0913 - facts of six kinds
         found = from_config_map(key, config_maps or {})
     elif model.geometry is None and folder.is_dir():
         found = from_path(folder, field)
-    elif model.geometry is None and hub:
+    elif model.geometry is None and facts.get("hub"):
         found = from_hub(model)
     draft = _draft(resource_)
     return Observed(
         model_config=found.config,
         model_config_source=found.source,
         model_config_missing=found.missing,
-        machine=_machine(resource_, run_folder) if local else None,
+        machine=_machine(resource_, facts.get("run_folder")) if facts.get("local") else None,
         weights_bytes=found.weights_bytes,
-        images=images or ImageSource(),
+        images=facts.get("images") or ImageSource(),
         draft_config=draft.config,
         draft_config_source=draft.source,
         draft_weights_bytes=draft.weights_bytes,

@@ -31,12 +31,7 @@ def _filenames(*, required: bool) -> Callable[[Callable[..., None]], Callable[..
 filenames: Final = _filenames(required=True)
 optional_filenames: Final = _filenames(required=False)
 filename: Final = click.option(
-    "-f",
-    "--filename",
-    "path",
-    type=_FILE,
-    required=True,
-    help="A KVCacheTier file, or - for standard input.",
+    "-f", "--filename", "path", type=_FILE, required=True, help="A KVCacheTier file, or - for standard input."
 )
 model_config: Final = click.option(
     "--model-config",
@@ -133,21 +128,17 @@ def resource_name(_context: click.Context, _argument: click.Parameter, value: st
 
 
 @asynccontextmanager
-async def reading(context: str | None) -> AsyncIterator["Reader"]:
-    """A reader of KUBECONFIG's cluster, or of the pod's own.
-
-    Raises:
-        NoClusterError: There is none.
-    """
+async def open_cluster(context: str | None, namespace: str | None) -> AsyncIterator[tuple["Reader", str]]:
+    """A reader of KUBECONFIG's cluster, or of the pod's own, and the namespace; by default that one's own."""
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415 - help needs no client
-    from kvtier_common.kubernetes.connect import connection, usable  # noqa: PLC0415 - as above
+    from kvtier_common.kubernetes.connect import connection, own_namespace, usable  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.reader import Reader  # noqa: PLC0415 - as above
 
     configuration = await connection(context)
     with usable():
         api = Api(configuration, "kvtier")
     async with api:
-        yield Reader(api)
+        yield Reader(api), namespace or own_namespace(context)
 
 
 def resource_names(context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
@@ -166,10 +157,8 @@ def resource_names(context: click.Context, _argument: click.Parameter, incomplet
 async def _names(namespace: str | None, context: str | None) -> list[str]:
     import asyncio  # noqa: PLC0415 - as above
 
-    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
-
-    async with asyncio.timeout(_COMPLETE_S), reading(context) as reader:
-        return await reader.names(namespace or own_namespace(context))
+    async with asyncio.timeout(_COMPLETE_S), open_cluster(context, namespace) as (reader, place):
+        return await reader.names(place)
 
 
 optional_name: Final = click.argument(

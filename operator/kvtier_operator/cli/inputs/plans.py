@@ -2,8 +2,8 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -12,8 +12,9 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.inputs.load import Loaded, load, naming
-from kvtier_operator.cli.inputs.observe import observe
+from kvtier_operator.cli.inputs.observe import Facts, observe
 from kvtier_operator.cli.main import EXIT_REJECTED
+from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
@@ -32,13 +33,7 @@ def named_or_loaded(
     context: str | None,
     model_config: str | None,
 ) -> Loaded:
-    """The resource of that name, else those of the files.
-
-    Raises:
-        click.UsageError: Both are given, or neither.
-        InvalidInputError: A file cannot be read, or a resource is not valid.
-        KvtierError: The cluster lacks the resource, or does not let it be read.
-    """
+    """The resource of that name, else those of the files; a UsageError where both are given, or neither."""
     if (name is None) != bool(paths):
         raise click.UsageError("give either -f FILE or the NAME of a KVCacheTier of a cluster")
     if name is not None:
@@ -51,16 +46,25 @@ def named_or_loaded(
 
 
 async def _load_named(name: str, namespace: str | None, context: str | None, *, with_config: bool) -> Loaded:
-    from kvtier_common.kubernetes.connect import own_namespace  # noqa: PLC0415 - as above
-
-    async with options.reading(context) as reader:
-        place = namespace or own_namespace(context)
+    async with options.open_cluster(context, namespace) as (reader, place):
         source = f"{place}/{name}"
         resource = parse_resource(await reader.document(place, name), source)
         config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
         if with_config and (ref := resource.spec.model.config_ref) is not None:
             config_maps[place, ref.name] = "the cluster", await reader.config_map(place, ref.name)
     return Loaded(((source, resource),), config_maps)
+
+
+def plans_of(
+    loaded: Loaded, *, policy: OwnerPolicy | None = None, **facts: Unpack[Facts]
+) -> list[tuple[str, Plan]]:
+    """The Plan of each resource, with its file, and with what `observe` finds by these facts."""
+    plans = []
+    for source, resource in loaded.resources:
+        with naming(source):
+            observed = observe(resource, config_maps=loaded.config_maps, **facts)
+            plans.append((source, make_plan(resource, replace(observed, policy=policy or OwnerPolicy()))))
+    return plans
 
 
 def refusals(source: str, plan: Plan) -> tuple[str, ...]:
@@ -90,18 +94,8 @@ def _line(source: str, check: CheckResult) -> str:
 def accepted_plans(
     paths: Sequence[str], *, model_config: str | None, hub: bool, images: ImageSource
 ) -> list[tuple[str, Plan]]:
-    """The Plan of each resource, with its file; ends the command where a check refuses one, and says why.
-
-    Raises:
-        InvalidInputError: A file cannot be read, or has no valid resource.
-    """
-    loaded, plans = load(paths), []
-    for source, resource in loaded.resources:
-        with naming(source):
-            observed = observe(
-                resource, model_config=model_config, config_maps=loaded.config_maps, hub=hub, images=images
-            )
-            plans.append((source, make_plan(resource, observed)))
+    """The Plan of each resource, with its file; ends the command where a check refuses one, and says why."""
+    plans = plans_of(load(paths), model_config=model_config, hub=hub, images=images)
     if refused := [line for source, plan in plans for line in refusals(source, plan)]:
         complain("\n".join(refused))
         sys.exit(EXIT_REJECTED)
@@ -110,18 +104,12 @@ def accepted_plans(
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """Two routes that ask for the same requests.
+    """Two routes that ask for the same requests."""
 
-    Attributes:
-        route: The one that gets none of them, `namespace/name`; which of the two only the cluster knows, by
-            their age.
-        sources: The files of both, the other one's first.
-        hidden: What it is hidden by, and whether wholly.
-    """
-
+    # the one that gets none of them, `namespace/name`; which of the two only the cluster knows, by their age
     route: str
-    sources: tuple[str, str]
-    hidden: "Hidden"
+    sources: tuple[str, str]  # the files of both, the other one's first
+    hidden: "Hidden"  # what it is hidden by, and whether wholly
 
     def __str__(self) -> str:
         """One line for whoever wrote the files."""

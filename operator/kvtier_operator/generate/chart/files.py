@@ -18,6 +18,7 @@ from kvtier_operator.generate.yaml_text import notice, yaml_text
 CHART_NAME: Final = "tiered-prefix-cache"
 OLDEST_KUBERNETES: Final = "1.31"
 """Helm refuses to install on an older one."""
+_HERE: Final = "operator/kvtier_operator/generate/chart/files.py"
 # Also Helm 3's older validators know it.
 _DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 _KUBERNETES: Final = "x-kubernetes-"
@@ -31,8 +32,8 @@ _INTRODUCTION: Final = Path(__file__).with_name("introduction.md")
 def chart_files() -> dict[str, str]:
     """Every generated file of the chart."""
     files = {
-        "Chart.yaml": _chart_text(),
-        "values.yaml": _values_text(),
+        "Chart.yaml": f"# {notice(_HERE)}\n{yaml_text(chart_document())}",
+        "values.yaml": "\n".join([f"# {notice(SOURCE)}", *_lines(Values(), "")]) + "\n",
         "values.schema.json": _schema_text(),
         "README.md": _readme(),
         **{f"templates/{name}": text for name, text in templates().items()},
@@ -52,11 +53,6 @@ def chart_document() -> dict[str, Any]:
         "kubeVersion": f">={OLDEST_KUBERNETES}.0-0",
         "keywords": ["vllm", "kv-cache", "prefix-cache", "llm", "inference"],
     }
-
-
-def _chart_text() -> str:
-    """The whole file."""
-    return f"# {notice('operator/kvtier_operator/generate/chart/files.py')}\n{yaml_text(chart_document())}"
 
 
 def _schema_text() -> str:
@@ -86,11 +82,6 @@ def _json_schema(node: dict[str, Any]) -> dict[str, Any]:
         if isinstance(node.get(key), dict):
             kept[key] = _json_schema(node[key])
     return kept
-
-
-def _values_text() -> str:
-    """The whole file."""
-    return "\n".join([f"# {notice(SOURCE)}", *_lines(Values(), "")]) + "\n"
 
 
 def _lines(model: BaseModel, indent: str) -> Iterator[str]:

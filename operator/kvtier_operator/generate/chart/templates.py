@@ -12,15 +12,10 @@ from kvtier_operator.install.deployment import (
     CONTAINER_SECURITY,
     POD_SECURITY,
     deployment,
+    helm_test,
     network_policy,
     pod_disruption_budget,
     service,
-)
-from kvtier_operator.install.helm_test import (
-    account_of_test,
-    binding_of_test,
-    pod_of_test,
-    role_of_test,
 )
 from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
 from kvtier_operator.install.rbac import (
@@ -144,19 +139,12 @@ _NOTICE: Final = comment("operator/kvtier_operator/install")
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """One template.
+    """One template."""
 
-    Attributes:
-        document: The object of install/.
-        condition: When it is rendered; empty for always.
-        texts: Places for values, as `yaml_text` takes them.
-        for_each: A list of the chart's, each element of which (`.`) gets the object in its namespace.
-    """
-
-    document: dict[str, Any]
-    condition: str = ""
-    texts: dict[str, Text] = field(default_factory=dict)
-    for_each: str = ""
+    document: dict[str, Any]  # the object of install/
+    condition: str = ""  # when it is rendered; empty for always
+    texts: dict[str, Text] = field(default_factory=dict)  # places for values, as `yaml_text` takes them
+    for_each: str = ""  # a list of the chart's, each element of which (`.`) gets the object in its namespace
 
 
 def templates() -> dict[str, str]:
@@ -184,16 +172,9 @@ def _templates() -> dict[str, _Template]:
                 )
             },
         ),
-        "cluster_role_binding.yaml": _Template(
-            cluster_role_binding(_INSTALL),
-            of_cluster,
-            _SUBJECT,
-        ),
+        "cluster_role_binding.yaml": _Template(cluster_role_binding(_INSTALL), of_cluster, _SUBJECT),
         "role.yaml": _Template(
-            role(_INSTALL, _EACH, ()),
-            rbac,
-            {"rules": Below(include("namespacedRules"))},
-            for_each=namespaces,
+            role(_INSTALL, _EACH, ()), rbac, {"rules": Below(include("namespacedRules"))}, for_each=namespaces
         ),
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
         "validating_admission_policy.yaml": _Template(admission_policy(_INSTALL), _GUARDED),
@@ -237,27 +218,21 @@ def _of_test() -> dict[str, _Template]:
     """What `helm test` makes, with labels of its own: the operator's Service is to select its pod alone."""
     place = "spec containers 0 imagePullPolicy"
     values = {name: With(f"$.Values.operator.{name}") for name in ("nodeSelector", "tolerations")}
-    documents: dict[str, tuple[dict[str, Any], dict[str, Text]]] = {
-        "service_account": (account_of_test(_INSTALL), {}),
-        "role": (role_of_test(_INSTALL), {}),
-        "role_binding": (binding_of_test(_INSTALL), {}),
-        "pod": (
-            pod_of_test(_INSTALL),
-            {
-                place: Inline("{{ $.Values.image.pullPolicy }}"),
-                "spec imagePullSecrets": _PULL_SECRETS,
-                "spec securityContext": _POD_SECURITY,
-                "spec containers 0 securityContext": _CONTAINER_SECURITY,
-                **{f"spec {name}": value for name, value in values.items()},
-            },
-        ),
+    texts: dict[str, Text] = {
+        place: Inline("{{ $.Values.image.pullPolicy }}"),
+        "spec imagePullSecrets": _PULL_SECRETS,
+        "spec securityContext": _POD_SECURITY,
+        "spec containers 0 securityContext": _CONTAINER_SECURITY,
+        **{f"spec {name}": value for name, value in values.items()},
     }
     condition = "and $.Values.rbac.create $.Values.serviceAccount.create"
     return {
         f"test_{name}.yaml": _Template(
-            document, condition, {"metadata labels": _labels(of="testLabels"), **texts}
+            document,
+            condition,
+            {"metadata labels": _labels(of="testLabels"), **(texts if name == "pod" else {})},
         )
-        for name, (document, texts) in documents.items()
+        for name, document in helm_test(_INSTALL).items()
     }
 
 

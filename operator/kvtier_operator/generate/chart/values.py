@@ -36,6 +36,10 @@ class ChartModel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
 
 
+def _part(model: type[ChartModel], **more: Any) -> Any:  # noqa: ANN401 - pydantic's own signature
+    return Field(default_factory=model, description=model.__doc__, **more)
+
+
 class PullSecret(ChartModel):
     """A Secret with a registry's credentials."""
 
@@ -86,7 +90,7 @@ class Image(ChartModel):
     )
 
 
-def _reference(what: str) -> Any:  # noqa: ANN401 - pydantic's own signature
+def _reference(what: str) -> Any:  # noqa: ANN401 - as above
     return Field("", description=what, pattern=f"^({REFERENCE_PATTERN})?$")
 
 
@@ -175,7 +179,7 @@ class Operator(ChartModel):
     """The operator's pod."""
 
     log_format: str = Field("json", description="json or plain.", pattern="^(json|plain)$")
-    policy: OwnerLimits = Field(default_factory=OwnerLimits, description=OwnerLimits.__doc__)
+    policy: OwnerLimits = _part(OwnerLimits)
     model_configs: str = Field(
         "none",
         description="Where to ask for the configuration of a model that the catalogue lacks: none (only what "
@@ -319,31 +323,25 @@ class Values(ChartModel):
         json_schema_extra={"uniqueItems": True},
         description="Namespaces to serve, which must exist, with a Role in each. Empty: all of them.",
     )
-    global_: Global = Field(default_factory=Global, alias="global", description=Global.__doc__)
+    global_: Global = _part(Global, alias="global")
     openshift: str = Field(
         "auto",
         description="Leave the operator's user to the platform, as the SCC restricted-v2 demands: no "
         "runAsUser, runAsGroup, fsGroup. auto: where the cluster has security.openshift.io; force; disabled.",
         pattern="^(auto|force|disabled)$",
     )
-    crds: Crds = Field(default_factory=Crds, description=Crds.__doc__)
-    image: Image = Field(default_factory=Image, description=Image.__doc__)
-    images: Images = Field(default_factory=Images, description=Images.__doc__)
-    operator: Operator = Field(default_factory=Operator, description=Operator.__doc__)
-    service_account: ServiceAccount = Field(
-        default_factory=ServiceAccount, description=ServiceAccount.__doc__
-    )
-    rbac: Rbac = Field(default_factory=Rbac, description=Rbac.__doc__)
-    admission_policy: AdmissionPolicy = Field(
-        default_factory=AdmissionPolicy, description=AdmissionPolicy.__doc__
-    )
-    service_monitor: Monitor = Field(default_factory=Monitor, description=Monitor.__doc__)
-    prometheus_rule: Alerts = Field(default_factory=Alerts, description=Alerts.__doc__)
-    dashboard: OwnDashboard = Field(default_factory=OwnDashboard, description=OwnDashboard.__doc__)
-    pod_disruption_budget: DisruptionBudget = Field(
-        default_factory=DisruptionBudget, description=DisruptionBudget.__doc__
-    )
-    network_policy: NetworkPolicy = Field(default_factory=NetworkPolicy, description=NetworkPolicy.__doc__)
+    crds: Crds = _part(Crds)
+    image: Image = _part(Image)
+    images: Images = _part(Images)
+    operator: Operator = _part(Operator)
+    service_account: ServiceAccount = _part(ServiceAccount)
+    rbac: Rbac = _part(Rbac)
+    admission_policy: AdmissionPolicy = _part(AdmissionPolicy)
+    service_monitor: Monitor = _part(Monitor)
+    prometheus_rule: Alerts = _part(Alerts)
+    dashboard: OwnDashboard = _part(OwnDashboard)
+    pod_disruption_budget: DisruptionBudget = _part(DisruptionBudget)
+    network_policy: NetworkPolicy = _part(NetworkPolicy)
     picker: dict[str, Any] = Field(
         default_factory=dict,
         description="Defaults of spec.router for `tiers`, such as {flavor: gaie, failureMode: FailClose}.",

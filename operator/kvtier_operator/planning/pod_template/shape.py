@@ -121,13 +121,7 @@ def list_of(item: Shape, most: int | None = None) -> Shape:
 
 
 def by_name(values: Shape, refused: Mapping[str, str] | None = None, required: tuple[str, ...] = ()) -> Shape:
-    """A mapping by names of its author's.
-
-    Args:
-        values: What its values are.
-        refused: Starts of names that may not be there, and why.
-        required: Names that must be there.
-    """
+    """A mapping by names of its author's; `refused` are starts of names that may not be there, and why."""
 
     def problems(value: object, path: str) -> Iterator[Problem]:
         yield from MAPPING(value, path)
@@ -148,21 +142,14 @@ def by_name(values: Shape, refused: Mapping[str, str] | None = None, required: t
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A mapping with fields.
+    """A mapping with fields."""
 
-    Attributes:
-        fields: What may stand in it.
-        refused: Why other fields may not; what neither has is unknown.
-        replaceable: Whether `$patch: replace` may stand in it.
-        required: Fields that must be there.
-        absent: What is said of one that is not.
-    """
-
-    fields: Mapping[str, Shape]
+    fields: Mapping[str, Shape]  # what may stand in it
+    # why other fields may not; what neither has is unknown
     refused: Mapping[str, str] = field(default_factory=dict)
-    replaceable: bool = False
-    required: tuple[str, ...] = ()
-    absent: str = _REQUIRED
+    replaceable: bool = False  # whether `$patch: replace` may stand in it
+    required: tuple[str, ...] = ()  # fields that must be there
+    absent: str = _REQUIRED  # what is said of one that is not
 
     def __call__(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""
@@ -189,19 +176,13 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list of mappings that are merged by a field.
+    """A list of mappings that are merged by a field."""
 
-    Attributes:
-        key: That field.
-        item: Shape of an item.
-        named: Shapes of items of certain names, in its place.
-        kept: Names of items that stay as kvtier has them.
-    """
-
-    key: str
-    item: Fields
+    key: str  # that field
+    item: Fields  # shape of an item
+    # shapes of items of certain names, in its place
     named: Mapping[object, Fields] = field(default_factory=dict)
-    kept: Container[object] = ()
+    kept: Container[object] = ()  # names of items that stay as kvtier has them
 
     def __call__(self, value: object, path: str) -> Iterator[Problem]:
         """As Shape."""

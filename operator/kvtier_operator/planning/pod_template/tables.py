@@ -244,12 +244,9 @@ class MountPaths:
     """Where kvtier mounts something: in it is each path at which another mount would hide that or a part.
 
     A path above hides nothing: container runtimes mount from the root down.
-
-    Attributes:
-        paths: In their shortest form.
     """
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # in their shortest form
 
     @classmethod
     def of(cls, container: Mapping[str, Any]) -> Self:
@@ -269,11 +266,7 @@ def _shortest(path: str) -> str:
 
 
 def _free_mounts(volumes: Iterable[Mapping[str, Any]]) -> Items:
-    """Mounts of any volume but the node's folders, of which the engine may have some for reading alone.
-
-    Args:
-        volumes: Of the pod without the template.
-    """
+    """Mounts of any volume but the node's folders, of which the engine may have some for reading alone."""
     folders = [volume["name"] for volume in volumes if "hostPath" in volume]
     name = text_except(folders, "a folder of the node is the engine's alone")
     return Items("mountPath", replace(_MOUNT, fields={**_MOUNT.fields, "name": name}))
@@ -282,9 +275,7 @@ def _free_mounts(volumes: Iterable[Mapping[str, Any]]) -> Items:
 def _added_container(mounts: Items, own: Iterable[object] = ()) -> Fields:
     """What a container may have that the template brings.
 
-    Args:
-        mounts: As `_free_mounts` makes them.
-        own: Names of kvtier's beside it: one without an image may have been meant to be one of them.
+    One without an image may have been meant to be one of kvtier's, whose names are `own`.
     """
     fields: dict[str, Shape] = {**_ADDED.fields, "volumeMounts": mounts}
     names = " or ".join(map(str, own))
@@ -293,19 +284,11 @@ def _added_container(mounts: Items, own: Iterable[object] = ()) -> Fields:
 
 
 def _own_containers(
-    containers: Iterable[Mapping[str, Any]],
-    refused: Mapping[str, str],
-    mounts: Items,
-    *,
-    root: bool = False,
+    containers: Iterable[Mapping[str, Any]], refused: Mapping[str, str], mounts: Items, *, root: bool = False
 ) -> dict[object, Fields]:
     """What may be changed of containers of kvtier's, and added to them, by their names.
 
-    Args:
-        containers: As they are without the template.
-        refused: Fields that are planned, and where they are decided.
-        mounts: As `_free_mounts` makes them.
-        root: Whether the plan has them run as root.
+    `refused` are fields that are planned, and where they are decided; `root`: the plan has them run as root.
     """
     why = {**refused, **({"securityContext": _IN_ROOTS} if root else {})}
     tables: dict[object, Fields] = {}
@@ -359,8 +342,7 @@ def _table(
         **dict.fromkeys(("priorityClassName", "runtimeClassName", "serviceAccountName"), text),
         **dict.fromkeys(("automountServiceAccountToken", "shareProcessNamespace"), BOOLEAN),
         "affinity": Fields(
-            dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING),
-            replaceable=True,
+            dict.fromkeys(("nodeAffinity", "podAffinity", "podAntiAffinity"), MAPPING), replaceable=True
         ),
         # the names of both kinds are those of one pod
         "containers": Items("name", _added_container(mounts, containers), containers, kept=before),

@@ -18,11 +18,7 @@ ROUTER: Final = "spec.router.podTemplate"
 
 
 def refuse_templates(plan: Plan) -> None:
-    """Does nothing where the resource's templates can be merged into the plan's pods.
-
-    Raises:
-        InvalidInputError: With one problem for every wrong field.
-    """
+    """Raises an InvalidInputError with a problem for each field by which a template cannot be merged."""
     spec, problems = plan.resource.spec, list[Problem]()
     if (template := spec.engine.pod_template) is not None:
         table = engine_table(planned_engine_template(plan)["spec"], root=runs_as_root(spec))

@@ -38,7 +38,6 @@ _ONE_BYTES: Final = 4 << 20
 Owners = Mapping[str, str]
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 """Said of a ConfigMap that somebody set so (k8s.io/kubernetes, pkg/apis/core/validation/validation.go)."""
-_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
 @dataclass(slots=True)
@@ -50,17 +49,11 @@ class OwnershipLookup:
     _lists: dict[tuple[str, str], tuple[float, asyncio.Task[Owners | None]]] = field(default_factory=dict)
 
     async def owner(self, ref: Ref) -> str | None:
-        """Uid of the controller of the object with this name.
+        """Uid of the controller of the object with this name; empty for an object without a controller.
 
-        Nothing of a resource is created before all its names are known to be free, so one failed request
-        would hold up all of them: each request is tried several times.
-
-        Returns:
-            Empty for an object without a controller; None where there is no such object, or one that kvtier
-            applied and that lost its owner.
-
-        Raises:
-            KvtierError: The server gave no answer.
+        None where there is no such object, or one that kvtier applied and that lost its owner. Nothing of a
+        resource is created before all its names are known to be free, so one failed request would hold up
+        all of them: each request is tried several times.
         """
         failures = 0
         while True:
@@ -118,31 +111,22 @@ def _has_failed(task: asyncio.Task[Owners | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ApplyFailure:
-    """Why one object could not be applied.
+    """Why one object could not be applied."""
 
-    Attributes:
-        component: Whose object it is: EnginesReady reports the engines' failures, RouterReady all others.
-        message: One line, naming the object and what to do.
-    """
-
+    # whose object it is: EnginesReady reports the engines' failures, RouterReady all others
     component: Component
     reason: str
-    message: str
+    message: str  # one line, naming the object and what to do
 
 
 @dataclass(slots=True)
 class ApplyResult:
-    """What was written, and what was not.
+    """What was written, and what was not."""
 
-    Attributes:
-        written: Number of objects written or deleted.
-        failures: Objects that could not be applied, and why.
-        namespace_terminating: Whether the namespace is being deleted, so that nothing can be created there.
-    """
-
-    written: int = 0
-    failures: list[ApplyFailure] = field(default_factory=list)
+    written: int = 0  # number of objects written or deleted
+    failures: list[ApplyFailure] = field(default_factory=list)  # objects that could not be applied, and why
     errors: list[KvtierError] = field(default_factory=list)
+    # whether the namespace is being deleted, so that nothing can be created there
     namespace_terminating: bool = False
 
     def add_error(
@@ -155,7 +139,8 @@ class ApplyResult:
             self.failures.append(failure or _failure(desired, error))
         elif not self.namespace_terminating:
             self.namespace_terminating = True
-            self.failures.append(_namespace_terminating_failure(desired.ref.namespace))
+            why = f"namespace {desired.ref.namespace} is being deleted: nothing more is made in it"
+            self.failures.append(ApplyFailure(Component.ENGINE, "NamespaceTerminating", why))
 
 
 class Applier:
@@ -291,14 +276,6 @@ def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> Appl
         "PodTemplateInvalid",
         f"{desired.template}: the API server does not take {desired.ref} with it, and nothing was changed: "
         f"{reason}",
-    )
-
-
-def _namespace_terminating_failure(namespace: str) -> ApplyFailure:
-    return ApplyFailure(
-        Component.ENGINE,
-        _NAMESPACE_TERMINATING,
-        f"namespace {namespace} is being deleted: nothing more is made in it",
     )
 
 

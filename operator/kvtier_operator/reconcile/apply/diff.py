@@ -110,22 +110,15 @@ def removal_of_extra_keys(
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The difference between the desired objects of a resource and the live ones.
+    """The difference between the desired objects of a resource and the live ones."""
 
-    Attributes:
-        missing: Desired objects that no watch shows; other people's objects may have their names.
-        out_of_sync: Desired objects whose live objects differ from them.
-        owned_by_others: Desired objects whose names belong to objects of other owners.
-        unserved: Desired objects of kinds that the cluster does not serve.
-        to_prune: Live objects of the resource that are no longer desired.
-        found_in_sync: Live objects that were compared and are in sync, with the digest of the desired object.
-    """
-
+    # desired objects that no watch shows; other people's objects may have their names
     missing: tuple[DesiredObject, ...] = ()
-    out_of_sync: tuple[DesiredObject, ...] = ()
+    out_of_sync: tuple[DesiredObject, ...] = ()  # desired objects whose live objects differ from them
+    # desired objects whose names belong to objects of other owners
     owned_by_others: tuple[DesiredObject, ...] = ()
-    unserved: tuple[DesiredObject, ...] = ()
-    to_prune: tuple[LiveObject, ...] = ()
+    to_prune: tuple[LiveObject, ...] = ()  # live objects of the resource that are no longer desired
+    # live objects that were compared and are in sync, with the digest of the desired object
     found_in_sync: tuple[tuple[LiveObject, str], ...] = ()
 
 
@@ -145,13 +138,13 @@ def diff(
     served: Callable[[str], bool],
     owner_uid: str,
 ) -> Diff:
-    """Compares desired and live objects."""
-    missing, out_of_sync, owned_by_others, unserved, found_in_sync = [], [], [], [], []
+    """Compares live objects with those desired ones that the cluster serves."""
+    missing, out_of_sync, owned_by_others, found_in_sync = [], [], [], []
     for each in desired:
         live_object = live(each.ref)
         if not served(each.ref.kind):
-            unserved.append(each)
-        elif live_object is None:
+            continue
+        if live_object is None:
             missing.append(each)
         elif live_object.owner_uid != owner_uid and not live_object.orphaned:
             owned_by_others.append(each)
@@ -162,17 +155,8 @@ def diff(
         else:
             out_of_sync.append(each.with_uid(live_object.uid))
     names = {each.ref for each in desired}
-    to_prune = [
-        live_object for live_object in owned if live_object.ref not in names and not live_object.deleting
-    ]
-    return Diff(
-        tuple(missing),
-        tuple(out_of_sync),
-        tuple(owned_by_others),
-        tuple(unserved),
-        tuple(to_prune),
-        tuple(found_in_sync),
-    )
+    to_prune = tuple(each for each in owned if each.ref not in names and not each.deleting)
+    return Diff(tuple(missing), tuple(out_of_sync), tuple(owned_by_others), to_prune, tuple(found_in_sync))
 
 
 def _is_as_desired(live_object: LiveObject, desired: DesiredObject) -> bool:

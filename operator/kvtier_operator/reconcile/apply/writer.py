@@ -27,19 +27,14 @@ class Writer:
         self._api = api
 
     async def apply(self, desired: DesiredObject) -> dict[str, Any]:
-        """Applies an object on the server, which removes fields that only an earlier apply had.
-
-        Returns:
-            The object as it is now.
-        """
+        """Applies an object, which removes fields that only an earlier apply had; returns it as it is now."""
         API_WRITES.labels("apply", desired.ref.kind).inc()
         return await self._send(_apply(desired, {"fieldValidation": "Ignore"}))
 
     async def try_to_apply(self, desired: DesiredObject) -> None:
         """Has the server say whether it would take an object, and changes nothing.
 
-        Raises:
-            InvalidObjectError: It would not; also for a field that it does not know.
+        Where it would not, also for a field that it does not know: an InvalidObjectError.
         """
         try:
             await self._api.request(_apply(desired, {"fieldValidation": "Strict", "dryRun": "All"}))
@@ -74,11 +69,7 @@ class Writer:
         await self._api.request(Request("PATCH", POD.path(namespace, name), query, patch, MERGE_PATCH))
 
     async def merge(self, ref: Ref, patch: dict[str, Any]) -> dict[str, Any]:
-        """Changes single fields of an object; a value of None removes the field.
-
-        Returns:
-            The object as it is now.
-        """
+        """Changes single fields of an object, None removes one; returns it as it is now."""
         API_WRITES.labels("patch", ref.kind).inc()
         path = BY_NAME[ref.kind].path(ref.namespace, ref.name)
         return await self._send(Request("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH))
@@ -91,11 +82,7 @@ class Writer:
         await self._api.request(Request("DELETE", path, body=body))
 
     async def status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> dict[str, Any]:
-        """Replaces the whole status of the resource with this uid.
-
-        Returns:
-            The resource as it is now.
-        """
+        """Replaces the whole status of the resource with this uid; returns the resource as it is now."""
         API_WRITES.labels("status", KVCACHETIER.kind).inc()
         body = [
             {"op": "test", "path": "/metadata/uid", "value": uid},

@@ -73,39 +73,28 @@ class CompressedManifest:
 
 @dataclass(slots=True)
 class LiveObject:
-    """One live object as last seen.
-
-    Attributes:
-        owner_uid: Uid of its controller, a KVCacheTier or not; of an orphan that of its last controller.
-        manifest_hash: Hash of its manifest; the hash is another one in every process.
-        applied_digest: Digest in its annotation: of the desired object that was last applied.
-        manifest: Its manifest until it was found in sync; None too where the limit left no room for it.
-        orphaned: Whether kvtier applied it and it has no controller any more: someone removed its owner.
-        synced_digest: Digest of the desired object that it was last found to be in sync with.
-        facts: What the status of a Deployment says.
-        parents: What its Gateways say of an HTTPRoute or an InferencePool.
-        autoscaler: What the status of an autoscaler says.
-        holds_replicas: Whether a Deployment's number of pods is one that kvtier applied.
-    """
+    """One live object as last seen."""
 
     ref: Ref
     uid: str
-    owner_uid: str
+    owner_uid: str  # uid of its controller, a KVCacheTier or not; of an orphan that of its last controller
     owner_name: str
     version: int
     deleting: bool
-    manifest_hash: int
-    applied_digest: str
+    manifest_hash: int  # hash of its manifest; the hash is another one in every process
+    applied_digest: str  # digest in its annotation: of the desired object that was last applied
+    # its manifest until it was found in sync; None too where the limit left no room for it
     manifest: CompressedManifest | None = None
+    # whether kvtier applied it and it has no controller any more: someone removed its owner
     orphaned: bool = False
-    synced_digest: str = ""
-    facts: DeploymentFacts | None = None
-    parents: tuple[ParentFacts, ...] = ()
-    autoscaler: AutoscalerFacts | None = None
-    holds_replicas: bool = False
+    synced_digest: str = ""  # digest of the desired object that it was last found to be in sync with
+    facts: DeploymentFacts | None = None  # what the status of a Deployment says
+    parents: tuple[ParentFacts, ...] = ()  # what its Gateways say of an HTTPRoute or an InferencePool
+    autoscaler: AutoscalerFacts | None = None  # what the status of an autoscaler says
+    holds_replicas: bool = False  # whether a Deployment's number of pods is one that kvtier applied
 
     @property
-    def reported(self) -> object:
+    def report(self) -> object:
         """What controllers report of it, which is no part of its manifest."""
         return self.facts, self.parents, self.autoscaler, self.deleting
 

@@ -21,12 +21,9 @@ from kvtier_operator.reconcile.facts.objects import route_parents
 
 
 class LiveObjectCache:
-    """The live objects by ref and by owner.
+    """The live objects by ref and by owner; `manifests` are of those that are not known to be in sync.
 
     `changed` is called with namespace and name of the owner, and whether more than a status changed.
-
-    Attributes:
-        manifests: Manifests of the objects that are not known to be in sync.
     """
 
     def __init__(self, changed: Callable[[str, str, bool], None]) -> None:
@@ -69,7 +66,7 @@ class LiveObjectCache:
                 known.release()
             new.manifest = self.manifests.keep(text)
         self._put(new, known)
-        if not same or (known is not None and known.reported != new.reported):
+        if not same or (known is not None and known.report != new.report):
             self._notify(new, known, manifest=not same)
 
     def take_answer(self, kind: Kind, document: Mapping[str, Any], digest: str) -> None:
@@ -145,27 +142,6 @@ class LiveObjectCache:
             self._changed(live_object.ref.namespace, name, manifest)
 
 
-@dataclass(frozen=True, slots=True)
-class KindSink:
-    """The sink of one kind's reflector, in one namespace or in all."""
-
-    live_objects: LiveObjectCache
-    kind: Kind
-    namespace: str | None
-
-    def upsert(self, document: dict[str, Any]) -> None:
-        """As reflector.Sink."""
-        self.live_objects.upsert(self.kind, document)
-
-    def delete(self, document: dict[str, Any]) -> None:
-        """As reflector.Sink."""
-        self.live_objects.delete(self.kind, document)
-
-    def replace(self, places: set[Place], version: int) -> None:
-        """As reflector.Sink."""
-        self.live_objects.replace(self.kind, self.namespace, places, version)
-
-
 def _owner(live_object: LiveObject) -> tuple[str, str]:
     return live_object.ref.namespace, live_object.owner_uid
 
@@ -207,31 +183,35 @@ class RouteCache:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteSink:
-    """The sink of the HTTPRoutes' reflector; those with kvtier's label are live objects too."""
+class KindSink:
+    """The sink of one kind's reflector, in one namespace or in all."""
 
-    live_objects: KindSink
-    routes: RouteCache
+    live_objects: LiveObjectCache
+    kind: Kind
+    namespace: str | None
+    routes: RouteCache | None = None  # takes them too, whoever made them
 
     def upsert(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        labels = document["metadata"].get("labels", {})
-        ours = labels.get(MANAGED_BY_LABEL) == MANAGED_BY
+        ours = document["metadata"].get("labels", {}).get(MANAGED_BY_LABEL) == MANAGED_BY
         if ours:
-            self.live_objects.upsert(document)
-        else:
-            self.live_objects.delete(document)  # as a watch by label would tell of one that lost it
-        self.routes.upsert(document, ours=ours)
+            self.live_objects.upsert(self.kind, document)
+        else:  # as a watch by label would tell of one that lost it
+            self.live_objects.delete(self.kind, document)
+        if self.routes is not None:
+            self.routes.upsert(document, ours=ours)
 
     def delete(self, document: dict[str, Any]) -> None:
         """As reflector.Sink."""
-        self.live_objects.delete(document)
-        self.routes.delete(document)
+        self.live_objects.delete(self.kind, document)
+        if self.routes is not None:
+            self.routes.delete(document)
 
     def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""
-        self.live_objects.replace(places, version)
-        self.routes.replace(self.live_objects.namespace, places)
+        self.live_objects.replace(self.kind, self.namespace, places, version)
+        if self.routes is not None:
+            self.routes.replace(self.namespace, places)
 
 
 def _name(document: Mapping[str, Any]) -> str:

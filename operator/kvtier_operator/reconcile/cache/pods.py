@@ -30,21 +30,14 @@ _CANDIDATES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class NotReadyPod:
-    """A pod that is not ready, or is terminating.
-
-    Attributes:
-        node: Its node; empty before it has one.
-        reason: CamelCase, such as Unschedulable or ImagePullBackOff; empty while it merely starts.
-        message: What its status says about that.
-        rank: Which of several pods to report first: the one with the lowest rank.
-        terminating: Whether it has a deletion timestamp: it drains, and holds its resources until then.
-    """
+    """A pod that is not ready, or is terminating."""
 
     name: str
-    node: str
-    reason: str
-    message: str
-    rank: int
+    node: str  # its node; empty before it has one
+    reason: str  # CamelCase, such as Unschedulable or ImagePullBackOff; empty while it merely starts
+    message: str  # what its status says about that
+    rank: int  # which of several pods to report first: the one with the lowest rank
+    # whether it has a deletion timestamp: it drains, and holds its resources until then
     terminating: bool = False
 
 
@@ -64,23 +57,15 @@ def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
 
 @dataclass(frozen=True, slots=True)
 class ServingPod:
-    """A ready pod whose controller is a ReplicaSet, by its own metadata.
-
-    Attributes:
-        address: Its IP, as its kubelet says.
-        replica_set: Name of the ReplicaSet in its owner references.
-        replica_set_uid: Uid of the ReplicaSet in its owner references.
-        deletion_cost: What its annotation says of how late it is to go; empty where it has none.
-        cost_by_others: Whether somebody else wrote that annotation.
-    """
+    """A ready pod whose controller is a ReplicaSet, by its own metadata."""
 
     name: str
-    address: str
-    replica_set: str
-    replica_set_uid: str
+    address: str  # its IP, as its kubelet says
+    replica_set: str  # name of the ReplicaSet in its owner references
+    replica_set_uid: str  # uid of the ReplicaSet in its owner references
     uid: str = ""
-    deletion_cost: str = ""
-    cost_by_others: bool = False
+    deletion_cost: str = ""  # what its annotation says of how late it is to go; empty where it has none
+    cost_by_others: bool = False  # whether somebody else wrote that annotation
 
     def address_at(self, port: int) -> str:
         """Its address with a port, as URLs have it."""
@@ -167,10 +152,7 @@ _NOTHING: Final = _Pod()
 
 
 class PodCache:
-    """Pods by resource and component.
-
-    `changed` is called with namespace and name of the resource whose pods changed.
-    """
+    """Pods by resource and component; `changed` is called with the namespace and name of the resource."""
 
     def __init__(self, changed: Callable[[str, str], None]) -> None:
         self._changed = changed
@@ -187,11 +169,9 @@ class PodCache:
 
         Whoever may create a pod may give it these labels and any owner, so the owner has to be looked up.
         """
-        pods = self._groups.get((namespace, instance, Component.ENGINE.value), {})
         by_owner: dict[str, ServingPod] = {}
-        for name in sorted(pods):
-            if (pod := pods[name].serving) is not None:
-                by_owner.setdefault(pod.replica_set_uid, pod)
+        for pod in self.engines(namespace, instance):
+            by_owner.setdefault(pod.replica_set_uid, pod)
         return tuple(by_owner.values())[:_CANDIDATES]
 
     def engines(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
@@ -251,8 +231,4 @@ class PodSink:
 def _group(document: Mapping[str, Any]) -> _Group:
     metadata = document["metadata"]
     labels = metadata.get("labels") or {}
-    return (
-        metadata["namespace"],
-        labels.get(INSTANCE_LABEL, ""),
-        labels.get(COMPONENT_LABEL, ""),
-    )
+    return (metadata["namespace"], labels.get(INSTANCE_LABEL, ""), labels.get(COMPONENT_LABEL, ""))

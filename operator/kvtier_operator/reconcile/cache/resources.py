@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from kvtier_operator.api.parse import MOST_SPEC_BYTES, too_long
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.observation import EngineObservation, FoundModelConfig
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, FoundModelConfig
 
 MOST_OF_NAMESPACE_BYTES: Final = 64 << 20
 MOST_BYTES: Final = 128 << 20
@@ -69,53 +68,37 @@ class Key(NamedTuple):
 
 @dataclass(slots=True)
 class ReconcileState:
-    """What the operator remembers of a resource between reconciliations.
+    """What the operator remembers of a resource between reconciliations."""
 
-    Attributes:
-        cached_plan: Its last plan; None before the first, and where it has to be planned anew.
-        model: The configuration of its model as far as it was found; None before it was looked up.
-        was_complete: Whether all objects of a plan have existed once.
-        namespace_terminating: Whether its namespace is being deleted, so that nothing can be created there.
-        observation: What its engines reported of their tiers.
-        engine_hash: Hash of the engine part of the spec that was last observed, or tried to be.
-        failed_observations: Tries in a row that observed nothing.
-        next_observation_at: When to try again, in seconds of the loop's clock.
-        rejected_report: Why an engine's last report was not believed; empty where it was.
-        reported_failure: The failure of a reconciliation that was last reported; empty since one succeeded.
-    """
-
+    # its last plan; None before the first, and where it has to be planned anew
     cached_plan: CachedPlan | None = None
+    # the configuration of its model as far as it was found; None before it was looked up
     model: FoundModelConfig | None = None
-    was_complete: bool = False
+    was_complete: bool = False  # whether all objects of a plan have existed once
+    # whether its namespace is being deleted, so that nothing can be created there
     namespace_terminating: bool = False
-    observation: EngineObservation | None = None
-    engine_hash: str = ""
-    failed_observations: int = 0
-    next_observation_at: float = 0.0
-    rejected_report: str = ""
+    observation: EngineObservation | None = None  # what its engines reported of their tiers
+    engine_hash: str = ""  # hash of the engine part of the spec that was last observed, or tried to be
+    failed_observations: int = 0  # tries in a row that observed nothing
+    next_observation_at: float = 0.0  # when to try again, in seconds of the loop's clock
+    rejected_report: str = ""  # why an engine's last report was not believed; empty where it was
+    # the failure of a reconciliation that was last reported; empty since one succeeded
     reported_failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResource:
-    """One KVCacheTier as last seen.
-
-    Attributes:
-        spec: apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON.
-        ready: Status of its condition Ready.
-        state: What is remembered of it; one object for as long as the uid is the same.
-        refusal: Why its spec is not kept in memory; empty where it is.
-    """
+    """One KVCacheTier as last seen."""
 
     uid: str
     generation: int
     version: int
     deleting: bool
-    spec: bytes
+    spec: bytes  # apiVersion, kind, metadata as far as the planner reads it, and spec, as JSON
     status: bytes
-    ready: str
-    state: ReconcileState
-    refusal: str = ""
+    ready: str  # status of its condition Ready
+    state: ReconcileState  # what is remembered of it; one object for as long as the uid is the same
+    refusal: str = ""  # why its spec is not kept in memory; empty where it is
 
     @property
     def kept_bytes(self) -> int:
@@ -124,10 +107,7 @@ class CachedResource:
 
 
 class ResourceCache:
-    """The KVCacheTiers by namespace and name.
-
-    `changed` is called with the key of a resource that is new or has changed.
-    """
+    """The KVCacheTiers by namespace and name; `changed` is called with keys of new and changed ones."""
 
     def __init__(self, changed: Callable[[Key], None]) -> None:
         self._changed = changed

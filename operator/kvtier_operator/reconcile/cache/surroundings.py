@@ -22,7 +22,7 @@ class _ClusterCache(Generic[ObservedT]):
         self._by_name: dict[str, ObservedT] = {}
         self.version = 0
 
-    def _sorted(self) -> tuple[ObservedT, ...]:
+    def _in_order(self) -> tuple[ObservedT, ...]:
         return tuple(self._by_name[name] for name in sorted(self._by_name))
 
     def upsert(self, document: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ class NodeCache(_ClusterCache[Node]):
     @property
     def all(self) -> tuple[Node, ...]:
         """Every node, by name."""
-        return self._sorted()
+        return self._in_order()
 
     def touch(self) -> None:
         """Counts as a change although no node changed: nodes can be listed now, or no longer."""
@@ -76,7 +76,7 @@ class StorageClassCache(_ClusterCache[StorageClass]):
     @property
     def all(self) -> tuple[StorageClass, ...] | None:
         """Every storage class, by name; None until they were listed, or where they may not be."""
-        return self._sorted() if self._listed else None
+        return self._in_order() if self._listed else None
 
     def replace(self, places: set[Place], version: int) -> None:
         """As reflector.Sink."""

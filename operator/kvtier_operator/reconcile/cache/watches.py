@@ -15,7 +15,7 @@ from kvtier_common.kubernetes.client import MOST_BYTES, Api
 from kvtier_common.kubernetes.reflector import Reflector, ReflectorPolicy, Sink
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
 from kvtier_operator.reconcile.api_server import BY_NAME, KINDS, NODE, POD, STORAGE_CLASS, Kind
-from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache, RouteSink
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache, PodSink
 from kvtier_operator.reconcile.cache.surroundings import NodeCache, StorageClassCache
 from kvtier_operator.reconcile.observability import WATCH_RESTARTS
@@ -41,32 +41,21 @@ class Watches:
     """Starts a reflector for every kind in every namespace, and knows what cannot be watched.
 
     A scope is a namespace, or None for the whole cluster.
-
-    Attributes:
-        live_objects: Takes the objects that carry kvtier's label.
-        routes: Takes HTTPRoutes, whoever made them.
-        pods: Takes the pods of engines, pickers and gateways.
-        storage_classes: Takes the storage classes.
-        namespaces: Namespaces to watch; none for the whole cluster.
-        until_readable: Waits until KVCacheTiers of a scope can be read.
-        kinds_changed: Called when a kind begins or ceases to be served, or to be one that may be listed.
-        namespace_synced: Called when everything in a scope has been listed once.
-        timings: How soon new CRDs and new rights are noticed.
-        nodes_unknown: Why the nodes are not known; empty where they are.
     """
 
     api: Api
-    live_objects: LiveObjectCache
-    routes: RouteCache
-    pods: PodCache
+    live_objects: LiveObjectCache  # takes the objects that carry kvtier's label
+    routes: RouteCache  # takes HTTPRoutes, whoever made them
+    pods: PodCache  # takes the pods of engines, pickers and gateways
     nodes: NodeCache
-    storage_classes: StorageClassCache
-    namespaces: Sequence[str]
-    until_readable: Callable[[str | None], Awaitable[None]]
+    storage_classes: StorageClassCache  # takes the storage classes
+    namespaces: Sequence[str]  # namespaces to watch; none for the whole cluster
+    until_readable: Callable[[str | None], Awaitable[None]]  # waits until KVCacheTiers of a scope can be read
+    # called when a kind begins or ceases to be served, or to be one that may be listed
     kinds_changed: Callable[[], None]
-    namespace_synced: Callable[[str | None], None]
-    timings: WatchTimings
-    nodes_unknown: str = "they were not listed yet"
+    namespace_synced: Callable[[str | None], None]  # called when everything in a scope has been listed once
+    timings: WatchTimings  # how soon new CRDs and new rights are noticed
+    nodes_unknown: str = "they were not listed yet"  # why the nodes are not known; empty where they are
     _unserved: dict[str, dict[str | None, str]] = field(default_factory=dict)
     _reflectors: dict[str | None, list[Reflector]] = field(default_factory=lambda: defaultdict(list))
     _required: list[Reflector] = field(default_factory=list)
@@ -260,10 +249,9 @@ class Watches:
             self.kinds_changed()
 
     def _of_kind(self, namespace: str | None, kind: Kind) -> Reflector:
-        live_objects = KindSink(self.live_objects, kind, namespace)
-        if kind.kind == _ROUTE:  # a route's requests may go to anybody's
-            return self._reflector(kind, namespace, "", RouteSink(live_objects, self.routes))
-        return self._reflector(kind, namespace, _OURS, live_objects)
+        routes = self.routes if kind.kind == _ROUTE else None  # a route's requests may go to anybody's
+        sink = KindSink(self.live_objects, kind, namespace, routes)
+        return self._reflector(kind, namespace, "" if kind.kind == _ROUTE else _OURS, sink)
 
     def _reflector(self, kind: Kind, namespace: str | None, selector: str, sink: Sink) -> Reflector:
         name = kind.kind if namespace is None else f"{kind.kind} in {namespace}"

@@ -1,19 +1,23 @@
-"""A plan as it is kept between reconciliations: desired objects without bodies, its part of the status."""
+"""What is kept of a resource between reconciliations: plan, engines' report, configuration of the model."""
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
 from kvtier_common.one_line import one_line
-from kvtier_operator.api.resource import ConditionStatus
+from kvtier_common.tier import Tier
+from kvtier_operator.api.resource import ConditionStatus, Source
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
-from kvtier_operator.planning.observed import EngineFindings, EngineTokens
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
 from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
 from kvtier_operator.planning.scaling import Scaling
-from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref, ref_of
+from kvtier_operator.planning.tiers.capacity import differs
+from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
 
 MAX_MESSAGE_CHARACTERS: Final = 4096
 """Far below the 32,768 that the API takes: a person reads it, and every change of it is a write."""
@@ -29,17 +33,12 @@ _NOTHING: Final = EngineTokens()
 
 @dataclass(frozen=True, slots=True)
 class UntimedCondition:
-    """A condition without `lastTransitionTime`, which depends on the status before.
+    """A condition without `lastTransitionTime`, which depends on the status before."""
 
-    Attributes:
-        type: Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.
-        message: What a person needs to know, with numbers.
-    """
-
-    type: str
+    type: str  # Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready
     status: ConditionStatus
     reason: str
-    message: str
+    message: str  # what a person needs to know, with numbers
 
     @property
     def is_true(self) -> bool:
@@ -47,19 +46,14 @@ class UntimedCondition:
         return self.status is ConditionStatus.TRUE
 
 
-def true_condition(type_: str, reason: str, message: str) -> UntimedCondition:
-    """A condition that holds."""
-    return UntimedCondition(type_, ConditionStatus.TRUE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+def _condition(status: ConditionStatus, type_: str, reason: str, message: str) -> UntimedCondition:
+    return UntimedCondition(type_, status, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
 
 
-def false_condition(type_: str, reason: str, message: str) -> UntimedCondition:
-    """A condition that does not hold."""
-    return UntimedCondition(type_, ConditionStatus.FALSE, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
-
-
-def unknown_condition(type_: str, reason: str, message: str) -> UntimedCondition:
-    """A condition of which nothing can be said yet."""
-    return UntimedCondition(type_, ConditionStatus.UNKNOWN, reason, one_line(message, MAX_MESSAGE_CHARACTERS))
+true_condition: Final = partial(_condition, ConditionStatus.TRUE)
+false_condition: Final = partial(_condition, ConditionStatus.FALSE)
+unknown_condition: Final = partial(_condition, ConditionStatus.UNKNOWN)
+"""One that holds, one that does not, and one of which nothing can be said yet."""
 
 
 def with_transition_time(
@@ -80,18 +74,13 @@ def with_transition_time(
 
 @dataclass(frozen=True, slots=True)
 class DesiredObject:
-    """One object that a plan asks for.
-
-    Attributes:
-        digest: SHA-256 of the object as the planner built it, 16 hexadecimal digits.
-        body: The object; None where only ref and digest are kept.
-        template: Path of the field whose pod template is a part of it, which only the API server can check;
-            empty where there is none.
-    """
+    """One object that a plan asks for."""
 
     ref: Ref
-    digest: str
-    body: Mapping[str, Any] | None = None
+    digest: str  # SHA-256 of the object as the planner built it, 16 hexadecimal digits
+    body: Mapping[str, Any] | None = None  # the object; None where only ref and digest are kept
+    # path of the field whose pod template is a part of it, which only the API server can check; empty where
+    # there is none
     template: str = ""
 
     @property
@@ -145,50 +134,142 @@ def _desired_object(
     metadata = {**document["metadata"], "annotations": annotations, "ownerReferences": [dict(owner)]}
     component = metadata["labels"].get(COMPONENT_LABEL, "")
     template = _TEMPLATES.get(component, "") if document["kind"] == "Deployment" else ""
-    return DesiredObject(
-        ref_of(document),
-        digest,
-        {**document, "metadata": metadata},
-        template if template in templates else "",
-    )
+    ref = Ref(document["kind"], metadata.get("namespace", ""), metadata["name"])
+    body = {**document, "metadata": metadata}
+    return DesiredObject(ref, digest, body, template if template in templates else "")
 
 
 @dataclass(frozen=True, slots=True)
 class CachedPlan:
-    """The plan of one generation of a resource, without the bodies of its objects.
-
-    Attributes:
-        rejected: Whether the spec is rejected, so that nothing is applied.
-        desired: The desired objects without their bodies; none where the spec is rejected.
-        nodes_version: Version of the node cache that `nodes_fit` was computed from.
-        storage_version: Version of the storage classes that `budget_fits` was computed from.
-        engine_hash: Hash of the part of the spec that engines are started with.
-        engine_tokens: Sizes of its tiers that a running engine reported; None where none had.
-        engine_findings: What else it reported of them.
-        most_tokens: The largest sizes that an engine's report is believed.
-        most_pinned_bytes: The most locked memory that an engine's report is believed.
-        startup_s: Seconds an engine has to start.
-        scaling: What scales the engines, and by what; None where the resource does.
-        serves_scaled_objects: Whether the cluster had KEDA when it was planned.
-    """
+    """The plan of one generation of a resource, without the bodies of its objects."""
 
     generation: int
-    rejected: bool
+    rejected: bool  # whether the spec is rejected, so that nothing is applied
+    # the desired objects without their bodies; none where the spec is rejected
     desired: tuple[DesiredObject, ...]
     accepted: UntimedCondition
     budget_fits: UntimedCondition
     nodes_fit: UntimedCondition
-    nodes_version: int
-    storage_version: int
-    engine_hash: str
+    nodes_version: int  # version of the node cache that `nodes_fit` was computed from
+    storage_version: int  # version of the storage classes that `budget_fits` was computed from
+    engine_hash: str  # hash of the part of the spec that engines are started with
+    # sizes of its tiers that a running engine reported; None where none had
     engine_tokens: EngineTokens | None = None
-    engine_findings: EngineFindings = field(default_factory=dict)
-    most_tokens: EngineTokens = _NOTHING
-    most_pinned_bytes: int = 0
+    engine_findings: EngineFindings = field(default_factory=dict)  # what else it reported of them
+    most_tokens: EngineTokens = _NOTHING  # the largest sizes that an engine's report is believed
+    most_pinned_bytes: int = 0  # the most locked memory that an engine's report is believed
     engine_port: int = 0
     tiers: Mapping[str, Any] = field(default_factory=dict)
     router: Mapping[str, Any] = field(default_factory=dict)
     selector: str = ""
-    startup_s: int = 0
-    scaling: Scaling | None = None
-    serves_scaled_objects: bool | None = None
+    startup_s: int = 0  # seconds an engine has to start
+    scaling: Scaling | None = None  # what scales the engines, and by what; None where the resource does
+    serves_scaled_objects: bool | None = None  # whether the cluster had KEDA when it was planned
+
+
+_NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")
+"""Parts of the spec that engines are not started with."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineObservation:
+    """The report of one engine."""
+
+    engine_hash: str  # hash of the part of the spec that it was started with
+    tokens: EngineTokens  # sizes of its tiers
+    findings: EngineFindings = field(default_factory=dict)  # what else it reported of them
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sizes are known; a disk tier's is reported together with the CPU tier's."""
+        return {Tier.GPU, Tier.CPU} <= self.tokens.by_tier.keys()
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a later report may differ: engines measure whether a tier pays for as long as they run."""
+        return any(of_tier.pays is not None for of_tier in self.findings.values())
+
+
+def hash_engine(document: bytes) -> str:
+    """Hash of the part of a spec that engines are started with: equal while they need not restart."""
+    spec = orjson.loads(document).get("spec") or {}
+    kept = {name: value for name, value in spec.items() if name not in _NOT_THE_ENGINES}
+    return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+
+def merge_observations(before: EngineObservation | None, now: EngineObservation) -> EngineObservation:
+    """The observation after another report: engines of one spec differ a little from start to start."""
+    if before is None or before.engine_hash != now.engine_hash:
+        return now
+    tokens = before.tokens
+    sizes = {tier: _steady(tokens.by_tier.get(tier), now.tokens.by_tier.get(tier)) for tier in Tier}
+    return EngineObservation(
+        now.engine_hash,
+        EngineTokens(
+            {tier: size for tier, size in sizes.items() if size is not None},
+            block=tokens.block if now.tokens.block is None else now.tokens.block,
+            gpu_blocks=_steady(tokens.gpu_blocks, now.tokens.gpu_blocks),
+        ),
+        {
+            **before.findings,
+            **{tier: _merged(before.findings.get(tier), of) for tier, of in now.findings.items()},
+        },
+    )
+
+
+def observation_from_status(
+    status: Mapping[str, Any], generation: int, engine: str
+) -> EngineObservation | None:
+    """What an earlier process of the operator observed, if the spec is still the same."""
+    if status.get("observedGeneration") != generation:
+        return None
+    tiers = status.get("tiers") or {}
+    reported = {tier: tiers.get(tier.label) or {} for tier in Tier}
+    observed = {tier: _observed_tokens(each) for tier, each in reported.items()}
+    tokens = EngineTokens(
+        {tier: size for tier, size in observed.items() if size is not None},
+        block=reported[Tier.GPU].get("blockTokens"),
+    )
+    findings = {
+        tier: TierFindings(of_tier.get("pinnedBytes"), of_tier.get("pays"))
+        for tier, of_tier in reported.items()
+        if of_tier.keys() & {"pinnedBytes", "pays"}
+    }
+    return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
+
+
+def _merged(before: TierFindings | None, now: TierFindings) -> TierFindings:
+    if before is None:
+        return now
+    pays = before.pays if now.pays is None else now.pays
+    return TierFindings(_steady(before.pinned_bytes, now.pinned_bytes), pays)
+
+
+def _steady(before: int | None, now: int | None) -> int | None:
+    if before is None or (now is not None and differs(now, before)):
+        return now
+    return before
+
+
+def _observed_tokens(tier: Mapping[str, Any]) -> int | None:
+    return tier.get("tokens") if tier.get("source") == Source.OBSERVED else None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModelConfig:
+    """The model's configuration for one generation of a resource, or why there is none."""
+
+    generation: int
+    config: str = ""  # the config.json, compact; empty where it is not needed or was not found
+    source: str = ""  # where it came from, for people
+    missing: str = ""  # why it was not found
+    retry: bool = False  # whether it may be found later without a change of the resource
+    from_config_map: bool = False  # whether it comes from a ConfigMap, which may be corrected
+
+    @property
+    def parsed(self) -> Mapping[str, Any] | None:
+        """The configuration; None without one."""
+        if not self.config:
+            return None
+        config: Mapping[str, Any] = json.loads(self.config)  # noqa: TID251 - as `compact` wrote it
+        return config

@@ -34,29 +34,17 @@ _OF_POOLS: Final[Mapping[str, str]] = {_ACCEPTED: "True", "ResolvedRefs": "True"
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFacts:
-    """A Deployment at one moment.
+    """A Deployment at one moment."""
 
-    Attributes:
-        desired_replicas: Pods that the spec asks for.
-        replicas: Pods that exist, old ones of a rollout included.
-        updated_replicas: Pods of the current template.
-        ready_replicas: Pods that are ready, old ones included.
-        observed_latest: Whether the Deployment's controller has seen the latest spec.
-        failed_reason: Reason why pods cannot be made, such as FailedCreate; empty where they can.
-        failed_message: What the server said of it, such as an exceeded quota.
-        stalled: Whether the rollout ran out of time (progressDeadlineSeconds).
-        lacks_model_volume: Whether its pods have no volume where their engine looks for the model.
-    """
-
-    desired_replicas: int
-    replicas: int
-    updated_replicas: int
-    ready_replicas: int
-    observed_latest: bool
-    failed_reason: str = ""
-    failed_message: str = ""
-    stalled: bool = False
-    lacks_model_volume: bool = False
+    desired_replicas: int  # pods that the spec asks for
+    replicas: int  # pods that exist, old ones of a rollout included
+    updated_replicas: int  # pods of the current template
+    ready_replicas: int  # pods that are ready, old ones included
+    observed_latest: bool  # whether the Deployment's controller has seen the latest spec
+    failed_reason: str = ""  # reason why pods cannot be made, such as FailedCreate; empty where they can
+    failed_message: str = ""  # what the server said of it, such as an exceeded quota
+    stalled: bool = False  # whether the rollout ran out of time (progressDeadlineSeconds)
+    lacks_model_volume: bool = False  # whether its pods have no volume where their engine looks for the model
 
     @property
     def complete(self) -> bool:
@@ -104,19 +92,12 @@ def _lacks_model(pod: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerFacts:
-    """What an autoscaler's status says.
+    """What an autoscaler's status says."""
 
-    Attributes:
-        scales: Whether it knows its metric and may scale; None while it has not said so.
-        reason: Its own reason where it does not.
-        message: Its own words where it does not.
-        paused: Whether somebody told it to rest.
-    """
-
-    scales: bool | None = None
-    reason: str = ""
-    message: str = ""
-    paused: bool = False
+    scales: bool | None = None  # whether it knows its metric and may scale; None while it has not said so
+    reason: str = ""  # its own reason where it does not
+    message: str = ""  # its own words where it does not
+    paused: bool = False  # whether somebody told it to rest
 
 
 def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts | None:
@@ -150,21 +131,13 @@ class ParentAnswer(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParentFacts:
-    """What one parent reports of an object.
+    """What one parent reports of an object."""
 
-    Attributes:
-        listeners: The parent.
-        answer: Whether it accepts the object.
-        reason: The first reason that it gives where it does not accept it.
-        message: Its own words where it does not accept it.
-        attached: False where it does not attach the object at all.
-    """
-
-    listeners: Listeners
-    answer: ParentAnswer = ParentAnswer.UNANSWERED
-    reason: str = ""
-    message: str = ""
-    attached: bool = True
+    listeners: Listeners  # the parent
+    answer: ParentAnswer = ParentAnswer.UNANSWERED  # whether it accepts the object
+    reason: str = ""  # the first reason that it gives where it does not accept it
+    message: str = ""  # its own words where it does not accept it
+    attached: bool = True  # False where it does not attach the object at all
 
 
 def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:

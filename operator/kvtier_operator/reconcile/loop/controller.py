@@ -17,8 +17,7 @@ from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCach
 from kvtier_operator.reconcile.cache.surroundings import NodeCache, StorageClassCache
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
-from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
-from kvtier_operator.reconcile.loop.reconciler import Clock, Reconciler
+from kvtier_operator.reconcile.loop.reconciler import Clock, FailureReporter, Reconciler
 from kvtier_operator.reconcile.observability import RESOURCES
 from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient

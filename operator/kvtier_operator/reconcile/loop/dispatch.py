@@ -32,14 +32,11 @@ class WorkQueue(Generic[KeyT]):
 
     A key added again keeps its earlier time. One added while it is being worked on comes back after that.
     Of those that are due, each group has its turn, however many keys another one has.
-
-    Attributes:
-        group_of: Group whose turn a key takes; by default all keys are one group.
-        retry: Waits after failures in a row.
     """
 
+    # group whose turn a key takes; by default all keys are one group
     group_of: Callable[[KeyT], Hashable] = lambda _: None
-    retry: Backoff = RETRY
+    retry: Backoff = RETRY  # waits after failures in a row
     _later: dict[KeyT, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyT]] = field(default_factory=list)
     _ready: dict[Hashable, dict[KeyT, float]] = field(default_factory=dict)
@@ -127,21 +124,15 @@ class ReconcileResult(StrEnum):
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Reconciles every key that is due, of one namespace after another.
+    """Reconciles every key that is due, of one namespace after another."""
 
-    Attributes:
-        reconcile: Reconciles one key.
-        report_failure: Called with a key whose reconciliation failed, the error, and failures in a row.
-        workers: Reconciliations at a time.
-        heartbeat_s: How often it looks at the queue at least.
-        polled_at: When it last looked at the queue, in seconds of the loop's clock; None before it runs.
-    """
-
-    reconcile: Callable[[Key], Awaitable[ReconcileResult]]
+    reconcile: Callable[[Key], Awaitable[ReconcileResult]]  # reconciles one key
+    # called with a key whose reconciliation failed, the error, and failures in a row
     report_failure: Callable[[Key, Exception, int], Awaitable[None]]
-    workers: int = 16
-    heartbeat_s: float = 5.0
+    workers: int = 16  # reconciliations at a time
+    heartbeat_s: float = 5.0  # how often it looks at the queue at least
     queue: WorkQueue[Key] = field(default_factory=lambda: WorkQueue(attrgetter("namespace")))
+    # when it last looked at the queue, in seconds of the loop's clock; None before it runs
     polled_at: float | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
     _started_at: dict[Key, float] = field(default_factory=dict)

@@ -24,13 +24,17 @@ from kvtier_operator.planning.scaling import scaling_of
 from kvtier_operator.planning.tiers.capacity import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.cache.watches import NOT_INSTALLED, Watches
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject, desired_objects
-from kvtier_operator.reconcile.facts.observation import hash_engine
+from kvtier_operator.reconcile.facts.cached_plan import (
+    CachedPlan,
+    DesiredObject,
+    desired_objects,
+    hash_engine,
+)
 from kvtier_operator.reconcile.status.plan import (
+    NO_BUDGET,
+    NO_POD,
     accepted_condition,
     budget_fits,
-    no_budget,
-    no_pod,
     nodes_fit_condition,
     nodes_not_seen,
     not_valid,
@@ -40,39 +44,32 @@ from kvtier_scorer.config.model import PREFIX_SCORERS
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservation:
-    """What is observed of the cluster for one plan.
-
-    Attributes:
-        nodes_version: Version of the node cache that `observed` was read from.
-        nodes_unknown: Why the nodes are not known; empty where they are.
-        engine_findings: What a running engine reported of its tiers beside their sizes.
-        storage_classes: The cluster's; None where they are not known.
-        storage_version: Version of the cache that they were read from.
-    """
+    """What is observed of the cluster for one plan."""
 
     observed: Observed
-    nodes_version: int
+    nodes_version: int  # version of the node cache that `observed` was read from
     engine_hash: str
-    nodes_unknown: str = ""
+    nodes_unknown: str = ""  # why the nodes are not known; empty where they are
+    # what a running engine reported of its tiers beside their sizes
     engine_findings: EngineFindings = field(default_factory=dict)
-    storage_classes: tuple[StorageClass, ...] | None = None
-    storage_version: int = 0
+    storage_classes: tuple[StorageClass, ...] | None = None  # the cluster's; None where they are not known
+    storage_version: int = 0  # version of the cache that they were read from
+
+    @property
+    def in_plan(self) -> dict[str, Any]:
+        """What a plan keeps of it, by the names of the plan's fields."""
+        return {
+            "nodes_version": self.nodes_version,
+            "storage_version": self.storage_version,
+            "engine_hash": self.engine_hash,
+            "engine_tokens": self.observed.engine,
+            "engine_findings": self.engine_findings,
+            "serves_scaled_objects": self.observed.serves_scaled_objects,
+        }
 
     def is_planned_by(self, plan: CachedPlan) -> bool:
         """Whether a plan of the same generation was made from the same observation."""
-        return (
-            plan.nodes_version,
-            plan.storage_version,
-            plan.engine_tokens,
-            plan.engine_findings,
-            plan.serves_scaled_objects,
-        ) == (
-            self.nodes_version,
-            self.storage_version,
-            self.observed.engine,
-            self.engine_findings,
-            self.observed.serves_scaled_objects,
-        )
+        return all(getattr(plan, name) == value for name, value in self.in_plan.items())
 
 
 def engine_hash_of(resource: CachedResource) -> str:
@@ -115,11 +112,7 @@ def observe_cluster(
 def plan_resource(
     key: Key, resource: CachedResource, cluster: ClusterObservation
 ) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
-    """Plans one resource, as far as its spec is valid.
-
-    Returns:
-        What to keep of the plan, and the desired objects with their bodies; none where the spec is rejected.
-    """
+    """What to keep of a resource's plan, and its desired objects; none where the spec is rejected."""
     if resource.refusal:
         refused = InvalidInputError(str(key), Problem("spec", resource.refusal))
         return _not_valid(refused, resource.generation, cluster), ()
@@ -129,16 +122,12 @@ def plan_resource(
     except InvalidInputError as error:
         return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
     templates = pod_templates(parsed.spec)
-    desired = (
-        ()
-        if plan.rejected
-        else desired_objects(build_objects(plan), name=key.name, uid=resource.uid, templates=templates)
-    )
-    nodes = (
-        nodes_not_seen(cluster.nodes_unknown)
-        if cluster.nodes_unknown
-        else nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
-    )
+    desired: tuple[DesiredObject, ...] = ()
+    if not plan.rejected:
+        desired = desired_objects(build_objects(plan), name=key.name, uid=resource.uid, templates=templates)
+    nodes = nodes_not_seen(cluster.nodes_unknown)
+    if not cluster.nodes_unknown:
+        nodes = nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
     cached = CachedPlan(
         generation=resource.generation,
         rejected=plan.rejected,
@@ -146,11 +135,6 @@ def plan_resource(
         accepted=accepted_condition(plan),
         budget_fits=budget_fits(plan, storage_verdicts(plan, Namespace(cluster.storage_classes))),
         nodes_fit=nodes,
-        nodes_version=cluster.nodes_version,
-        storage_version=cluster.storage_version,
-        engine_hash=cluster.engine_hash,
-        engine_tokens=cluster.observed.engine,
-        engine_findings=cluster.engine_findings,
         most_tokens=plan.most_tokens,
         most_pinned_bytes=_most_pinned_bytes(plan),
         engine_port=plan.engine.port,
@@ -159,7 +143,7 @@ def plan_resource(
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
         scaling=None if plan.rejected else scaling_of(plan.resource, plan.scaler),
-        serves_scaled_objects=cluster.observed.serves_scaled_objects,
+        **cluster.in_plan,
     )
     return cached, desired
 
@@ -183,14 +167,9 @@ def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObserv
         rejected=True,
         desired=(),
         accepted=not_valid(error.problems),
-        budget_fits=no_budget(),
-        nodes_fit=no_pod(),
-        nodes_version=cluster.nodes_version,
-        storage_version=cluster.storage_version,
-        engine_hash=cluster.engine_hash,
-        engine_tokens=cluster.observed.engine,
-        engine_findings=cluster.engine_findings,
-        serves_scaled_objects=cluster.observed.serves_scaled_objects,
+        budget_fits=NO_BUDGET,
+        nodes_fit=NO_POD,
+        **cluster.in_plan,
     )
 
 

@@ -1,4 +1,4 @@
-"""Reconciles one resource: observe, plan, apply, status."""
+"""Reconciles one resource: observe, plan, apply, status; and reports what stopped that."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from kvtier_common.errors import KvtierError
+from kvtier_common.errors import KvtierError, MomentaryError
 from kvtier_common.kubernetes.answers import NotFoundError, parse_document
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_operator.planning.base.names import Component
@@ -23,9 +23,15 @@ from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteC
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ResourceCache
 from kvtier_operator.reconcile.cache.watches import Watches
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, DesiredObject
+from kvtier_operator.reconcile.facts.cached_plan import (
+    CachedPlan,
+    DesiredObject,
+    UntimedCondition,
+    observation_from_status,
+    unknown_condition,
+    with_transition_time,
+)
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.facts.observation import observation_from_status
 from kvtier_operator.reconcile.loop.dispatch import LostWatchError, ReconcileResult
 from kvtier_operator.reconcile.loop.plan_resource import (
     ClusterObservation,
@@ -35,7 +41,7 @@ from kvtier_operator.reconcile.loop.plan_resource import (
 )
 from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
-from kvtier_operator.reconcile.status.build import StatusInput, build_status
+from kvtier_operator.reconcile.status.build import READY, StatusInput, build_status
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
 
 _LOG: Final = logging.getLogger(__name__)
@@ -67,12 +73,7 @@ class Reconciler:
     policy: OwnerPolicy
 
     async def reconcile(self, key: Key) -> ReconcileResult:
-        """Brings objects and status of one resource to what its spec asks for.
-
-        Raises:
-            KvtierError: The API server did not take the status, or does not let us see what there is; trying
-                again may help.
-        """
+        """Brings a resource's objects and status to what its spec asks for; after a KvtierError try again."""
         resource = self.resources.get(key)
         if resource is None or not self.watches.has_synced(key.namespace):
             return ReconcileResult.UNCHANGED  # it is reconciled once the caches are filled
@@ -237,3 +238,60 @@ def _restore_from_status(resource: CachedResource) -> None:
     if state.observation is None:
         status, engine_hash = orjson.loads(resource.status), engine_hash_of(resource)
         state.observation = observation_from_status(status, resource.generation, engine_hash)
+
+
+_UNREPORTED_FAILURES: Final = 5
+"""So many momentary errors in a row are not reported: six seconds, with the queue's back-off."""
+
+
+def _round_failed(error: Exception) -> UntimedCondition:
+    """Condition Ready with the error that stopped the reconciliation."""
+    what = (
+        str(error) if isinstance(error, KvtierError) else f"a bug in kvtier, {type(error).__name__}: {error}"
+    )
+    rest = "what runs goes on, the other conditions may be out of date; it is tried again"
+    return unknown_condition(READY, "RoundFailed", f"the operator did not get to the end: {what}; {rest}")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReporter:
+    """Reports a reconciliation that failed: in condition Ready, and by an Event."""
+
+    writer: Writer
+    resources: ResourceCache
+    clock: Clock
+
+    async def report(self, key: Key, error: Exception, failures: int) -> None:
+        """Reports what stopped a reconciliation, once for as long as it is the same."""
+        resource = self.resources.get(key)
+        momentary = isinstance(error, MomentaryError)
+        # such errors differ in a port or a time from try to try
+        if resource is None or (
+            momentary and (failures <= _UNREPORTED_FAILURES or resource.state.reported_failure)
+        ):
+            return
+        ready, previous = _round_failed(error), orjson.loads(resource.status)
+        before = previous.get("conditions", ())
+        condition = with_transition_time(ready, before, resource.generation, self.clock.now())
+        others = (each for each in before if each["type"] != ready.type)
+        status = {**previous, "conditions": [*others, condition]}
+        if status != previous:
+            await self._write_status(key, resource, status)
+        if resource.state.reported_failure != ready.message:
+            resource.state.reported_failure = ready.message
+            await self._write_event(key, resource, condition)
+
+    async def _write_status(self, key: Key, resource: CachedResource, status: dict[str, object]) -> None:
+        try:
+            self.resources.take_answer(await self.writer.status(*key, resource.uid, status))
+        except NotFoundError:
+            self.resources.delete(key, resource.uid)
+        except KvtierError as error:
+            _LOG.warning("%s: nor could the status be written: %s", key, error)
+
+    async def _write_event(self, key: Key, resource: CachedResource, condition: dict[str, object]) -> None:
+        metadata = {**key._asdict(), "uid": resource.uid, "resourceVersion": str(resource.version)}
+        try:
+            await self.writer.event(key.namespace, event(condition, metadata, self.clock.now()))
+        except KvtierError as error:
+            _LOG.warning("%s: an Event about the %s was not taken: %s", key, KVCACHETIER.kind, error)

@@ -32,8 +32,7 @@ from kvtier_operator.reconcile.api_server import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
-from kvtier_operator.reconcile.facts.observation import EngineObservation, merge_observations
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, merge_observations
 from kvtier_operator.reconcile.settings import EngineTimings
 
 _TOO_MANY: Final = 1 << 63
@@ -52,11 +51,7 @@ _MOST_CHARACTERS: Final = 300
 
 
 def read_tiers(families: Families) -> tuple[EngineTokens, EngineFindings]:
-    """What one engine pod's /metrics say; its data-parallel engines are added up.
-
-    Raises:
-        ValueError: A number in it is none that a tier can have.
-    """
+    """What one engine pod's /metrics say; its data-parallel engines are added up."""
     if families.unreadable:
         names = ", ".join(sorted(name.decode() for name in families.unreadable))
         raise ValueError(f"{names}: no number of bytes or tokens")
@@ -64,14 +59,17 @@ def read_tiers(families: Families) -> tuple[EngineTokens, EngineFindings]:
 
 
 def _tokens(families: Families) -> EngineTokens:
-    by_tier = {Tier.GPU: _device(families.of(DEVICE))}
+    device = _labels(families.of(DEVICE))
+    first = device[0] if device else {}
+    in_blocks = math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,))
+    by_tier = {Tier.GPU: _sum(labels.get(DEVICE_TOKENS) for labels in device) or in_blocks}
     by_tier |= {tier: _total(families, name) for tier, name in CAPACITY_TOKENS.items()}
     if not families.of(CAPACITY_TOKENS[Tier.CPU]):
         by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(families.of(OFFLOADED)))
     return EngineTokens(
         {tier: tokens for tier, tokens in by_tier.items() if tokens and not _is_growing(families, tier)},
-        block=_block(families.of(DEVICE)),
-        gpu_blocks=_blocks(families.of(DEVICE)),
+        block=next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in device)), None),
+        gpu_blocks=next(iter(_numbers([first.get(DEVICE_BLOCKS[0])])), None),
     )
 
 
@@ -96,11 +94,7 @@ def _gauge(families: Families, name: str | None) -> int | None:
 
 
 def _total(families: Families, name: bytes) -> int:
-    """A gauge of all engines.
-
-    Raises:
-        ValueError: It is not a number that a status can have.
-    """
+    """A gauge of all engines; a ValueError where it is not a number that a status can have."""
     total = families.total(name)
     if total >= _TOO_MANY:
         raise ValueError(f"{name.decode()}: {total} is no number of bytes or tokens")
@@ -111,27 +105,8 @@ def _labels(samples: Iterable[Sample]) -> list[Mapping[str, str]]:
     return [read_labels(labels) for labels, _ in samples]
 
 
-def _device(samples: Iterable[Sample]) -> int | None:
-    labels = _labels(samples)
-    return _sum(each.get(DEVICE_TOKENS) for each in labels) or _of_blocks(labels)
-
-
-def _block(samples: Iterable[Sample]) -> int | None:
-    return next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in _labels(samples))), None)
-
-
-def _blocks(samples: Iterable[Sample]) -> int | None:
-    labels = next(iter(_labels(samples)), {})
-    return next(iter(_numbers([labels.get(DEVICE_BLOCKS[0])])), None)
-
-
-def _of_blocks(labels: Sequence[Mapping[str, str]]) -> int | None:
-    first = labels[0] if labels else {}
-    return math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,)) or None
-
-
-def _sum(values: Iterable[str | None]) -> int | None:
-    return sum(_numbers(values)) or None
+def _sum(values: Iterable[str | None]) -> int:
+    return sum(_numbers(values))
 
 
 def _numbers(values: Iterable[str | None]) -> list[int]:
@@ -145,11 +120,7 @@ def _is_number(text: str) -> bool:
 
 
 async def belongs_to(api: Api, namespace: str, pod: ServingPod, deployment_uid: str) -> bool:
-    """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment.
-
-    Raises:
-        KvtierError: The API server gave no answer, or one that is none.
-    """
+    """Whether the ReplicaSet that a pod names as its controller exists and belongs to the Deployment."""
     try:
         path = REPLICA_SET.path(namespace, pod.replica_set)
         answer = await api.get(path, accept=METADATA_ONLY, most_bytes=_METADATA_BYTES)
@@ -265,11 +236,7 @@ class EngineObserver:
     async def _observation(
         self, key: Key, plan: CachedPlan, pods: Sequence[ServingPod], deployment_uid: str
     ) -> EngineObservation:
-        """The report of one engine.
-
-        Raises:
-            ValueError: No pod belongs to the Deployment, or (_ImplausibleReportError) no engine is so large.
-        """
+        """The report of one engine; a ValueError where no pod is the Deployment's, or no engine so large."""
         if self._session is None:
             raise RuntimeError("engines are asked before open()")
         for pod in pods:

@@ -61,13 +61,8 @@ class HubClient:
     """Asks the Hub for the configuration of a model by name.
 
     A redirect is followed to the endpoint itself, to hosts that KVTIER_HUB_HOSTS names, and from an endpoint
-    with https to the Hub's own: these at addresses of the Internet, unless the endpoint has none either.
-
-    Args:
-        authorization: The header by which the endpoint, and nobody else, knows who asks; empty for everybody.
-
-    Raises:
-        InvalidInputError: HF_ENDPOINT or KVTIER_HUB_HOSTS cannot be used.
+    with https to the Hub's own: these at addresses of the Internet, unless the endpoint has none either. The
+    header `authorization` tells the endpoint, and nobody else, who asks.
     """
 
     def __init__(self, authorization: str = "") -> None:
@@ -80,17 +75,10 @@ class HubClient:
     async def config(
         self, name: str, revision: str | None, known: Mapping[str, Mapping[str, Any]] | None = None
     ) -> tuple[dict[str, Any], str]:
-        """Configuration of a model, and where it came from.
+        """Configuration of a model, and where it came from; the files that are `known` are not asked for.
 
-        Args:
-            name: Its name on the Hub.
-            revision: Branch, tag or commit; `main` when empty.
-            known: Files of it that need not be asked for, by name.
-
-        Raises:
-            NotPublicError: It has no such model, or not for everyone.
-            UnreachableError: It gave no answer, or sends on to somebody else; trying again may help.
-            InvalidInputError: What it has is no config.json.
+        A NotPublicError where the Hub has no such model for everyone, an UnreachableError where it gave no
+        answer or sends on to somebody else: then trying again may help.
         """
         if _NAME.fullmatch(name) is None:
             raise NotPublicError(f"{name!r} is no name of a model on {self._endpoint}")
@@ -113,11 +101,7 @@ class HubClient:
         )
 
     async def _files(
-        self,
-        session: aiohttp.ClientSession,
-        where: str,
-        name: str,
-        known: Mapping[str, Mapping[str, Any]],
+        self, session: aiohttp.ClientSession, where: str, name: str, known: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, Mapping[str, Any]]:
         async def file(one: str) -> Mapping[str, Any] | None:
             return known[one] if one in known else await self._file(session, f"{where}/{one}")
@@ -251,11 +235,7 @@ def _proxy(url: URL) -> str | None:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the Internet: of no machine, no link and no private network.
-
-    Raises:
-        ValueError: It is no address.
-    """
+    """Whether an address is one of the Internet: of no machine, no link and no private network."""
     return all(each.is_global and not each.is_multicast for each in meanings(ip_address(text)))
 
 

@@ -13,7 +13,7 @@ from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.model_shape.config.model_files import compact, config_of_map
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
-from kvtier_operator.reconcile.facts.observation import FoundModelConfig
+from kvtier_operator.reconcile.facts.cached_plan import FoundModelConfig
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 
 _MOST_BYTES: Final = 4 << 20
@@ -22,21 +22,13 @@ _MOST_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class ModelConfigLookup:
-    """Looks configurations up, in a ConfigMap or on Hugging Face.
-
-    Attributes:
-        hub: Asked for a model that the catalogue lacks; None: nobody is.
-    """
+    """Looks configurations up, in a ConfigMap or on Hugging Face."""
 
     api: Api
-    hub: HubClient | None = field(default=None)
+    hub: HubClient | None = field(default=None)  # asked for a model that the catalogue lacks; None: nobody is
 
     async def of(self, key: Key, resource: CachedResource) -> FoundModelConfig:
-        """The configuration of a resource's model: looked up once a generation, or until a plan accepts it.
-
-        Raises:
-            KvtierError: The API server cannot be asked; trying again may help.
-        """
+        """The configuration of a resource's model: looked up once a generation, or until a plan takes it."""
         known = resource.state.model
         if known is not None and known.generation == resource.generation and not waits_for_model(resource):
             return known

@@ -15,9 +15,8 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use
+from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use, with_cause
 from kvtier_operator.reconcile.status.plan import with_engines
-from kvtier_operator.reconcile.status.rollout import with_cause
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready
 
 READY: Final = "Ready"
@@ -50,14 +49,7 @@ def _first_part(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatusInput:
-    """Everything that a status is computed from.
-
-    Attributes:
-        now: The time, RFC 3339 in UTC.
-        way_in: The route, or kvtier's own gateway; None where there is neither.
-        rejected_report: Why an engine's report of its tiers was not believed; empty where it was.
-        autoscaler: What the autoscaler says; None where there is none.
-    """
+    """Everything that a status is computed from."""
 
     generation: int
     plan: CachedPlan
@@ -67,19 +59,18 @@ class StatusInput:
     picker_pods_not_ready: Sequence[NotReadyPod]
     failures: Sequence[ApplyFailure]
     kinds: UnservedKinds
-    now: str
+    now: str  # the time, RFC 3339 in UTC
+    # the route, or kvtier's own gateway; None where there is neither
     way_in: Route | GatewayPods | None = None
-    rejected_report: str = ""
-    autoscaler: AutoscalerFacts | None = None
+    rejected_report: str = ""  # why an engine's report of its tiers was not believed; empty where it was
+    autoscaler: AutoscalerFacts | None = None  # what the autoscaler says; None where there is none
 
 
 def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
     """The status as it should be now.
 
-    Args:
-        inputs: What is known now.
-        previous: The status so far. Conditions that did not change keep their times, and where a new spec was
-            rejected, the figures of what still runs are kept.
+    Conditions that did not change since `previous` keep their times, and where a new spec was rejected, the
+    figures of what still runs are kept.
     """
     plan, before = inputs.plan, previous.get("conditions", ())
     status: Status = {

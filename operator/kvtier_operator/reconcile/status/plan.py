@@ -81,13 +81,6 @@ def with_engines(condition: UntimedCondition, engine: DeploymentFacts | None) ->
     return true_condition(BUDGET_FITS, "Fits", f"the engines are ready all the same; {condition.message}")
 
 
-def no_budget() -> UntimedCondition:
-    """The condition of a spec that cannot be planned."""
-    return unknown_condition(
-        BUDGET_FITS, "NotPlanned", "the spec was not accepted, so there is no budget to look at"
-    )
-
-
 def nodes_fit_condition(fit: NodesFit) -> UntimedCondition:
     """The condition by how many engines fit on the nodes; other pods on them are the scheduler's business."""
     return (true_condition if fit.fits else false_condition)(NODES_FIT, fit.reason, fit.message)
@@ -98,8 +91,10 @@ def nodes_not_seen(why: str) -> UntimedCondition:
     return unknown_condition(NODES_FIT, "NodesNotSeen", f"nodes were not looked at: {why}")
 
 
-def no_pod() -> UntimedCondition:
-    """The condition of a spec that cannot be planned."""
-    return unknown_condition(
-        NODES_FIT, "NotPlanned", "the spec was not accepted, so there is no pod to find a node for"
-    )
+NO_BUDGET: Final = unknown_condition(
+    BUDGET_FITS, "NotPlanned", "the spec was not accepted, so there is no budget to look at"
+)
+NO_POD: Final = unknown_condition(
+    NODES_FIT, "NotPlanned", "the spec was not accepted, so there is no pod to find a node for"
+)
+"""The conditions of a spec that cannot be planned."""

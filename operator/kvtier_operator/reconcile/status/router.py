@@ -11,7 +11,7 @@ from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts, ParentAnswer, ParentFacts
-from kvtier_operator.reconcile.status.rollout import NOT_CREATED, blocking_reason, not_created, replica_counts
+from kvtier_operator.reconcile.status.engines import NOT_CREATED, blocking_reason, not_created, replica_counts
 
 _MONITORING = "monitoring"
 _ROUTE_ADVICE: Final[Mapping[str, str]] = {
@@ -29,19 +29,12 @@ _WITHOUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class UnservedKinds:
-    """Kinds of desired objects that the cluster does not serve.
+    """Kinds of desired objects that the cluster does not serve."""
 
-    Attributes:
-        missing_crds: CRDs that the router needs.
-        left_out: CRDs that it works without, such as a ServiceMonitor's.
-        failures: Kinds of the router's that the operator may not list.
-        scaler_failures: The same of autoscalers.
-    """
-
-    missing_crds: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    failures: tuple[ApplyFailure, ...] = ()
-    scaler_failures: tuple[ApplyFailure, ...] = ()
+    missing_crds: tuple[str, ...] = ()  # CRDs that the router needs
+    left_out: tuple[str, ...] = ()  # CRDs that it works without, such as a ServiceMonitor's
+    failures: tuple[ApplyFailure, ...] = ()  # kinds of the router's that the operator may not list
+    scaler_failures: tuple[ApplyFailure, ...] = ()  # the same of autoscalers
 
 
 def unserved_kinds(
@@ -79,60 +72,54 @@ class GatewayPods:
     not_ready: Sequence[NotReadyPod] = ()
 
     @property
-    def count(self) -> str:
+    def state(self) -> str:
         """How many of its pods are ready."""
         return replica_counts(self.deployment, "gateway pods") if self.deployment else ""
 
-
-def gateway_problem(gateway: GatewayPods) -> tuple[str, str] | None:
-    """Reason and message of what keeps it from answering; None where nothing does."""
-    facts = gateway.deployment
-    if facts is None:
-        return NOT_CREATED, "the gateway's Deployment is not there"
-    if facts.complete:
-        return None
-    reason, message = blocking_reason(facts, gateway.not_ready)
-    return reason, f"{gateway.count}; {message}" if message else gateway.count
+    @property
+    def problem(self) -> tuple[str, str] | None:
+        """Reason and message of what keeps it from answering; None where nothing does."""
+        if self.deployment is None:
+            return NOT_CREATED, "the gateway's Deployment is not there"
+        if self.deployment.complete:
+            return None
+        reason, message = blocking_reason(self.deployment, self.not_ready)
+        return reason, f"{self.state}; {message}" if message else self.state
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The live route of a resource.
+    """The live route of a resource."""
 
-    Attributes:
-        name: Name of the HTTPRoute and of the InferencePool behind it, `namespace/name`.
-        parents: What Gateways report of the HTTPRoute.
-        pool_parents: What Gateways report of the InferencePool.
-        hidden: Another route that gets its requests; None where none does.
-    """
-
-    name: str
-    parents: Sequence[ParentFacts]
-    pool_parents: Sequence[ParentFacts] = ()
-    hidden: Hidden | None = None
+    name: str  # name of the HTTPRoute and of the InferencePool behind it, `namespace/name`
+    parents: Sequence[ParentFacts]  # what Gateways report of the HTTPRoute
+    pool_parents: Sequence[ParentFacts] = ()  # what Gateways report of the InferencePool
+    hidden: Hidden | None = None  # another route that gets its requests; None where none does
 
     @property
-    def gateways(self) -> str:
-        """Names of its Gateways."""
-        return ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
+    def state(self) -> str:
+        """Which Gateways take it, and what of its requests another route gets."""
+        gateways = ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
+        hidden = f", but {hidden_by_text(self.name, self.hidden)}" if self.hidden else ""
+        return f"its route is taken by Gateway {gateways}{hidden}"
 
-
-def route_problem(route: Route) -> tuple[str, str] | None:
-    """Reason and message of the first thing that keeps requests from it; None where nothing does."""
-    for parent in route.parents:
-        if parent.answer is ParentAnswer.UNANSWERED:
-            return "RouteUnanswered", _no_answer_text(route.name, parent.listeners.gateway)
-        if problem := _trouble("RouteRefused", f"HTTPRoute {route.name}", parent):
-            return problem
-    gateways = {each.listeners.gateway for each in route.parents}
-    for parent in route.pool_parents:
-        if parent.listeners.gateway in gateways and (
-            problem := _trouble("PoolRefused", f"InferencePool {route.name}", parent)
-        ):
-            return problem
-    if route.hidden and route.hidden.wholly:
-        return "RouteHidden", hidden_by_text(route.name, route.hidden)
-    return None
+    @property
+    def problem(self) -> tuple[str, str] | None:
+        """Reason and message of the first thing that keeps requests from it; None where nothing does."""
+        for parent in self.parents:
+            if parent.answer is ParentAnswer.UNANSWERED:
+                return "RouteUnanswered", _no_answer_text(self.name, parent.listeners.gateway)
+            if problem := _trouble("RouteRefused", f"HTTPRoute {self.name}", parent):
+                return problem
+        gateways = {each.listeners.gateway for each in self.parents}
+        for parent in self.pool_parents:
+            if parent.listeners.gateway in gateways and (
+                problem := _trouble("PoolRefused", f"InferencePool {self.name}", parent)
+            ):
+                return problem
+        if self.hidden and self.hidden.wholly:
+            return "RouteHidden", hidden_by_text(self.name, self.hidden)
+        return None
 
 
 def _trouble(refused: str, name: str, parent: ParentFacts) -> tuple[str, str] | None:
@@ -188,25 +175,11 @@ def router_ready(
         reason, message = blocking_reason(picker, not_ready)
         return false_condition(ROUTER_READY, reason, f"{count}; {message}" if message else count)
     count += _standbys(picker, not_ready)
-    if trouble := _problem(way_in):
-        reason, message = trouble
+    if way_in and (problem := way_in.problem):
+        reason, message = problem
         return false_condition(ROUTER_READY, reason, f"{count}; {message}")
     without = f"; not made, for want of its CRD: {', '.join(kinds.left_out)}" if kinds.left_out else ""
-    return true_condition(ROUTER_READY, "AllReady", count + _through(way_in) + without)
-
-
-def _problem(way_in: Route | GatewayPods | None) -> tuple[str, str] | None:
-    if isinstance(way_in, Route):
-        return route_problem(way_in)
-    return gateway_problem(way_in) if way_in else None
-
-
-def _through(way_in: Route | GatewayPods | None) -> str:
-    """How requests come in."""
-    if isinstance(way_in, Route):
-        hidden = f", but {hidden_by_text(way_in.name, way_in.hidden)}" if way_in.hidden else ""
-        return f"; its route is taken by Gateway {way_in.gateways}{hidden}"
-    return f"; {way_in.count}" if way_in else ""
+    return true_condition(ROUTER_READY, "AllReady", count + (f"; {way_in.state}" if way_in else "") + without)
 
 
 def _serves(picker: DeploymentFacts) -> bool:

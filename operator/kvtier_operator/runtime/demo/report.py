@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from rich.table import Table
@@ -28,8 +28,7 @@ _SPREAD: Final = 16.0
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(NamedTuple):
     """One sample, in the picture's units."""
 
     x: float
@@ -37,8 +36,7 @@ class Dot:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One kind of sample: its dots and its median."""
 
     label: str
@@ -47,8 +45,7 @@ class Row:
     dots: tuple[Dot, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """A mark on the time axis."""
 
     x: float
@@ -56,8 +53,7 @@ class Tick:
     major: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DotPlot:
+class DotPlot(NamedTuple):
     """A dot plot of times on a logarithmic axis, ready to be drawn."""
 
     width: float
@@ -115,23 +111,14 @@ _MEANING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that the demo found.
+    """Everything that the demo found."""
 
-    Attributes:
-        tier: Its first part.
-        routing: Its second part.
-        facts: The machine.
-        plan: The plan of the first part's engine with the tier.
-        model_note: What the model is, in one sentence.
-        lengths_note: Why prompts are shorter than by default, if they are.
-    """
-
-    tier: TierResult
-    routing: RoutingResult
+    tier: TierResult  # its first part
+    routing: RoutingResult  # its second part
     facts: Facts
-    plan: Plan
-    model_note: str
-    lengths_note: str = ""
+    plan: Plan  # the plan of the first part's engine with the tier
+    model_note: str  # what the model is, in one sentence
+    lengths_note: str = ""  # why prompts are shorter than by default, if they are
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write `report.json` and `report.html` to a folder, which is made, and return their paths."""

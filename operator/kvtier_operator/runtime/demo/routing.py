@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Self
@@ -14,11 +14,13 @@ from typing import Any, Final, Self
 from kvtier_common.benchmarks import Workload
 from kvtier_common.metrics.text import read_families, read_labels
 from kvtier_common.terminal.console import PlainConsole
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.envoy.gateway import Address
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.prompts import Questions
-from kvtier_operator.runtime.demo.tier import unless_an_engine_fails
+from kvtier_operator.runtime.demo.tier import SPARE_BLOCKS, kib, unless_an_engine_fails, with_sizes
 from kvtier_operator.runtime.gateway import LocalGateway, Routing, local_routing
 from kvtier_operator.runtime.measure import OpenAIClient, Query, seconds
 from kvtier_operator.runtime.metrics import parse_metrics
@@ -69,10 +71,6 @@ class RoutingLoad(Workload):
             *("--concurrency", str(self.concurrency)),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Every size by its name."""
-        return asdict(self)
-
 
 def fitting_load(system_tokens: int, prompt_s: float, left_s: float) -> RoutingLoad:
     """As many questions about each system prompt as fit, three to ten."""
@@ -94,49 +92,27 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WayFigures:
-    """One way's figures, as `kvtier bench shared-prefix` writes them.
+    """One way's figures, as `kvtier bench shared-prefix` writes them."""
 
-    Attributes:
-        seconds: From the first request to the last answer.
-        ttft_s: Time to first token of every answer, waiting included.
-        ttft_mean_s: Its mean.
-        ttft_p90_s: Its 90th percentile.
-        e2e_mean_s: Mean time to an answer's end.
-        e2e_p90_s: Its 90th percentile.
-        tokens_per_s: Tokens of prompts and answers over `seconds`.
-        device_hit_rate: Share of prompt tokens found in a device cache, by the engines' own counters.
-        tier_hit_rate: Share found in the CPU tier.
-        engine_share: Share of all prompt tokens that each engine got.
-    """
-
-    seconds: float
-    ttft_s: tuple[float, ...]
-    ttft_mean_s: float
-    ttft_p90_s: float
-    e2e_mean_s: float
-    e2e_p90_s: float
-    tokens_per_s: float
-    device_hit_rate: float
-    tier_hit_rate: float
-    engine_share: tuple[float, ...]
+    seconds: float  # from the first request to the last answer
+    ttft_s: tuple[float, ...]  # time to first token of every answer, waiting included
+    ttft_mean_s: float  # its mean
+    ttft_p90_s: float  # its 90th percentile
+    e2e_mean_s: float  # mean time to an answer's end
+    e2e_p90_s: float  # its 90th percentile
+    tokens_per_s: float  # tokens of prompts and answers over `seconds`
+    device_hit_rate: float  # share of prompt tokens found in a device cache, by the engines' own counters
+    tier_hit_rate: float  # share found in the CPU tier
+    engine_share: tuple[float, ...]  # share of all prompt tokens that each engine got
 
     @classmethod
     def from_bench(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON of `kvtier bench shared-prefix --engine ... --write`.
-
-        Raises:
-            RuntimeFailedError: A figure is missing.
-        """
+        """Read the JSON of `kvtier bench shared-prefix --engine ... --write`."""
         try:
             figures = document["shared_prefix"]
-            return cls(
-                ttft_s=tuple(figures["ttft_s"]),
-                device_hit_rate=figures["hit_rate"]["device"],
-                tier_hit_rate=figures["hit_rate"]["tier"],
-                engine_share=tuple(figures["engine_share"]),
-                **{name: figures[name] for name in _SAME_NAME},
-            )
-        except (KeyError, TypeError) as error:
+            rates = {f"{place}_hit_rate": share for place, share in figures["hit_rate"].items()}
+            return cls(**{field.name: {**figures, **rates}[field.name] for field in fields(cls)})
+        except (AttributeError, KeyError, TypeError) as error:
             raise RuntimeFailedError(f"kvtier bench shared-prefix wrote no figures: {error!r}") from error
 
     @property
@@ -145,26 +121,16 @@ class WayFigures:
         return self.device_hit_rate + self.tier_hit_rate
 
 
-_SAME_NAME: Final = ("seconds", "ttft_mean_s", "ttft_p90_s", "e2e_mean_s", "e2e_p90_s", "tokens_per_s")
-
-
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """What the second part found.
+    """What the second part found."""
 
-    Attributes:
-        load: What was asked, of each way.
-        ways: What came of it.
-        picks: Requests that the picker sent to each engine, by its own metrics; /tokenize is among them.
-        start_s: Seconds until the engines were ready.
-        measure_s: Seconds for everything that was asked of them.
-    """
-
-    load: RoutingLoad
-    ways: Mapping[Way, WayFigures]
+    load: RoutingLoad  # what was asked, of each way
+    ways: Mapping[Way, WayFigures]  # what came of it
+    # requests that the picker sent to each engine, by its own metrics; /tokenize is among them
     picks: Mapping[str, int]
-    start_s: float
-    measure_s: float
+    start_s: float  # seconds until the engines were ready
+    measure_s: float  # seconds for everything that was asked of them
 
     @property
     def speedup(self) -> float:
@@ -177,11 +143,7 @@ class RoutingResult:
         return self.ways[Way.OFF].ttft_mean_s / self.ways[Way.PICKER].ttft_mean_s
 
     def verify(self) -> None:
-        """Make sure that the last way's requests were the picker's choice, by its own count.
-
-        Raises:
-            RuntimeFailedError: They were not, so the figures would not mean what they say.
-        """
+        """Raise a RuntimeFailedError unless the picker chose for the last way's requests, by its count."""
         picked = sum(self.picks.values())
         if picked < self.load.requests:
             raise RuntimeFailedError(
@@ -192,7 +154,7 @@ class RoutingResult:
     def to_json(self) -> dict[str, Any]:
         """The figures and every sample."""
         return {
-            "load": self.load.to_json(),
+            "load": asdict(self.load),
             "ways": {str(way): asdict(figures) for way, figures in self.ways.items()},
             "picks": dict(self.picks),
             "turns_over_picker": self.speedup,
@@ -258,17 +220,14 @@ async def run_routing(
     """Start two engines with the tier and two without, ask them in three ways, stop them.
 
     All processes of all ways run all the time, so that each way sees the same machine.
-
-    Raises:
-        RuntimeFailedError: A process failed or did not do what the demo is about.
     """
-
-    def say(line: str) -> None:
-        console.print(line)
-
     on_port, off_port, turns_port = free_ports(3, LOOPBACK)
     on = Session(
-        RunOptions(LOOPBACK, on_port, logs / "two-on", model), plan.engine, ENGINES, local_routing(plan), say
+        RunOptions(LOOPBACK, on_port, logs / "two-on", model),
+        plan.engine,
+        ENGINES,
+        local_routing(plan),
+        console.print,
     )
     off = Session(RunOptions(LOOPBACK, off_port, logs / "two-off", model), without_tier(plan.engine), ENGINES)
     started = time.monotonic()
@@ -278,7 +237,9 @@ async def run_routing(
                 await stack.enter_async_context(session)
             await asyncio.gather(on.ready(), off.ready())
             addresses = [_address(engine) for engine in on.engines]
-            turns = LocalGateway(Address(LOOPBACK, turns_port), addresses, Routing(), logs / "in-turns", say)
+            turns = LocalGateway(
+                Address(LOOPBACK, turns_port), addresses, Routing(), logs / "in-turns", console.print
+            )
             await stack.enter_async_context(turns)
             await turns.open()
         ready = time.monotonic()
@@ -379,15 +340,10 @@ def _count_answers(engines: Sequence[RunningEngine]) -> int:
 
 async def _picks(session: Session) -> dict[str, int]:
     """Requests that the picker sent to each engine."""
-    url = session.picker_url
-    if url is None:
+    if session.gateway is None or not session.gateway.metrics_url:
         raise RuntimeFailedError("the engines have no picker")
-
-    def read() -> str:
-        with OpenAIClient(url) as client:
-            return client.text("/metrics")
-
-    found = read_families((await asyncio.to_thread(read)).encode(), (_PICKS,))
+    with OpenAIClient(session.gateway.metrics_url) as client:
+        found = read_families((await asyncio.to_thread(client.text, "/metrics")).encode(), (_PICKS,))
     picks = {read_labels(labels)["endpoint"]: int(value) for labels, value in found.of(_PICKS)}
     return {engine.name: picks.get(str(_address(engine)), 0) for engine in session.engines}
 
@@ -395,3 +351,22 @@ async def _picks(session: Session) -> dict[str, int]:
 def _address(engine: RunningEngine) -> Address:
     host, _, port = engine.url.removeprefix("http://").rpartition(":")
     return Address(host, int(port))
+
+
+# The chat template's tokens, and as much as a prompt cut by words may be longer than asked for.
+_AROUND_TOKENS: Final = 128
+_PROMPTS_ON_DEVICE: Final = 2
+
+
+def fit_routing_resource(
+    resource: KVCacheTier, name: str, load: RoutingLoad, kv_bytes_per_token: int
+) -> KVCacheTier:
+    """The same for two engines: a device cache holds two prompts, the CPU tier all of two ways' prompts."""
+    block = engine_block_tokens(resource.spec.engine)
+    longest_tokens = load.system_tokens + load.question_tokens + load.output_tokens + _AROUND_TOKENS
+    longest_blocks = -(-longest_tokens // block)
+    device_blocks = _PROMPTS_ON_DEVICE * longest_blocks + SPARE_BLOCKS
+    tier_blocks = 2 * load.requests * (longest_blocks - load.system_tokens // block)
+    tier_blocks += 2 * load.groups * longest_blocks
+    device_kib, tier_kib = (kib(each * block * kv_bytes_per_token) for each in (device_blocks, tier_blocks))
+    return with_sizes(resource, name, longest_tokens, device_kib, tier_kib, {"replicas": ENGINES})

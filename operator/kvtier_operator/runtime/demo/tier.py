@@ -5,16 +5,20 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from kvtier_common.terminal.console import PlainConsole
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.runtime.demo.prompts import Questions
 from kvtier_operator.runtime.measure import Answer, OpenAIClient, Query, Samples
@@ -27,11 +31,7 @@ Result = TypeVar("Result")
 
 
 async def unless_an_engine_fails(asking: Coroutine[Any, Any, Result], sessions: Sequence[Session]) -> Result:
-    """The result of `asking`, unless an engine ends before.
-
-    Raises:
-        RuntimeFailedError: An engine ended; the error says why.
-    """
+    """The result of `asking`; the error of an engine that ends before."""
     work = asyncio.ensure_future(asking)
     failures = [asyncio.create_task(session.failure()) for session in sessions]
     try:
@@ -65,26 +65,27 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One query.
+    """One query."""
 
-    Attributes:
-        kind: What it was meant to be.
-        document: Index of the document asked about.
-        answer: What came back, with its times.
-        served: What the engine counted meanwhile: where the prompt's tokens came from.
-    """
+    kind: Kind  # what it was meant to be
+    document: int  # index of the document asked about
+    answer: Answer  # what came back, with its times
+    served: EngineMetrics  # what the engine counted meanwhile: where the prompt's tokens came from
 
-    kind: Kind
-    document: int
-    answer: Answer
-    served: EngineMetrics
+    def to_json(self) -> dict[str, Any]:
+        """Where its prompt's tokens came from, its times and its output."""
+        return {
+            "kind": str(self.kind),
+            "document": self.document,
+            "ttft_s": self.answer.ttft_s,
+            "total_s": self.answer.total_s,
+            "prompt_tokens": self.served.prompt_tokens,
+            "cached_tokens": dict(self.served.cached_tokens),
+            "output": self.answer.text,
+        }
 
     def verify(self) -> None:
-        """Make sure that the prefix came from where the kind says, by vLLM's own counters.
-
-        Raises:
-            RuntimeFailedError: It did not, so the figures would not mean what they say.
-        """
+        """Raise a RuntimeFailedError unless the prefix came from where the kind says, by vLLM's counters."""
         prompt = self.served.prompt_tokens
         shares = (
             {tier: tokens / prompt for tier, tokens in self.served.cached_tokens.items()} if prompt else {}
@@ -106,15 +107,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class TierResult:
-    """All samples of one demo.
+    """All samples of one demo."""
 
-    Attributes:
-        samples: In the order taken.
-        http_s: What HTTP and tokenization of one prompt cost by themselves, within every figure.
-    """
-
-    samples: tuple[Sample, ...]
-    http_s: Samples
+    samples: tuple[Sample, ...]  # in the order taken
+    http_s: Samples  # what HTTP and tokenization of one prompt cost by themselves, within every figure
 
     def of(self, kind: Kind) -> tuple[Sample, ...]:
         """The samples of one kind."""
@@ -150,34 +146,24 @@ class TierResult:
         return {
             "query_twice": {
                 "prompt_tokens": self.prompt_tokens,
-                "cold_ttft_s": self.ttft(Kind.COLD).median_s,
-                "device_hit_ttft_s": self.ttft(Kind.DEVICE_HIT).median_s,
-                "warm_ttft_s": self.ttft(Kind.WARM).median_s,
-                "off_ttft_s": self.ttft(Kind.OFF).median_s,
-                "off_device_hit_ttft_s": self.ttft(Kind.OFF_DEVICE_HIT).median_s,
+                **{f"{kind.name.lower()}_ttft_s": self.ttft(kind).median_s for kind in Kind},
                 "speedup": self.speedup,
                 "over_device_hit": self.over_device_hit,
                 "outputs_equal": self.outputs_equal,
                 "http_and_tokenization_s": self.http_s.median_s,
             },
             "spread": {str(kind): self.ttft(kind).to_json() for kind in Kind},
-            "samples": [_sample(sample) for sample in self.samples],
+            "samples": [sample.to_json() for sample in self.samples],
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """How often what is measured.
+    """How often what is measured."""
 
-    Attributes:
-        documents: Documents asked about, each cold once; at least 2.
-        rounds: Times each document is asked warm.
-        off_repeats: Recomputed repetitions with the tier off.
-    """
-
-    documents: int
-    rounds: int
-    off_repeats: int
+    documents: int  # documents asked about, each cold once; at least 2
+    rounds: int  # times each document is asked warm
+    off_repeats: int  # recomputed repetitions with the tier off
 
     @property
     def samples(self) -> int:
@@ -187,24 +173,20 @@ class Repetitions:
 
 def repetitions(cold_s: float, left_s: float) -> Repetitions:
     """As many repetitions as fit: five of each, on a slow machine at least two cold, one tier off."""
-    computed = int(
-        left_s / (cold_s * _SLOWER)
-    )  # documents - 1 cold; with the tier off two first ones and the repeats
+    # documents - 1 cold; with the tier off two first ones and the repeats
+    computed = int(left_s / (cold_s * _SLOWER))
     documents = min(_MOST, max(2, computed // 2))
     off_repeats = min(_MOST, max(1, computed - documents - 1))
     return Repetitions(documents, -(-_WARM_SAMPLES // documents), off_repeats)
 
 
 def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple[Kind, int]]:
-    """The order of all queries.
+    """Kind and document of each query, in order.
 
     Cold queries with the tier on alternate with queries with the tier off, so that both see the same noise of
     the machine. With the tier off two documents take turns, each evicting the other: every repetition is
-    computed again. Then each document is asked warm (the one before it has evicted it from the device) and at
-    once again (now a device hit), `rounds` times.
-
-    Returns:
-        Kind and document of each query; a document's first query with the tier off counts as cold.
+    computed again, and the first counts as cold. Then each document is asked warm (the one before it has
+    evicted it from the device) and at once again (now a device hit), `rounds` times.
     """
     off: list[list[tuple[Kind, int]]] = []
     for turn in range(off_repeats + 2):
@@ -223,18 +205,6 @@ def plan_rounds(documents: int, rounds: int, off_repeats: int) -> Sequence[tuple
     return order
 
 
-def _sample(sample: Sample) -> dict[str, Any]:
-    return {
-        "kind": str(sample.kind),
-        "document": sample.document,
-        "ttft_s": sample.answer.ttft_s,
-        "total_s": sample.answer.total_s,
-        "prompt_tokens": sample.served.prompt_tokens,
-        "cached_tokens": dict(sample.served.cached_tokens),
-        "output": sample.answer.text,
-    }
-
-
 _OUTPUT_TOKENS: Final = 8
 # Warm queries and device hits, stopping the engines, the report.
 _AFTERWARDS_S: Final = 25.0
@@ -250,11 +220,7 @@ def measure(
     asked: Questions,
     tell: Callable[[int, int, Sample], None],
 ) -> TierResult:
-    """Run the demo's queries.
-
-    Raises:
-        RuntimeFailedError: An engine does not answer, or a prefix did not come from where it should.
-    """
+    """Run the demo's queries."""
     prompts = [text + QUESTION for text in asked.texts]
     queries = [Query.completion(model, prompt, _OUTPUT_TOKENS) for prompt in prompts]
     first = _ask(on, Kind.COLD, 0, queries[0])
@@ -294,35 +260,21 @@ def _http_alone(client: OpenAIClient, model: str, prompt: str) -> Samples:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a reader needs to compare the figures with their own.
+    """What a reader needs to compare the figures with their own."""
 
-    Attributes:
-        cores: Cores this process may use.
-        memory_bytes: Physical memory.
-        processor: The processor's name.
-        vllm: vLLM's version.
-        kvtier: kvtier's version.
-        start_s: Seconds until both engines were ready.
-        measure_s: Seconds all queries took.
-    """
-
-    cores: int
-    memory_bytes: int
-    processor: str
+    cores: int  # cores this process may use
+    memory_bytes: int  # physical memory
+    processor: str  # the processor's name
     vllm: str
     kvtier: str
-    start_s: float
-    measure_s: float
+    start_s: float  # seconds until both engines were ready
+    measure_s: float  # seconds all queries took
 
 
 async def run_tier(
     plan: Plan, model: Path, asked: Questions, logs: Path, console: PlainConsole
 ) -> tuple[TierResult, Facts]:
-    """Start one engine with the tier and one without, ask both, stop both.
-
-    Raises:
-        RuntimeFailedError: An engine failed or did not do what the demo is about.
-    """
+    """Start one engine with the tier and one without, ask both, stop both."""
     on_port, off_port = free_ports(2, LOOPBACK)
     on = Session(RunOptions(LOOPBACK, on_port, logs / "tier-on", model), plan.engine, 1)
     off = Session(RunOptions(LOOPBACK, off_port, logs / "tier-off", model), without_tier(plan.engine), 1)
@@ -370,3 +322,47 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+RESOURCE_PATH: Final = Path(__file__).with_name("kvcachetier.yaml")
+# Tokens of the question, the answer and a tokenizer's own, beside a document's.
+_BESIDE_TOKENS: Final = 64
+# One that vLLM keeps for itself (v1/core/block_pool.py, null_block) and one begun.
+SPARE_BLOCKS: Final = 2
+_TIER_FACTOR: Final = 16
+_KIB: Final = 1024
+
+
+def fit_resource(
+    resource: KVCacheTier, name: str, tokens: int, kv_bytes_per_token: int, *, prompts: int = _TIER_FACTOR
+) -> KVCacheTier:
+    """The demo's resource for documents of `tokens` tokens: the device cache holds one, the CPU tier all."""
+    longest_tokens, block = tokens + _BESIDE_TOKENS, engine_block_tokens(resource.spec.engine)
+    device_kib = kib((longest_tokens // block + SPARE_BLOCKS) * block * kv_bytes_per_token)
+    return with_sizes(resource, name, longest_tokens, device_kib, device_kib * prompts)
+
+
+def with_sizes(  # noqa: PLR0913, PLR0917 - one parameter a field
+    resource: KVCacheTier,
+    name: str,
+    longest_tokens: int,
+    device_kib: int,
+    tier_kib: int,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> KVCacheTier:
+    """A resource with these sizes, and `more` of its spec's fields."""
+    document = resource.manifest()
+    document["spec"] |= more
+    document["spec"]["model"]["name"] = name
+    document["spec"]["engine"] |= {"maxModelLen": longest_tokens, "kvCacheMemory": _quantity(device_kib)}
+    document["spec"]["tiers"]["cpu"]["capacity"] = _quantity(tier_kib)
+    return parse_resource(document, "the demo's resource")
+
+
+def kib(size_bytes: int) -> int:
+    """The KiB that hold so many bytes."""
+    return -(-size_bytes // _KIB)
+
+
+def _quantity(kib: int) -> str:
+    return f"{kib}Ki" if kib % _KIB else f"{kib // _KIB}Mi"

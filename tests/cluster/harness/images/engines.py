@@ -16,8 +16,7 @@ from tests.cluster.harness.images.vllm_packages import vllm_packages
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import Say, cache_folder
 
-from kvtier_operator.runtime.demo.model import ModelShape, random_model
-from kvtier_operator.runtime.demo.prompts import corpus
+from kvtier_operator.runtime.demo.prompts import ModelShape, corpus, random_model
 
 HUB: Final = "/opt/kvtier-engine/hub"
 VLLM_PACKAGES: Final = "/opt/kvtier-engine/site-packages"

@@ -62,7 +62,7 @@ def test_the_longest_sequence_that_vllm_takes(
     key = ModelArchConfigConvertorBase(theirs, theirs).derive_max_model_len_and_key()
     read = SimpleNamespace(derived_max_model_len_and_key=key)
     given = resource("a/b", engine={"extraArgs": ["--hf-overrides", json.dumps(overrides)]})
-    most = resolve_geometry(given.spec, Observed(model_config=QWEN | fields)).most_position_tokens
+    most = resolve_geometry(given.spec, Observed(model_config=QWEN | fields)).shape.most_position_tokens
     assert most is not None
     assert _get_and_verify_max_len(theirs, read, None, most, False, None) == most  # noqa: FBT003 - theirs
     with pytest.raises(ValueError, match="greater than the derived"):

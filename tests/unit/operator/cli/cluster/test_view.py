@@ -13,8 +13,7 @@ from tests.cases.seen import (
 )
 
 from kvtier_common.tier import Tier
-from kvtier_operator.cli.cluster.figures import engine_figures, picker_figures, tier_rows
-from kvtier_operator.cli.cluster.resource import Seen
+from kvtier_operator.cli.cluster.resource import Seen, engine_figures, picker_figures, tier_rows
 from kvtier_operator.planning.units import GIB
 
 

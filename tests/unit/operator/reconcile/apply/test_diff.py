@@ -171,7 +171,6 @@ def test_an_own_object_that_nobody_controls_any_more_is_repaired(
 def test_kinds_that_are_not_served_wait(wanted: tuple[DesiredObject, ...]) -> None:
     live_objects = live_objects_of(*(each for each in wanted if each.ref.kind != "InferencePool"))
     found = _diff(wanted, live_objects, unserved=("InferencePool",))
-    assert [each.ref.kind for each in found.unserved] == ["InferencePool"]
     assert not found.missing
     assert is_in_sync(wanted, live_objects.of("default", UID), lambda kind: kind != "InferencePool")
     assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)

@@ -5,7 +5,7 @@ from typing import Any
 from tests.cases.routes import condition, parent_status, route
 
 from kvtier_operator.reconcile.api_server import BY_NAME, Ref
-from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache, RouteSink
+from kvtier_operator.reconcile.cache.live_objects import KindSink, LiveObjectCache, RouteCache
 
 
 class _Told:
@@ -82,7 +82,7 @@ def test_a_list_drops_what_is_not_in_it_of_its_namespace() -> None:
 
 def test_only_routes_with_kvtiers_label_are_children() -> None:
     live_objects, routes = LiveObjectCache(lambda *_: None), RouteCache(lambda *_: None)
-    sink = RouteSink(KindSink(live_objects, BY_NAME["HTTPRoute"], None), routes)
+    sink = KindSink(live_objects, BY_NAME["HTTPRoute"], None, routes)
     ref = Ref("HTTPRoute", "team", "qwen")
     label = {"app.kubernetes.io/managed-by": "kvtier"}
     for version, labels in enumerate((label, {}, label), start=1):

@@ -10,8 +10,7 @@ from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of
 from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
-from kvtier_operator.reconcile.loop.failure_reporter import FailureReporter
-from kvtier_operator.reconcile.loop.reconciler import Clock
+from kvtier_operator.reconcile.loop.reconciler import Clock, FailureReporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

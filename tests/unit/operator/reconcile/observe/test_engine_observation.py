@@ -7,7 +7,7 @@ from tests.cases.kvcachetier import document
 from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
-from kvtier_operator.reconcile.facts.observation import (
+from kvtier_operator.reconcile.facts.cached_plan import (
     EngineObservation,
     hash_engine,
     merge_observations,

@@ -11,7 +11,7 @@ import pytest
 
 from kvtier_common.errors import KvtierError, TooLargeError, UnreachableError
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key, ReconcileState
-from kvtier_operator.reconcile.facts.observation import FoundModelConfig
+from kvtier_operator.reconcile.facts.cached_plan import FoundModelConfig
 from kvtier_operator.reconcile.observe.huggingface import HubClient, NotPublicError
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
 

@@ -14,20 +14,19 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.runtime.demo.model import ModelShape, model_config
-from kvtier_operator.runtime.demo.prompts import Questions
+from kvtier_operator.runtime.demo.prompts import ModelShape, Questions, model_config
 from kvtier_operator.runtime.demo.report import Report, routing_table
-from kvtier_operator.runtime.demo.resources import RESOURCE_PATH, fit_routing_resource
 from kvtier_operator.runtime.demo.routing import (
     RoutingLoad,
     RoutingResult,
     Way,
     WayFigures,
+    fit_routing_resource,
     fitting_load,
     in_one_line,
     routing_rows,
 )
-from kvtier_operator.runtime.demo.tier import Facts
+from kvtier_operator.runtime.demo.tier import RESOURCE_PATH, Facts
 
 OBSERVED = Observed(model_config=model_config(ModelShape()))
 FACTS = Facts(2, 8 << 30, "a processor", "0.32.0", "0.1.0", 20.0, 200.0)
