@@ -14,15 +14,10 @@ _MOST_SOURCE: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the input.
+    """One thing that is wrong with the input."""
 
-    Attributes:
-        field: Path of the field from the resource's root, such as `spec.tiers.cpu.capacity`.
-        message: What is wrong and what to do, in one line.
-    """
-
-    field: str
-    message: str
+    field: str  # path of the field from the resource's root, such as `spec.tiers.cpu.capacity`
+    message: str  # what is wrong and what to do, in one line
 
     def __str__(self) -> str:
         message = one_line(self.message, _MOST_MESSAGE)

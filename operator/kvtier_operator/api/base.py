@@ -16,20 +16,14 @@ _ModelT = TypeVar("_ModelT", bound="ApiModel")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule over several fields of one model, once in CEL for the API server and once in Python.
+    """A rule over several fields of one model, once in CEL for the API server and once in Python."""
 
-    Attributes:
-        cel: The CEL expression, over `self`.
-        message: What to say when it does not hold.
-        field: The field that the message is about, relative to the model, such as `.tiers.cpu`; empty for the
-            model itself.
-        holds: The same rule in Python.
-    """
-
-    cel: str
-    message: str
+    cel: str  # the CEL expression, over `self`
+    message: str  # what to say when it does not hold
+    # the field that the message is about, relative to the model, such as `.tiers.cpu`; empty for the
+    # model itself
     field: str
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], bool]  # the same rule in Python
 
 
 def rule(

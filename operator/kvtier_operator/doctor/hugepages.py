@@ -21,19 +21,12 @@ _WORTH_TELLING_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PageCosts:
-    """What taking and locking memory costs, in seconds a GiB; None where there is none to be had.
+    """What taking and locking memory costs, in seconds a GiB; None where there is none to be had."""
 
-    Attributes:
-        ordinary_s: Of ordinary pages.
-        huge_s: Of huge pages.
-        page_bytes: Size of these.
-        free_pages: How many of these nobody has reserved.
-    """
-
-    ordinary_s: float | None
-    huge_s: float | None
-    page_bytes: int
-    free_pages: int = 0
+    ordinary_s: float | None  # of ordinary pages
+    huge_s: float | None  # of huge pages
+    page_bytes: int  # size of these
+    free_pages: int = 0  # how many of these nobody has reserved
 
 
 def page_gain(size_bytes: int, costs: PageCosts) -> str:
@@ -64,18 +57,13 @@ def huge_pages_unused(size_bytes: int, costs: PageCosts, place: Place) -> Verdic
 
 @dataclass(frozen=True, slots=True)
 class HugepagesFacts:
-    """The result of the probe, and the numbers that explain it.
+    """The result of the probe, and the numbers that explain it."""
 
-    Attributes:
-        refusal: Why the kernel refused the pages, in its words; empty where they could be taken.
-        free_pages: Free pages of that size that nobody has reserved; None where the kernel has no such size.
-        limit_bytes: The control groups' hugetlb limit; None without one.
-        costs: What taking them costs, beside ordinary ones; None where that was not measured.
-    """
-
-    refusal: str
+    refusal: str  # why the kernel refused the pages, in its words; empty where they could be taken
+    # free pages of that size that nobody has reserved; None where the kernel has no such size
     free_pages: int | None
-    limit_bytes: int | None
+    limit_bytes: int | None  # the control groups' hugetlb limit; None without one
+    # what taking them costs, beside ordinary ones; None where that was not measured
     costs: PageCosts | None = None
 
 

@@ -16,17 +16,11 @@ _CHECK: Final = "memlock"
 
 @dataclass(frozen=True, slots=True)
 class MemlockFacts:
-    """The result of the probe, and the numbers that explain it.
+    """The result of the probe, and the numbers that explain it."""
 
-    Attributes:
-        refusal: Why the kernel refused to lock as much, in its words; empty where it could be locked.
-        limit_bytes: RLIMIT_MEMLOCK; None for unlimited.
-        ipc_lock: Whether the capability IPC_LOCK is effective.
-    """
-
-    refusal: str
-    limit_bytes: int | None
-    ipc_lock: bool
+    refusal: str  # why the kernel refused to lock as much, in its words; empty where it could be locked
+    limit_bytes: int | None  # RLIMIT_MEMLOCK; None for unlimited
+    ipc_lock: bool  # whether the capability IPC_LOCK is effective
 
 
 def memlock(demand: MemlockDemand, facts: MemlockFacts, place: Place) -> Verdict:

@@ -13,15 +13,10 @@ _CHECK: Final = "memory"
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """The tightest limit on memory.
+    """The tightest limit on memory."""
 
-    Attributes:
-        limit_bytes: Ordinary memory that this process and its like may take together.
-        source: Where the limit stands, such as `memory.max of the control group`.
-    """
-
-    limit_bytes: int
-    source: str
+    limit_bytes: int  # ordinary memory that this process and its like may take together
+    source: str  # where the limit stands, such as `memory.max of the control group`
 
 
 def memory(needed_bytes: int, facts: MemoryFacts, place: Place) -> Verdict:
@@ -53,15 +48,10 @@ _SHM_CHECK: Final = "shared-memory"
 
 @dataclass(frozen=True, slots=True)
 class SharedMemoryFacts:
-    """The file system of shared memory; zeros where there is none.
+    """The file system of shared memory; zeros where there is none."""
 
-    Attributes:
-        total_bytes: Its size.
-        free_bytes: What of it is free.
-    """
-
-    total_bytes: int
-    free_bytes: int
+    total_bytes: int  # its size
+    free_bytes: int  # what of it is free
 
 
 def shared_memory(needed_bytes: int, facts: SharedMemoryFacts, place: Place) -> Verdict:

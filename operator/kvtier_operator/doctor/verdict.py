@@ -19,30 +19,19 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the engine is about to start.
+    """Where the engine is about to start."""
 
-    Attributes:
-        name: For a reader, such as `node gpu-3` or `this machine`.
-        in_pod: Whether it is a pod, whose limits come from its containers' resources.
-    """
-
-    name: str
-    in_pod: bool
+    name: str  # for a reader, such as `node gpu-3` or `this machine`
+    in_pod: bool  # whether it is a pod, whose limits come from its containers' resources
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One check's verdict.
+    """One check's verdict."""
 
-    Attributes:
-        check: The check.
-        severity: Pass, Warn or Fail.
-        message: One line: what, needed, found and, unless it passes, what to do.
-    """
-
-    check: str
-    severity: Severity
-    message: str
+    check: str  # the check
+    severity: Severity  # pass, Warn or Fail
+    message: str  # one line: what, needed, found and, unless it passes, what to do
 
     @classmethod
     def passed(cls, check: str, message: str) -> Self:

@@ -15,19 +15,12 @@ from kvtier_operator.planning.units import size
 
 @dataclass(frozen=True, slots=True)
 class VolumeFacts:
-    """What was tried in the volume's folder.
+    """What was tried in the volume's folder."""
 
-    Attributes:
-        refusal: Why nothing can be written there, in the kernel's words; empty where it can.
-        free_bytes: Free space for this user.
-        own_bytes: What an earlier start left there, which the tier takes over or empties.
-        direct_io_refusal: Why O_DIRECT fails there; empty where it works or was not asked for.
-    """
-
-    refusal: str
-    free_bytes: int
-    own_bytes: int
-    direct_io_refusal: str
+    refusal: str  # why nothing can be written there, in the kernel's words; empty where it can
+    free_bytes: int  # free space for this user
+    own_bytes: int  # what an earlier start left there, which the tier takes over or empties
+    direct_io_refusal: str  # why O_DIRECT fails there; empty where it works or was not asked for
 
 
 def volume(demand: VolumeDemand, facts: VolumeFacts, place: Place) -> Verdict:

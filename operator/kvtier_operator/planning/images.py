@@ -83,20 +83,15 @@ SECRET_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"  # noqa: S105 - names,
 
 @dataclass(frozen=True, slots=True)
 class ImageSource:
-    """How an installation gets them. What a resource names itself is taken as it stands there.
+    """How an installation gets them. What a resource names itself is taken as it stands there."""
 
-    Attributes:
-        registry: Takes the place of every published image's own registry, such as `registry.example/mirror`;
-            empty for those.
-        repository: kvtier's own image without its tag.
-        references: Whole references by name, of `IMAGE_NAMES`, taken as they are.
-        pull_secrets: Names of Secrets that pods pull with beside those of the resource.
-    """
-
+    # takes the place of every published image's own registry, such as `registry.example/mirror`; empty
+    # for those
     registry: str = ""
-    repository: str = KVTIER_REPOSITORY
+    repository: str = KVTIER_REPOSITORY  # kvtier's own image without its tag
+    # whole references by name, of `IMAGE_NAMES`, taken as they are
     references: Mapping[str, str] = field(default_factory=dict)
-    pull_secrets: tuple[str, ...] = ()
+    pull_secrets: tuple[str, ...] = ()  # names of Secrets that pods pull with beside those of the resource
 
     def engine(self, name: ImageName) -> str:
         """An engine's image."""

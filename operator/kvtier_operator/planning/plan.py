@@ -17,17 +17,11 @@ from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number of the sizing report with how it came about.
+    """A number of the sizing report with how it came about."""
 
-    Attributes:
-        name: What it is, such as `KV bytes per token`.
-        value: The number, in the unit that the name says.
-        how: The formula with its numbers filled in, such as `2 x 64 layers x 8 heads x 128 x 2 B`.
-    """
-
-    name: str
-    value: int
-    how: str
+    name: str  # what it is, such as `KV bytes per token`
+    value: int  # the number, in the unit that the name says
+    how: str  # the formula with its numbers filled in, such as `2 x 64 layers x 8 heads x 128 x 2 B`
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,26 +16,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Verdict of one check.
+    """Verdict of one check."""
 
-    Attributes:
-        name: The check.
-        outcome: Pass, Warn or Reject.
-        reason: CamelCase, as in a condition.
-        message: One line with the numbers, naming the field and what to do.
-        field: Path of the field it is about.
-        about_sizes: Whether it is about what memory and disk a pod needs.
-        weight: Where it stands among those of its outcome, the heaviest first. Of warnings: from 190 on the
-            tiers bring nothing; above 0 engines may not start or may end, requests may fail or get what is
-            another's; at 0 it costs speed, tokens or hits; below, nothing.
-    """
-
-    name: str
-    outcome: Outcome
-    reason: str
-    message: str
-    field: str
-    about_sizes: bool = False
+    name: str  # the check
+    outcome: Outcome  # pass, Warn or Reject
+    reason: str  # CamelCase, as in a condition
+    message: str  # one line with the numbers, naming the field and what to do
+    field: str  # path of the field it is about
+    about_sizes: bool = False  # whether it is about what memory and disk a pod needs
+    # where it stands among those of its outcome, the heaviest first. Of warnings: from 190 on the tiers
+    # bring nothing; above 0 engines may not start or may end, requests may fail or get what is
+    # another's; at 0 it costs speed, tokens or hits; below, nothing
     weight: int = 0
 
 
@@ -52,17 +43,11 @@ _AS_WRITTEN: Final = "runs it as it is written"
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Makes one check's verdicts.
+    """Makes one check's verdicts."""
 
-    Attributes:
-        name: The check.
-        field: Path of the field that it is about, unless a verdict names another.
-        about_sizes: Whether it is about what memory and disk a pod needs.
-    """
-
-    name: str
-    field: str
-    about_sizes: bool = False
+    name: str  # the check
+    field: str  # path of the field that it is about, unless a verdict names another
+    about_sizes: bool = False  # whether it is about what memory and disk a pod needs
 
     def passed(self, message: str, *, reason: str = "Passed", field: str = "") -> CheckResult:
         """Nothing to do; the message says what was found."""

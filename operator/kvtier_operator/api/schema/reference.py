@@ -134,27 +134,16 @@ def _escape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FieldExplained:
-    """What the schema says of a field.
+    """What the schema says of a field."""
 
-    Attributes:
-        path: From the resource's root; empty for the resource itself.
-        type: In words, or the values that it may have.
-        required: Whether it must be there wherever what it is in is.
-        default: Its value where it is left out, as JSON has it; None for none.
-        bounds: The numbers that it takes, as a sentence; empty without bounds.
-        description: What it is for.
-        rules: What joins the fields in it, or goes beyond its type.
-        fields: Those in it, without theirs.
-    """
-
-    path: str
-    type: str
-    required: bool
-    default: object
-    bounds: str
-    description: str
-    rules: tuple[str, ...]
-    fields: tuple["FieldExplained", ...]
+    path: str  # from the resource's root; empty for the resource itself
+    type: str  # in words, or the values that it may have
+    required: bool  # whether it must be there wherever what it is in is
+    default: object  # its value where it is left out, as JSON has it; None for none
+    bounds: str  # the numbers that it takes, as a sentence; empty without bounds
+    description: str  # what it is for
+    rules: tuple[str, ...]  # what joins the fields in it, or goes beyond its type
+    fields: tuple["FieldExplained", ...]  # those in it, without theirs
 
 
 def explain_field(path: str) -> FieldExplained:

@@ -24,19 +24,12 @@ _Words = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_lengt
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A word that begins with a dash, and what vLLM takes for its value.
+    """A word that begins with a dash, and what vLLM takes for its value."""
 
-    Attributes:
-        position: Among all words, from 0.
-        name: As vLLM compares it: no dotted path, dashes for underscores.
-        path: Of `--option.path`; None for a whole option.
-        value: From the same word or the next; None where neither has one.
-    """
-
-    position: int
-    name: str
-    path: str | None
-    value: str | None
+    position: int  # among all words, from 0
+    name: str  # as vLLM compares it: no dotted path, dashes for underscores
+    path: str | None  # of `--option.path`; None for a whole option
+    value: str | None  # from the same word or the next; None where neither has one
 
     @property
     def field(self) -> str:

@@ -43,19 +43,12 @@ class Count(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What an option takes.
+    """What an option takes."""
 
-    Attributes:
-        takes: What a value is read as.
-        or_none: Whether an empty value and `None` are taken, too.
-        count: How many values follow.
-        choices: The only values; empty where any will do.
-    """
-
-    takes: Takes = Takes.NOTHING
-    or_none: bool = False
-    count: Count = Count.ONE
-    choices: tuple[str, ...] = ()
+    takes: Takes = Takes.NOTHING  # what a value is read as
+    or_none: bool = False  # whether an empty value and `None` are taken, too
+    count: Count = Count.ONE  # how many values follow
+    choices: tuple[str, ...] = ()  # the only values; empty where any will do
 
 
 @cache
@@ -166,34 +159,21 @@ _NEAR: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A word that vLLM's parser ends at.
+    """A word that vLLM's parser ends at."""
 
-    Attributes:
-        position: The item's, from 0.
-        message: What is wrong, and what to do.
-    """
-
-    position: int
-    message: str
+    position: int  # the item's, from 0
+    message: str  # what is wrong, and what to do
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as argparse gets it, and the item that it comes from.
+    """A word as argparse gets it, and the item that it comes from."""
 
-    Attributes:
-        position: The item's.
-        text: What argparse gets.
-        names: Options that it may stand for; several are too many.
-        joined: The value that is in the same word.
-        is_option: Whether argparse takes it for an option, known or not.
-    """
-
-    position: int
-    text: str
-    names: tuple[str, ...] = ()
-    joined: str | None = None
-    is_option: bool = False
+    position: int  # the item's
+    text: str  # what argparse gets
+    names: tuple[str, ...] = ()  # options that it may stand for; several are too many
+    joined: str | None = None  # the value that is in the same word
+    is_option: bool = False  # whether argparse takes it for an option, known or not
 
 
 def faults_of(extra_args: Sequence[str], options: Mapping[str, Option]) -> Iterator[Fault]:

@@ -63,22 +63,15 @@ too; 0.33: needs_eagle_block_drop)."""
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """Speculative decoding as the resource asks for it.
+    """Speculative decoding as the resource asks for it."""
 
-    Attributes:
-        method: How tokens are drafted.
-        model: The draft's repository or folder; None where it is the model itself, or there is none.
-        tokens: Tokens drafted at a time; None where the draft says it.
-        draft_ranks: Ranks of the draft; None for as many as the model has.
-        cache_dtype: KV dtype of the draft's layers; None for the model's.
-        places: Item of spec.engine.extraArgs that gives each field of vLLM's configuration.
-    """
-
-    method: Method
+    method: Method  # how tokens are drafted
+    # the draft's repository or folder; None where it is the model itself, or there is none
     model: str | None = None
-    tokens: int | None = None
-    draft_ranks: int | None = None
-    cache_dtype: str | None = None
+    tokens: int | None = None  # tokens drafted at a time; None where the draft says it
+    draft_ranks: int | None = None  # ranks of the draft; None for as many as the model has
+    cache_dtype: str | None = None  # KV dtype of the draft's layers; None for the model's
+    # item of spec.engine.extraArgs that gives each field of vLLM's configuration
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def place(self, *names: str) -> str:

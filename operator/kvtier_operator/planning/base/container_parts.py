@@ -10,57 +10,34 @@ from kvtier_operator.planning.units import quantity
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file the engine's container needs.
+    """A file the engine's container needs."""
 
-    Attributes:
-        path: Absolute path in the container.
-        content: The whole text.
-    """
-
-    path: str
-    content: str
+    path: str  # absolute path in the container
+    content: str  # the whole text
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A volume and where the container sees it.
+    """A volume and where the container sees it."""
 
-    Attributes:
-        name: Volume name, unique in the pod.
-        mount_path: Absolute path in the container.
-        source: The volume's source as it stands in a pod, such as `{"emptyDir": {}}`.
-        payload_bytes: What it is to hold, without what a filesystem needs beside it; 0 where not known.
-        read_only: Whether the engine only reads it.
-    """
-
-    name: str
-    mount_path: str
-    source: Mapping[str, Any]
-    payload_bytes: int = 0
-    read_only: bool = False
+    name: str  # volume name, unique in the pod
+    mount_path: str  # absolute path in the container
+    source: Mapping[str, Any]  # the volume's source as it stands in a pod, such as `{"emptyDir": {}}`
+    payload_bytes: int = 0  # what it is to hold, without what a filesystem needs beside it; 0 where not known
+    read_only: bool = False  # whether the engine only reads it
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A process beside the engine, such as a server of the tiers.
+    """A process beside the engine, such as a server of the tiers."""
 
-    Attributes:
-        name: Container name.
-        image: None for the engine's own image.
-        command: Program and arguments.
-        env: Environment.
-        ports: Named ports.
-        health: URL that answers once it serves, asked in its own container.
-        memory_bytes: Its share of the pod's memory, tier included.
-    """
-
-    name: str
-    image: str | None
-    command: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    ports: Mapping[str, int] = field(default_factory=dict)
-    health: str = ""
-    memory_bytes: int = 0
+    name: str  # container name
+    image: str | None  # None for the engine's own image
+    command: tuple[str, ...]  # program and arguments
+    env: Mapping[str, str] = field(default_factory=dict)  # environment
+    ports: Mapping[str, int] = field(default_factory=dict)  # named ports
+    health: str = ""  # URL that answers once it serves, asked in its own container
+    memory_bytes: int = 0  # its share of the pod's memory, tier included
 
 
 def volume_source(volume: Volume, size_bytes: int | None) -> Mapping[str, Any]:
@@ -88,26 +65,15 @@ def volume_source(volume: Volume, size_bytes: int | None) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
-    """The engine as a container or a process.
+    """The engine as a container or a process."""
 
-    Attributes:
-        image: Container image.
-        args: All vLLM arguments after the program, the model's name included.
-        env: Plain environment variables.
-        env_from_resource: Variables passed through from the resource (with valueFrom), as in a pod.
-        files: Files it needs.
-        mounts: Volumes it needs.
-        sidecars: Processes beside it.
-        scratch_dirs: Folders to empty before each start.
-        port: Port of the OpenAI-compatible server.
-    """
-
-    image: str
-    args: tuple[str, ...]
-    env: Mapping[str, str]
+    image: str  # container image
+    args: tuple[str, ...]  # all vLLM arguments after the program, the model's name included
+    env: Mapping[str, str]  # plain environment variables
+    # variables passed through from the resource (with valueFrom), as in a pod
     env_from_resource: tuple[Mapping[str, Any], ...]
-    files: tuple[ConfigFile, ...]
-    mounts: tuple[Mount, ...]
-    sidecars: tuple[Sidecar, ...]
-    port: int
-    scratch_dirs: tuple[str, ...] = ()
+    files: tuple[ConfigFile, ...]  # files it needs
+    mounts: tuple[Mount, ...]  # volumes it needs
+    sidecars: tuple[Sidecar, ...]  # processes beside it
+    port: int  # port of the OpenAI-compatible server
+    scratch_dirs: tuple[str, ...] = ()  # folders to empty before each start

@@ -15,17 +15,11 @@ EXIT_S: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of an engine's and of a picker's pod, in its order.
+    """The end of an engine's and of a picker's pod, in its order."""
 
-    Attributes:
-        pre_stop_s: Nothing has changed for the processes, but nobody should send them more.
-        drain_s: Then they take no more, and what is under way may take so long.
-        exit_s: Then they end.
-    """
-
-    pre_stop_s: int
-    drain_s: int
-    exit_s: int
+    pre_stop_s: int  # nothing has changed for the processes, but nobody should send them more
+    drain_s: int  # then they take no more, and what is under way may take so long
+    exit_s: int  # then they end
 
     @property
     def grace_s(self) -> int:

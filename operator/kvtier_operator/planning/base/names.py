@@ -37,23 +37,14 @@ class OfAResource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the objects of one resource, all in its namespace.
+    """Names of the objects of one resource, all in its namespace."""
 
-    Attributes:
-        resource: The resource's own name; InferencePool and the first HTTPRoute carry it.
-        namespace: The resource's namespace.
-        bench: Job that measures its tiers.
-        engine: Deployment, Service, autoscaler and so on of the engines.
-        picker: The same of the endpoint picker.
-        gateway: The same of kvtier's own gateway.
-    """
-
-    resource: str
-    namespace: str
-    bench: str
-    engine: str
-    picker: str
-    gateway: str
+    resource: str  # the resource's own name; InferencePool and the first HTTPRoute carry it
+    namespace: str  # the resource's namespace
+    bench: str  # job that measures its tiers
+    engine: str  # Deployment, Service, autoscaler and so on of the engines
+    picker: str  # the same of the endpoint picker
+    gateway: str  # the same of kvtier's own gateway
 
     @classmethod
     def of(cls, plan: OfAResource) -> Self:

@@ -21,23 +21,15 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node.
+    """One node."""
 
-    Attributes:
-        name: Its name.
-        labels: Its labels.
-        taints: Its taints.
-        allocatable: What its pods may request in all, whole numbers: bytes, counts, and millicores for `cpu`.
-        ready: Whether its condition Ready is True.
-        schedulable: Whether it takes new pods (not cordoned).
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
+    name: str  # its name
+    labels: Mapping[str, str]  # its labels
+    taints: tuple[Taint, ...]  # its taints
+    # what its pods may request in all, whole numbers: bytes, counts, and millicores for `cpu`
     allocatable: Mapping[str, int]
-    ready: bool
-    schedulable: bool
+    ready: bool  # whether its condition Ready is True
+    schedulable: bool  # whether it takes new pods (not cordoned)
 
 
 def node_from_object(node: Mapping[str, Any]) -> Node:

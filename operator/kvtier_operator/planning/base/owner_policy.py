@@ -25,15 +25,10 @@ _TAG: Final = "(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?"
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries that one limit's list may have.
+    """The entries that one limit's list may have."""
 
-    Attributes:
-        pattern: Regular expression of a whole one, as Python and Go's RE2 have it.
-        form: What it is and an example, for the error.
-    """
-
-    pattern: str
-    form: str
+    pattern: str  # regular expression of a whole one, as Python and Go's RE2 have it
+    form: str  # what it is and an example, for the error
 
     def fits(self, given: object) -> bool:
         """Whether it is one."""
@@ -60,25 +55,19 @@ Limit = str | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class OwnerPolicy:
-    """One limit a kind of thing. All is allowed until somebody says otherwise.
+    """One limit a kind of thing. All is allowed until somebody says otherwise."""
 
-    Attributes:
-        host_path: Folders of the node; a list has these folders, without what is below them.
-        root_engines: Engines that are root, which a folder of the node and IPC_LOCK make them; no list.
-        ipc_lock: The capability IPC_LOCK; no list.
-        images: Images that resources name; a list has repositories, or starts of them that end in `/`.
-        host_names: Host names of routes; a list has names, or `*.` and all below. Denied: no route.
-        foreign_gateways: Gateways of other namespaces; a list has `NAMESPACE` or `NAMESPACE/NAME`.
-        pod_templates: What resources add to their pods by a podTemplate; no list.
-    """
-
-    host_path: Limit = ALLOW
+    host_path: Limit = ALLOW  # folders of the node; a list has these folders, without what is below them
+    # engines that are root, which a folder of the node and IPC_LOCK make them; no list
     root_engines: Limit = ALLOW
-    ipc_lock: Limit = ALLOW
+    ipc_lock: Limit = ALLOW  # the capability IPC_LOCK; no list
+    # images that resources name; a list has repositories, or starts of them that end in `/`
     images: Limit = ALLOW
+    # host names of routes; a list has names, or `*.` and all below. Denied: no route
     host_names: Limit = ALLOW
+    # gateways of other namespaces; a list has `NAMESPACE` or `NAMESPACE/NAME`
     foreign_gateways: Limit = ALLOW
-    pod_templates: Limit = ALLOW
+    pod_templates: Limit = ALLOW  # what resources add to their pods by a podTemplate; no list
 
 
 def policy_document(policy: OwnerPolicy) -> dict[str, object]:

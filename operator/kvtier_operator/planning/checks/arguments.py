@@ -174,17 +174,11 @@ def _listens_elsewhere(parts: CheckInput) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Why an argument does not go.
+    """Why an argument does not go."""
 
-    Attributes:
-        why: What is planned in its place.
-        applies: When it does not.
-        otherwise: Another way out than to remove it.
-    """
-
-    why: str
-    applies: Callable[[CheckInput], bool] = _always
-    otherwise: str = ""
+    why: str  # what is planned in its place
+    applies: Callable[[CheckInput], bool] = _always  # when it does not
+    otherwise: str = ""  # another way out than to remove it
 
 
 REFUSED: Final[Mapping[str, _Rule]] = {

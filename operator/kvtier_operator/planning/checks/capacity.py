@@ -207,17 +207,11 @@ _OPERATIONS_PER_PARAMETER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """What one tier takes to load.
+    """What one tier takes to load."""
 
-    Attributes:
-        tier: Its name.
-        token_s: Seconds of each token.
-        latency_s: Seconds whatever the tokens.
-    """
-
-    tier: str
-    token_s: float
-    latency_s: float
+    tier: str  # its name
+    token_s: float  # seconds of each token
+    latency_s: float  # seconds whatever the tokens
 
     @property
     def rate(self) -> str:

@@ -40,22 +40,15 @@ class NodesFit:
     """Whether the nodes can hold all replicas.
 
     What other pods take of the nodes is not counted: the scheduler has the last word.
-
-    Attributes:
-        fits: Whether as many replicas fit as the resource asks for; with an autoscaler the least of them.
-        matching_nodes: Nodes that take an engine's pod, whatever its size.
-        fitting_nodes: Those of them that hold at least one.
-        replicas_that_fit: Engines that they hold together.
-        reason: CamelCase, as in a condition.
-        message: One line with the numbers and, where they do not fit, what is missing and what to do. Who
-            reads a resource need not know the cluster: it names no node, and no label or taint of one.
     """
 
-    fits: bool
-    matching_nodes: int
-    fitting_nodes: int
-    replicas_that_fit: int
-    reason: str
+    fits: bool  # whether as many replicas fit as the resource asks for; with an autoscaler the least of them
+    matching_nodes: int  # nodes that take an engine's pod, whatever its size
+    fitting_nodes: int  # those of them that hold at least one
+    replicas_that_fit: int  # engines that they hold together
+    reason: str  # CamelCase, as in a condition
+    # one line with the numbers and, where they do not fit, what is missing and what to do. Who reads a
+    # resource need not know the cluster: it names no node, and no label or taint of one
     message: str
 
 
@@ -184,19 +177,12 @@ def _why_away(away: Sequence[Mismatch]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """One resource of which a node has too little left for one more engine.
+    """One resource of which a node has too little left for one more engine."""
 
-    Attributes:
-        resource: Its name, as in a pod's requests.
-        needed: What one engine requests of it.
-        left: What the node has left of it beside the engines that it holds.
-        held: Engines that the node holds.
-    """
-
-    resource: str
-    needed: int
-    left: int
-    held: int
+    resource: str  # its name, as in a pod's requests
+    needed: int  # what one engine requests of it
+    left: int  # what the node has left of it beside the engines that it holds
+    held: int  # engines that the node holds
 
     @property
     def missing(self) -> int:

@@ -66,32 +66,22 @@ def _largest(one: Needs, other: Needs) -> Needs:
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One term of a required node affinity: all of it must hold.
+    """One term of a required node affinity: all of it must hold."""
 
-    Attributes:
-        labels: What it requires of a node's labels.
-        fields: What it requires of a node's fields; the one there is is metadata.name.
-    """
-
-    labels: tuple[Mapping[str, Any], ...]
+    labels: tuple[Mapping[str, Any], ...]  # what it requires of a node's labels
+    # what it requires of a node's fields; the one there is is metadata.name
     fields: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PodNeeds:
-    """One engine pod, as far as a node must suit it.
+    """One engine pod, as far as a node must suit it."""
 
-    Attributes:
-        requests: What it requests in all, as in `Node.allocatable`.
-        node_selector: Labels that the node must have.
-        node_affinity_terms: Required node affinity: one of these terms must match; None where there is none.
-        tolerations: Taints that it tolerates, as in a pod.
-    """
-
-    requests: Mapping[str, int]
-    node_selector: Mapping[str, str]
+    requests: Mapping[str, int]  # what it requests in all, as in `Node.allocatable`
+    node_selector: Mapping[str, str]  # labels that the node must have
+    # required node affinity: one of these terms must match; None where there is none
     node_affinity_terms: tuple[NodeTerm, ...] | None
-    tolerations: tuple[Mapping[str, Any], ...]
+    tolerations: tuple[Mapping[str, Any], ...]  # taints that it tolerates, as in a pod
 
 
 def pod_needs(template: Mapping[str, Any]) -> PodNeeds:
@@ -155,15 +145,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why a node does not take the pod.
+    """Why a node does not take the pod."""
 
-    Attributes:
-        cause: What kind of reason it is.
-        what: Its fault in words that follow a number of nodes; they name nothing that the spec does not.
-    """
-
-    cause: Cause
-    what: str
+    cause: Cause  # what kind of reason it is
+    what: str  # its fault in words that follow a number of nodes; they name nothing that the spec does not
 
 
 def mismatch(node: Node, needs: PodNeeds) -> Mismatch | None:

@@ -45,32 +45,22 @@ def storage_class_from_object(document: Mapping[str, Any]) -> StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """What is known of the storage that a namespace's pods can have.
+    """What is known of the storage that a namespace's pods can have."""
 
-    Attributes:
-        storage_classes: The cluster's; None where they are not known.
-        claims: Those of its claims that volumes name and that are there; None where they are not known.
-        unseen: What could not be looked at, and why.
-    """
-
-    storage_classes: tuple[StorageClass, ...] | None = None
+    storage_classes: tuple[StorageClass, ...] | None = None  # the cluster's; None where they are not known
+    # those of its claims that volumes name and that are there; None where they are not known
     claims: frozenset[str] | None = None
-    unseen: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()  # what could not be looked at, and why
 
 
 @dataclass(frozen=True, slots=True)
 class PodVolumes:
-    """The volumes of one Deployment's pods that come from storage classes and claims.
+    """The volumes of one Deployment's pods that come from storage classes and claims."""
 
-    Attributes:
-        component: Whose pods they are.
-        classes: Storage classes of those that are made with each pod, by volume; None for the default.
-        claims: Claims that must be there, by the volumes that name them.
-    """
-
-    component: Component
+    component: Component  # whose pods they are
+    # storage classes of those that are made with each pod, by volume; None for the default
     classes: Mapping[str, str | None]
-    claims: Mapping[str, str]
+    claims: Mapping[str, str]  # claims that must be there, by the volumes that name them
 
 
 def pod_volumes(plan: Plan) -> list[PodVolumes]:

@@ -13,15 +13,10 @@ BODY_BYTES: Final = 64 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where something listens.
+    """Where something listens."""
 
-    Attributes:
-        host: An IP address, or a name that DNS knows.
-        port: TCP port.
-    """
-
-    host: str
-    port: int
+    host: str  # an IP address, or a name that DNS knows
+    port: int  # TCP port
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -42,21 +37,13 @@ class BodyMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Picker:
-    """Who is asked for each request.
+    """Who is asked for each request."""
 
-    Attributes:
-        address: Where its ext_proc service is.
-        failure_mode: What becomes of a request whose pick fails.
-        body: How it gets the body.
-        tls: Whether it serves TLS, with a certificate that it signed itself.
-        check_s: How often Envoy connects to it to see whether it is there; None for never.
-    """
-
-    address: Address
-    failure_mode: FailureMode = FailureMode.FAIL_OPEN
-    body: BodyMode = BodyMode.BUFFERED
-    tls: bool = False
-    check_s: float | None = None
+    address: Address  # where its ext_proc service is
+    failure_mode: FailureMode = FailureMode.FAIL_OPEN  # what becomes of a request whose pick fails
+    body: BodyMode = BodyMode.BUFFERED  # how it gets the body
+    tls: bool = False  # whether it serves TLS, with a certificate that it signed itself
+    check_s: float | None = None  # how often Envoy connects to it to see whether it is there; None for never
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,55 +55,37 @@ class KnownEngines:
 
 @dataclass(frozen=True, slots=True)
 class EngineService:
-    """Engines that come and go: a picked one is reached at the address that the picker names.
+    """Engines that come and go: a picked one is reached at the address that the picker names."""
 
-    Attributes:
-        address: The Service that leads a request without a pick to any of them.
-        tls: Whether they serve TLS, with whatever certificate.
-    """
-
-    address: Address
-    tls: bool = False
+    address: Address  # the Service that leads a request without a pick to any of them
+    tls: bool = False  # whether they serve TLS, with whatever certificate
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What a gateway needs whose clients are on other machines.
+    """What a gateway needs whose clients are on other machines."""
 
-    Attributes:
-        heap_bytes: Memory from which on it takes no more requests.
-        paths: What it passes, each with everything below it: with `/` everything.
-        certificate: File that says where its certificate is (`certificate_resource`); None to serve HTTP.
-        model_router: Who reads which model a request asks for; None where there are no others.
-        others: Other resources' gateways, by the name that the model router has for them.
-        tells_endpoint: Whether answers may say which engine they came from.
-    """
-
-    heap_bytes: int
-    paths: Sequence[str]
+    heap_bytes: int  # memory from which on it takes no more requests
+    paths: Sequence[str]  # what it passes, each with everything below it: with `/` everything
+    # file that says where its certificate is (`certificate_resource`); None to serve HTTP
     certificate: str | None = None
+    # who reads which model a request asks for; None where there are no others
     model_router: Address | None = None
+    # other resources' gateways, by the name that the model router has for them
     others: Mapping[str, Address] = field(default_factory=dict)
-    tells_endpoint: bool = False
+    tells_endpoint: bool = False  # whether answers may say which engine they came from
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The whole.
+    """The whole."""
 
-    Attributes:
-        listen: Where the one URL is.
-        engines: What it leads to.
-        picker: Whom it asks for each request; None to give the engines turns.
-        held_bytes: What is held of a request at most; a body that has to be there whole is no larger.
-        entrance: What it needs beside where it serves others than this machine.
-    """
-
-    listen: Address
-    engines: KnownEngines | EngineService
-    picker: Picker | None = None
+    listen: Address  # where the one URL is
+    engines: KnownEngines | EngineService  # what it leads to
+    picker: Picker | None = None  # whom it asks for each request; None to give the engines turns
+    # what is held of a request at most; a body that has to be there whole is no larger
     held_bytes: int = BODY_BYTES
-    entrance: Entrance | None = None
+    entrance: Entrance | None = None  # what it needs beside where it serves others than this machine
 
     @property
     def body(self) -> BodyMode:

@@ -19,31 +19,21 @@ defaultGracefulShutdownPeriod), and the inference extension 1.4 and 1.5 and llm-
 
 @dataclass(frozen=True, slots=True)
 class EndingInput:
-    """What decides how a picker ends.
+    """What decides how a picker ends."""
 
-    Attributes:
-        ending: Of its pod.
-        version: Its version.
-        replicas: How many there are, of which one leads.
-    """
-
-    ending: Ending
-    version: str
-    replicas: int
+    ending: Ending  # of its pod
+    version: str  # its version
+    replicas: int  # how many there are, of which one leads
 
 
 @dataclass(frozen=True, slots=True)
 class PickerEnding:
-    """The end of a picker's process.
+    """The end of a picker's process."""
 
-    Attributes:
-        pre_stop_s: How long it goes on as if nothing were: what calls need beyond what it gives them itself.
-            0 for no such time.
-        args: How long it gives them, for pickers that can be told.
-    """
-
+    # how long it goes on as if nothing were: what calls need beyond what it gives them itself. 0 for no
+    # such time
     pre_stop_s: int
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()  # how long it gives them, for pickers that can be told
 
 
 def in_upstreams_time(inputs: EndingInput) -> PickerEnding:
@@ -62,55 +52,38 @@ class MemoryTraits:
     For requests: they keep the body of one until its answer has ended. Ten of 100,000 tokens are 42 MiB in
     llm-d-router 0.9 and 0.10 before Go collects, 20 MiB in gaie 1.5. A test of llm-d's own, 100 engines and
     99 of these a second, came to 3.41 GiB in all (v0.10.0, docs/operations.md).
-
-    Attributes:
-        idle_bytes: With nothing to do.
-        bytes_per_entry: For each entry of an engine's index.
-        in_flight_bytes: For an engine's requests under way.
-        bounds_bodies: Whether it has a bound for all the bodies that it holds, and may come to that.
     """
 
-    idle_bytes: int = 512 * MIB
-    bytes_per_entry: int = 1280
-    in_flight_bytes: int = 48 * MIB
+    idle_bytes: int = 512 * MIB  # with nothing to do
+    bytes_per_entry: int = 1280  # for each entry of an engine's index
+    in_flight_bytes: int = 48 * MIB  # for an engine's requests under way
+    # whether it has a bound for all the bodies that it holds, and may come to that
     bounds_bodies: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlavorTraits:
-    """What is true of a picker's flavour whatever a resource says.
+    """What is true of a picker's flavour whatever a resource says."""
 
-    Attributes:
-        title: The picker, as the subject of a sentence.
-        image: As its project publishes it, with `{version}` for the three numbers of its version.
-        args: Arguments that it takes beside those of every picker.
-        tls_args: What makes it read engines that serve HTTPS; None where it reads HTTP alone.
-        endpoint_args: What makes it tell clients which engine served them.
-        ending: How it ends.
-        objectives: API groups whose objectives and model rewrites it watches.
-        hit_ratio: Its histogram of matched prefixes; None where it has none.
-        memory: What it takes of it.
-        adds_up_engines: Whether it adds up the metrics of several engines behind one port; others read the
-            first series alone.
-        compiles: Whether it compiles at start, which takes time and a folder that it can write to.
-        knows_probes: Whether its health service is asked by a probe's name always; others' only where several
-            elect a leader.
-        needs_pool: Whether it finds engines by an InferencePool alone, not by their labels.
-        takes_whole_bodies: Whether it answers to a body that it gets whole; others to a streamed one alone.
-    """
-
-    title: str
-    image: str
+    title: str  # the picker, as the subject of a sentence
+    image: str  # as its project publishes it, with `{version}` for the three numbers of its version
     # profiles, on the metrics port and on by default: memory's has parts of prompts
+    # arguments that it takes beside those of every picker
     args: tuple[str, ...] = ("--metrics-endpoint-auth=false", "--tracing=false", "--enable-pprof=false")
+    # what makes it read engines that serve HTTPS; None where it reads HTTP alone
     tls_args: tuple[str, ...] | None = ()
-    endpoint_args: tuple[str, ...] = ()
-    ending: Callable[[EndingInput], PickerEnding] = in_upstreams_time
-    objectives: tuple[str, ...] = ()
-    hit_ratio: str | None = None
-    memory: MemoryTraits = field(default_factory=MemoryTraits)
+    endpoint_args: tuple[str, ...] = ()  # what makes it tell clients which engine served them
+    ending: Callable[[EndingInput], PickerEnding] = in_upstreams_time  # how it ends
+    objectives: tuple[str, ...] = ()  # API groups whose objectives and model rewrites it watches
+    hit_ratio: str | None = None  # its histogram of matched prefixes; None where it has none
+    memory: MemoryTraits = field(default_factory=MemoryTraits)  # what it takes of it
+    # whether it adds up the metrics of several engines behind one port; others read the first series
+    # alone
     adds_up_engines: bool = False
-    compiles: bool = False
+    compiles: bool = False  # whether it compiles at start, which takes time and a folder that it can write to
+    # whether its health service is asked by a probe's name always; others' only where several elect a
+    # leader
     knows_probes: bool = False
-    needs_pool: bool = False
+    needs_pool: bool = False  # whether it finds engines by an InferencePool alone, not by their labels
+    # whether it answers to a body that it gets whole; others to a streamed one alone
     takes_whole_bodies: bool = False

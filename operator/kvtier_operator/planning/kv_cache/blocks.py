@@ -17,19 +17,12 @@ _LATENT_ALIGNMENT_TOKENS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class StatePage:
-    """What a block must hold, of one layer on one rank.
+    """What a block must hold, of one layer on one rank."""
 
-    Attributes:
-        state_bytes: Of a state.
-        token_bytes: Of one token of an attention layer.
-        latent: Whether the attention layers keep a latent.
-        multiple_of: Tokens that blocks are a multiple of beside that.
-    """
-
-    state_bytes: int
-    token_bytes: int
-    latent: bool
-    multiple_of: int = 1
+    state_bytes: int  # of a state
+    token_bytes: int  # of one token of an attention layer
+    latent: bool  # whether the attention layers keep a latent
+    multiple_of: int = 1  # tokens that blocks are a multiple of beside that
 
 
 def state_block_tokens(tokens: int, device: Device, page: StatePage) -> int:
@@ -62,23 +55,14 @@ _GROUP_PADDING_RATIO: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class LayerPages:
-    """Layers whose pages are alike, on one rank.
+    """Layers whose pages are alike, on one rank."""
 
-    Attributes:
-        kind: How they keep their past.
-        layers: How many.
-        block_tokens: Tokens of one block.
-        page_bytes: Bytes of one block in one layer.
-        window_tokens: Window of sliding layers; 0 otherwise.
-        alignment_bytes: What blocks are a multiple of bytes apart, where all layers lie in one block.
-    """
-
-    kind: LayerKind
-    layers: int
-    block_tokens: int
-    page_bytes: int
-    window_tokens: int = 0
-    alignment_bytes: int = 1
+    kind: LayerKind  # how they keep their past
+    layers: int  # how many
+    block_tokens: int  # tokens of one block
+    page_bytes: int  # bytes of one block in one layer
+    window_tokens: int = 0  # window of sliding layers; 0 otherwise
+    alignment_bytes: int = 1  # what blocks are a multiple of bytes apart, where all layers lie in one block
 
     def joins(self, other: "LayerPages") -> bool:
         """Whether the two can be one group without being alike (UniformTypeKVCacheSpecs.is_uniform_type)."""
@@ -93,34 +77,21 @@ class LayerPages:
 
 @dataclass(frozen=True, slots=True)
 class KVGroup:
-    """One or more groups that are alike.
+    """One or more groups that are alike."""
 
-    Attributes:
-        kind: How their layers keep their past.
-        groups: How many.
-        block_tokens: Tokens of one block.
-        window_tokens: Window of sliding layers; 0 otherwise.
-    """
-
-    kind: LayerKind
-    groups: int
-    block_tokens: int
-    window_tokens: int = 0
+    kind: LayerKind  # how their layers keep their past
+    groups: int  # how many
+    block_tokens: int  # tokens of one block
+    window_tokens: int = 0  # window of sliding layers; 0 otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class KVGroups:
-    """All groups of a model.
+    """All groups of a model."""
 
-    Attributes:
-        block_bytes: Bytes of one block of any group, on one rank.
-        groups: Those that keep every token first.
-        slots: Layers that each group is padded to; 0 where none is.
-    """
-
-    block_bytes: int
-    groups: tuple[KVGroup, ...]
-    slots: int = 0
+    block_bytes: int  # bytes of one block of any group, on one rank
+    groups: tuple[KVGroup, ...]  # those that keep every token first
+    slots: int = 0  # layers that each group is padded to; 0 where none is
 
 
 def get_kv_cache_groups(layers: Sequence[LayerPages], *, block_outermost: bool) -> KVGroups | None:

@@ -115,36 +115,22 @@ _SPARSE_PAGE_TOKENS: Final = 64  # vLLM, v1/attention/backends/mla/flashmla_spar
 
 @dataclass(frozen=True, slots=True)
 class KVCost:
-    """Bytes of one rank.
+    """Bytes of one rank."""
 
-    Attributes:
-        block_tokens: Tokens of one block, raised for a state where there is one.
-        groups: The KV cache groups.
-        token_bytes: Of one token.
-        prefix_bytes: Of what a cached prefix keeps beside its tokens: windows and states.
-    """
-
-    block_tokens: int
-    groups: KVGroups
-    token_bytes: int
-    prefix_bytes: int
+    block_tokens: int  # tokens of one block, raised for a state where there is one
+    groups: KVGroups  # the KV cache groups
+    token_bytes: int  # of one token
+    prefix_bytes: int  # of what a cached prefix keeps beside its tokens: windows and states
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """A model in an engine.
+    """A model in an engine."""
 
-    Attributes:
-        shape: The model.
-        layers: Its layers as vLLM's cache manager takes them.
-        spec: What is wanted.
-        split: How the engine divides them.
-    """
-
-    shape: ModelShape
-    layers: tuple[LayerGroup, ...]
-    spec: Spec
-    split: Split
+    shape: ModelShape  # the model
+    layers: tuple[LayerGroup, ...]  # its layers as vLLM's cache manager takes them
+    spec: Spec  # what is wanted
+    split: Split  # how the engine divides them
 
     def cost(self, tokens: int, multiple_of: int = 1) -> KVCost:
         """Bytes of a token and of a prefix.

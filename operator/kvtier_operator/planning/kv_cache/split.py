@@ -92,25 +92,16 @@ _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloa
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One engine's ranks and dtypes.
+    """One engine's ranks and dtypes."""
 
-    Attributes:
-        ranks: That share each layer.
-        dtype: Of the cache.
-        sparse_dtype: In which sparse MLA keeps its latents.
-        own_bytes: Of one element of the dtype that the model computes in.
-        conv_bytes: Of one element of a state's convolution.
-        state_dtype_bytes: Of one element of a recurrent state where the engine is told; 0 otherwise.
-        stored_once: Whether a tier keeps one copy for all ranks: only if every layer's pages are equal on
-            all of them (vLLM, offloading/config.py, replicated_layout).
-    """
-
-    ranks: int
-    dtype: KVCacheDtype
-    sparse_dtype: KVCacheDtype
-    own_bytes: int
-    conv_bytes: int
-    state_dtype_bytes: int
+    ranks: int  # that share each layer
+    dtype: KVCacheDtype  # of the cache
+    sparse_dtype: KVCacheDtype  # in which sparse MLA keeps its latents
+    own_bytes: int  # of one element of the dtype that the model computes in
+    conv_bytes: int  # of one element of a state's convolution
+    state_dtype_bytes: int  # of one element of a recurrent state where the engine is told; 0 otherwise
+    # whether a tier keeps one copy for all ranks: only if every layer's pages are equal on all of them,
+    # as in vLLM's offloading/config.py: replicated_layout
     stored_once: bool
 
     @classmethod

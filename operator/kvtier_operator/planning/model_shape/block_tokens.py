@@ -92,19 +92,12 @@ class Architecture(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockChoice:
-    """The block that vLLM takes.
+    """The block that vLLM takes."""
 
-    Attributes:
-        tokens: Tokens of a block; on a Hopper GPU where that decides.
-        by_gpu: What the first backend of each GPU takes by itself.
-        multiple: A block must be a multiple of this for any backend to take it.
-        given: Whether the resource says it.
-    """
-
-    tokens: int
-    by_gpu: Mapping[Architecture, int]
-    multiple: int
-    given: bool
+    tokens: int  # tokens of a block; on a Hopper GPU where that decides
+    by_gpu: Mapping[Architecture, int]  # what the first backend of each GPU takes by itself
+    multiple: int  # a block must be a multiple of this for any backend to take it
+    given: bool  # whether the resource says it
 
     @property
     def fast_multiple(self) -> int:

@@ -13,48 +13,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """KV geometry of one engine, for its tensor-parallel size and cache dtype.
+    """KV geometry of one engine, for its tensor-parallel size and cache dtype."""
 
-    Attributes:
-        shape: The model's, its layers merged and those of a draft among them.
-        cache_dtype: What the KV cache is kept in; `auto` is the dtype that the model computes in.
-        kv_bytes_per_token: Bytes of one token in a tier, all ranks of one engine together, as vLLM stores
-            it: heads that ranks replicate count once a rank, an MLA latent counts once.
-        kv_bytes_per_token_per_rank: Bytes of one token in the device cache of one rank; an MLA latent is
-            on every rank in full.
-        weights_bytes: Size of the weights, all ranks together; None if not known.
-        experts_bytes: Of them, those of routed experts; None where nothing tells.
-        how: How `kv_bytes_per_token` came about, numbers filled in.
-        notes: What a reader of the report should know about this shape.
-        block_tokens: Tokens of one KV block as vLLM uses it; larger than what it is given where a
-            linear-attention state needs a larger page.
-        group_block_tokens: Tokens of one block of each KV cache group, of those that keep all tokens first.
-        attention: What decides the attention backend.
-        bytes_per_prefix: What each cached prefix takes beside its tokens, all ranks of one engine: the
-            windows of sliding-window layers and the states of linear-attention layers.
-        block_bytes: Bytes of one block of the device's pool on one rank, of whichever group; 0 if not known.
-        kv_bytes_per_token_by_gpu: `kv_bytes_per_token` on one GPU or another, the least first, where only a
-            running engine knows; empty elsewhere.
-        block_tokens_by_gpu: The same of `block_tokens`.
-        draft: What drafts tokens for it; None without speculative decoding.
-    """
-
-    shape: ModelShape
-    cache_dtype: KVCacheDtype
+    shape: ModelShape  # the model's, its layers merged and those of a draft among them
+    cache_dtype: KVCacheDtype  # what the KV cache is kept in; `auto` is the dtype that the model computes in
+    # bytes of one token in a tier, all ranks of one engine together, as vLLM stores it: heads that
+    # ranks replicate count once a rank, an MLA latent counts once
     kv_bytes_per_token: int
+    # bytes of one token in the device cache of one rank; an MLA latent is on every rank in full
     kv_bytes_per_token_per_rank: int
-    weights_bytes: int | None
-    experts_bytes: int | None
-    how: str
-    notes: tuple[str, ...]
+    weights_bytes: int | None  # size of the weights, all ranks together; None if not known
+    experts_bytes: int | None  # of them, those of routed experts; None where nothing tells
+    how: str  # how `kv_bytes_per_token` came about, numbers filled in
+    notes: tuple[str, ...]  # what a reader of the report should know about this shape
+    # tokens of one KV block as vLLM uses it; larger than what it is given where a linear-attention
+    # state needs a larger page
     block_tokens: int
+    # tokens of one block of each KV cache group, of those that keep all tokens first
     group_block_tokens: tuple[int, ...]
-    attention: Attention = Attention.HEADS
+    attention: Attention = Attention.HEADS  # what decides the attention backend
+    # what each cached prefix takes beside its tokens, all ranks of one engine: the windows of sliding-
+    # window layers and the states of linear-attention layers
     bytes_per_prefix: int = 0
+    # bytes of one block of the device's pool on one rank, of whichever group; 0 if not known
     block_bytes: int = 0
+    # `kv_bytes_per_token` on one GPU or another, the least first, where only a running engine knows;
+    # empty elsewhere
     kv_bytes_per_token_by_gpu: tuple[int, ...] = ()
-    block_tokens_by_gpu: tuple[int, ...] = ()
-    draft: "Draft | None" = None
+    block_tokens_by_gpu: tuple[int, ...] = ()  # the same of `block_tokens`
+    draft: "Draft | None" = None  # what drafts tokens for it; None without speculative decoding
 
     @property
     def groups(self) -> tuple[LayerGroup, ...]:

@@ -21,27 +21,18 @@ _SHARES: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """What computes one token.
+    """What computes one token."""
 
-    Attributes:
-        parameters: How many.
-        how: Where that is from, numbers filled in.
-    """
-
-    parameters: int
-    how: str
+    parameters: int  # how many
+    how: str  # where that is from, numbers filled in
 
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The routed experts of a checkpoint.
+    """The routed experts of a checkpoint."""
 
-    Attributes:
-        bytes: Of their weights; 0 for a dense model.
-        of_bytes: Of all weights of the checkpoint that they are counted in; None where not known.
-    """
-
-    bytes: int = 0
+    bytes: int = 0  # of their weights; 0 for a dense model
+    # of all weights of the checkpoint that they are counted in; None where not known
     of_bytes: int | None = None
 
     @classmethod
@@ -63,28 +54,17 @@ class State:
     """One layer's state: the inputs of a short convolution, and a recurrent state.
 
     The shapes are those of vLLM's MambaStateShapeCalculator (model_executor/layers/mamba/mamba_utils.py).
-
-    Attributes:
-        channels: Of the convolution, all ranks together, without those of `groups`.
-        group_channels: Of each group.
-        groups: Groups that heads share; as many as ranks where ranks do not divide them.
-        tokens: Inputs that the convolution keeps, the kernel's size less one.
-        draft_tokens: Whether it keeps one more for each speculative token.
-        recurrent_elements: All ranks together.
-        heads: Numbers of heads that the ranks must divide.
-        recurrent_bytes: Bytes of one of them; 0 for those of the convolution's dtype.
-        recurrence: What goes before that.
     """
 
-    channels: int = 0
-    group_channels: int = 0
-    groups: int = 0
-    tokens: int = 0
-    draft_tokens: bool = True
-    recurrent_elements: int = 0
-    recurrent_bytes: int = 0
-    heads: tuple[int, ...] = ()
-    recurrence: Recurrence = Recurrence.SSM
+    channels: int = 0  # of the convolution, all ranks together, without those of `groups`
+    group_channels: int = 0  # of each group
+    groups: int = 0  # groups that heads share; as many as ranks where ranks do not divide them
+    tokens: int = 0  # inputs that the convolution keeps, the kernel's size less one
+    draft_tokens: bool = True  # whether it keeps one more for each speculative token
+    recurrent_elements: int = 0  # all ranks together
+    recurrent_bytes: int = 0  # bytes of one of them; 0 for those of the convolution's dtype
+    heads: tuple[int, ...] = ()  # numbers of heads that the ranks must divide
+    recurrence: Recurrence = Recurrence.SSM  # what goes before that
 
     def rank_bytes(
         self, ranks: int, dtype_bytes: int, recurrent_bytes: int = 0, draft_tokens: int = 0
@@ -127,34 +107,23 @@ class LayerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Layers of the same shape.
+    """Layers of the same shape."""
 
-    Attributes:
-        kind: How they keep their past.
-        layers: How many.
-        kv_heads: Key/value heads of one layer; 1 for MLA, 0 for a state.
-        key_dim: Size of one key head; latent plus rotary key for MLA.
-        value_dim: Size of one value head; 0 for MLA (the latent is both).
-        window_tokens: Window of sliding layers; 0 otherwise.
-        state: Fixed state of one layer and sequence; None where tokens are kept, or where it is not known.
-        index_bytes: Further bytes that one layer keeps of each token whatever the cache's dtype, such as
-            the keys of a sparse-attention indexer.
-        sparse: Whether MLA attends to few tokens that an indexer chose, here or in an earlier layer.
-        draft: Whether they belong to the model that drafts tokens for this one.
-        own_dtype: Whether they are kept in the model's own dtype whatever the cache's is.
-    """
-
-    kind: LayerKind
-    layers: int
-    kv_heads: int
-    key_dim: int
-    value_dim: int
-    window_tokens: int = 0
+    kind: LayerKind  # how they keep their past
+    layers: int  # how many
+    kv_heads: int  # key/value heads of one layer; 1 for MLA, 0 for a state
+    key_dim: int  # size of one key head; latent plus rotary key for MLA
+    value_dim: int  # size of one value head; 0 for MLA (the latent is both)
+    window_tokens: int = 0  # window of sliding layers; 0 otherwise
+    # fixed state of one layer and sequence; None where tokens are kept, or where it is not known
     state: State | None = None
+    # further bytes that one layer keeps of each token whatever the cache's dtype, such as the keys of a
+    # sparse-attention indexer
     index_bytes: int = 0
+    # whether MLA attends to few tokens that an indexer chose, here or in an earlier layer
     sparse: bool = False
-    draft: bool = False
-    own_dtype: bool = False
+    draft: bool = False  # whether they belong to the model that drafts tokens for this one
+    own_dtype: bool = False  # whether they are kept in the model's own dtype whatever the cache's is
 
     @property
     def sparse_heads(self) -> bool:
@@ -169,60 +138,33 @@ class LayerGroup:
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """A model as its publisher describes it.
+    """A model as its publisher describes it."""
 
-    Attributes:
-        source: Where the shape came from, for the report.
-        groups: Layers of the same shape; empty where only `bytes_per_token` is known.
-        dtype_bytes: Bytes of one element of the model's own dtype.
-        cache_dtype: What the checkpoint says its cache is kept in, where the resource does not say.
-        computes_in: The dtype that it is published in, such as bfloat16; empty if not known.
-        has_cache_scales: Whether the checkpoint brings scales of an fp8 cache.
-        attention_heads: Query heads of one layer; None if not known.
-        max_position_tokens: Longest sequence; None if not known.
-        most_position_tokens: Longest sequence that vLLM takes when asked; None if not known.
-        weights_bytes: Size of the weights; None if not known.
-        experts: The routed experts among the weights; None where nothing tells them.
-        is_quantised: Whether the checkpoint is; None if not known.
-        bytes_per_token: Bytes of one token, where the resource gives nothing finer.
-        chunked_attention: Whether some layers attend within chunks only (Llama 4).
-        draft_tokens: Speculative tokens of one step; 0 where none are drafted.
-        state_alignment_tokens: What a block is a multiple of where states are exported inside a prefill.
-        fp8_by_gpu: Whether vLLM takes fp8 for `auto` on some GPUs.
-        kv_heads_replicated: Whether more ranks than KV heads have copies of them.
-        images_both_ways: Whether an image's tokens attend to one another in both directions.
-        has_sinks: Whether attention has learned logits beside those of its tokens.
-        unknown_architecture: Name of the model's class where vLLM has none of that name.
-        arithmetic: What computes one token; None where only the weights tell.
-        parameter_bits: Of one parameter in the checkpoint.
-        hidden_size: Width of the model between its layers; None if not known.
-        matrices: Matrices of all its layers, those of every expert; None if not known.
-        notes: What a reader of the report should know.
-    """
-
-    source: str
-    groups: tuple[LayerGroup, ...]
-    dtype_bytes: int = 2
+    source: str  # where the shape came from, for the report
+    groups: tuple[LayerGroup, ...]  # layers of the same shape; empty where only `bytes_per_token` is known
+    dtype_bytes: int = 2  # bytes of one element of the model's own dtype
+    # what the checkpoint says its cache is kept in, where the resource does not say
     cache_dtype: KVCacheDtype = KVCacheDtype.AUTO
-    has_cache_scales: bool = False
-    computes_in: str = ""
-    attention_heads: int | None = None
-    max_position_tokens: int | None = None
-    most_position_tokens: int | None = None
-    weights_bytes: int | None = None
-    experts: Experts | None = None
-    is_quantised: bool | None = None
-    bytes_per_token: int | None = None
-    chunked_attention: bool = False
-    draft_tokens: int = 0
+    has_cache_scales: bool = False  # whether the checkpoint brings scales of an fp8 cache
+    computes_in: str = ""  # the dtype that it is published in, such as bfloat16; empty if not known
+    attention_heads: int | None = None  # query heads of one layer; None if not known
+    max_position_tokens: int | None = None  # longest sequence; None if not known
+    most_position_tokens: int | None = None  # longest sequence that vLLM takes when asked; None if not known
+    weights_bytes: int | None = None  # size of the weights; None if not known
+    experts: Experts | None = None  # the routed experts among the weights; None where nothing tells them
+    is_quantised: bool | None = None  # whether the checkpoint is; None if not known
+    bytes_per_token: int | None = None  # bytes of one token, where the resource gives nothing finer
+    chunked_attention: bool = False  # whether some layers attend within chunks only (Llama 4)
+    draft_tokens: int = 0  # speculative tokens of one step; 0 where none are drafted
+    # what a block is a multiple of where states are exported inside a prefill
     state_alignment_tokens: int = 1
-    fp8_by_gpu: bool = False
-    kv_heads_replicated: bool = True
-    images_both_ways: bool = False
-    has_sinks: bool = False
-    unknown_architecture: str = ""
-    arithmetic: Arithmetic | None = None
-    parameter_bits: int = 16
-    hidden_size: int | None = None
-    matrices: int | None = None
-    notes: tuple[str, ...] = ()
+    fp8_by_gpu: bool = False  # whether vLLM takes fp8 for `auto` on some GPUs
+    kv_heads_replicated: bool = True  # whether more ranks than KV heads have copies of them
+    images_both_ways: bool = False  # whether an image's tokens attend to one another in both directions
+    has_sinks: bool = False  # whether attention has learned logits beside those of its tokens
+    unknown_architecture: str = ""  # name of the model's class where vLLM has none of that name
+    arithmetic: Arithmetic | None = None  # what computes one token; None where only the weights tell
+    parameter_bits: int = 16  # of one parameter in the checkpoint
+    hidden_size: int | None = None  # width of the model between its layers; None if not known
+    matrices: int | None = None  # matrices of all its layers, those of every expert; None if not known
+    notes: tuple[str, ...] = ()  # what a reader of the report should know

@@ -24,21 +24,13 @@ _COLUMNS: Final = "160"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRun:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        shape: Name of the model's sizes, whose weights are drawn.
-        parts: Parts of `kvtier bench connector`.
-        sides: What is compared on a GPU; empty on a CPU.
-        turns: Engines of each side.
-        deadline_s: Seconds after which it is ended, waiting for a node and the image included.
-    """
-
-    shape: str
-    parts: tuple[str, ...]
-    sides: tuple[str, ...]
-    turns: int
-    deadline_s: int
+    shape: str  # name of the model's sizes, whose weights are drawn
+    parts: tuple[str, ...]  # parts of `kvtier bench connector`
+    sides: tuple[str, ...]  # what is compared on a GPU; empty on a CPU
+    turns: int  # engines of each side
+    deadline_s: int  # seconds after which it is ended, waiting for a node and the image included
 
 
 def without_shared_disk(resource: KVCacheTier) -> tuple[KVCacheTier, str]:

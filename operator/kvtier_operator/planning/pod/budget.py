@@ -44,40 +44,28 @@ class BudgetLine:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The pod's resources.
+    """The pod's resources."""
 
-    Attributes:
-        memory: The lines whose sum is the memory limit. Explicit huge pages are not among them: the
-            kernel accounts them apart.
-        storage: The lines whose sum is the request for the node's own disk; empty where there is none.
-        requests: The engine pod's requests, as quantities.
-        limits: Its limits.
-        shm_bytes: Size of /dev/shm.
-        startup_s: Seconds until the engine must be ready: loading weights, taking the tier's memory, reading
-            the disk's index.
-        fetch_s: Seconds before that, until the weights are there: by a fetcher, or in an image.
-    """
-
+    # the lines whose sum is the memory limit. Explicit huge pages are not among them: the kernel
+    # accounts them apart
     memory: tuple[BudgetLine, ...]
+    # the lines whose sum is the request for the node's own disk; empty where there is none
     storage: tuple[BudgetLine, ...]
-    requests: Mapping[str, str]
-    limits: Mapping[str, str]
-    shm_bytes: int
+    requests: Mapping[str, str]  # the engine pod's requests, as quantities
+    limits: Mapping[str, str]  # its limits
+    shm_bytes: int  # size of /dev/shm
+    # seconds until the engine must be ready: loading weights, taking the tier's memory, reading the
+    # disk's index
     startup_s: int
-    fetch_s: int = 0
+    fetch_s: int = 0  # seconds before that, until the weights are there: by a fetcher, or in an image
 
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Of one container.
+    """Of one container."""
 
-    Attributes:
-        requests: As quantities.
-        limits: As quantities.
-    """
-
-    requests: Mapping[str, str]
-    limits: Mapping[str, str]
+    requests: Mapping[str, str]  # as quantities
+    limits: Mapping[str, str]  # as quantities
 
 
 def compute(own: Compute, asked: ResourceRequirements) -> Compute:

@@ -17,17 +17,11 @@ NODE_VARIABLE: Final = "NODE_NAME"
 
 @dataclass(frozen=True, slots=True)
 class HugepagesDemand:
-    """Explicit huge pages under the CPU tier.
+    """Explicit huge pages under the CPU tier."""
 
-    Attributes:
-        page_bytes: Size of one page.
-        pages: How many.
-        required: Whether the engine must not start without; it falls back otherwise.
-    """
-
-    page_bytes: int
-    pages: int
-    required: bool
+    page_bytes: int  # size of one page
+    pages: int  # how many
+    required: bool  # whether the engine must not start without; it falls back otherwise
 
     @property
     def bytes(self) -> int:
@@ -37,51 +31,31 @@ class HugepagesDemand:
 
 @dataclass(frozen=True, slots=True)
 class MemlockDemand:
-    """Memory that one process locks.
+    """Memory that one process locks."""
 
-    Attributes:
-        bytes: How much; 0 where huge pages hold it, which are never swapped.
-        required: Whether the engine must not start without; it stays unlocked otherwise.
-    """
-
-    bytes: int
-    required: bool
+    bytes: int  # how much; 0 where huge pages hold it, which are never swapped
+    required: bool  # whether the engine must not start without; it stays unlocked otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeDemand:
-    """A volume of the disk tier.
+    """A volume of the disk tier."""
 
-    Attributes:
-        path: Where the container sees it.
-        bytes: What the tier keeps there at most.
-        direct_io: Whether the page cache is to be bypassed (O_DIRECT).
-    """
-
-    path: str
-    bytes: int
-    direct_io: bool
+    path: str  # where the container sees it
+    bytes: int  # what the tier keeps there at most
+    direct_io: bool  # whether the page cache is to be bypassed (O_DIRECT)
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Everything that is checked.
+    """Everything that is checked."""
 
-    Attributes:
-        memory_bytes: Ordinary memory of the engine's container: its limit.
-        shm_bytes: Size of /dev/shm.
-        hugepages: Explicit huge pages; None where none are wanted.
-        memlock: Locked memory; None where the engine starts without.
-        volumes: Volumes of the disk tier.
-        ordinary_tier_bytes: What of the CPU tier is on ordinary pages.
-    """
-
-    memory_bytes: int
-    shm_bytes: int
-    hugepages: HugepagesDemand | None = None
-    memlock: MemlockDemand | None = None
-    volumes: tuple[VolumeDemand, ...] = ()
-    ordinary_tier_bytes: int = 0
+    memory_bytes: int  # ordinary memory of the engine's container: its limit
+    shm_bytes: int  # size of /dev/shm
+    hugepages: HugepagesDemand | None = None  # explicit huge pages; None where none are wanted
+    memlock: MemlockDemand | None = None  # locked memory; None where the engine starts without
+    volumes: tuple[VolumeDemand, ...] = ()  # volumes of the disk tier
+    ordinary_tier_bytes: int = 0  # what of the CPU tier is on ordinary pages
 
     def to_json(self) -> str:
         """The demands as one line; the same text for the same demands."""
@@ -111,12 +85,7 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class DoctorPlan:
-    """What looks at the pod before vLLM starts.
+    """What looks at the pod before vLLM starts."""
 
-    Attributes:
-        image: kvtier's own image.
-        demands: What the pod must find.
-    """
-
-    image: str
-    demands: Demands
+    image: str  # kvtier's own image
+    demands: Demands  # what the pod must find

@@ -38,17 +38,11 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineRoute:
-    """One path.
+    """One path."""
 
-    Attributes:
-        path: As vLLM writes it, parameters in braces.
-        use: What it is for.
-        since: vLLM's minor that has it first; None for all that are supported.
-    """
-
-    path: str
-    use: Use
-    since: int | None = None
+    path: str  # as vLLM writes it, parameters in braces
+    use: Use  # what it is for
+    since: int | None = None  # vLLM's minor that has it first; None for all that are supported
 
 
 _PATHS: Final = {

@@ -32,17 +32,11 @@ _TURN: Final = attrgetter("turn")
 
 
 class Listeners(NamedTuple):
-    """What a route attaches to.
+    """What a route attaches to."""
 
-    Attributes:
-        gateway: The Gateway, `namespace/name`.
-        section: Name of its listener; empty for all.
-        port: Port of its listeners; 0 for all.
-    """
-
-    gateway: str
-    section: str = ""
-    port: int = 0
+    gateway: str  # the Gateway, `namespace/name`
+    section: str = ""  # name of its listener; empty for all
+    port: int = 0  # port of its listeners; 0 for all
 
     @property
     def covering(self) -> frozenset["Listeners"]:
@@ -56,20 +50,13 @@ class Listeners(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A route that takes all of a path, as kvtier's do.
+    """A route that takes all of a path, as kvtier's do."""
 
-    Attributes:
-        created: When the route was made, RFC 3339 in UTC.
-        route: The route, `namespace/name`.
-        listeners: Where it attaches; at least to one.
-        hosts: Its host names, each once; EVERY_HOST where it has none.
-        paths: Of which paths it takes all requests, of those that kvtier's routes can have; at least one.
-    """
-
-    created: str
-    route: str
-    listeners: frozenset[Listeners]
-    hosts: tuple[str, ...]
+    created: str  # when the route was made, RFC 3339 in UTC
+    route: str  # the route, `namespace/name`
+    listeners: frozenset[Listeners]  # where it attaches; at least to one
+    hosts: tuple[str, ...]  # its host names, each once; EVERY_HOST where it has none
+    # of which paths it takes all requests, of those that kvtier's routes can have; at least one
     paths: frozenset[str] = frozenset({EVERY_PATH})
 
     @property
@@ -92,21 +79,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Why requests do not reach a route.
+    """Why requests do not reach a route."""
 
-    Attributes:
-        by: The route that gets them.
-        gateway: On which Gateway.
-        hosts: Requests for which hosts.
-        wholly: Whether others get all that the route asks for.
-        path: Requests below which path.
-    """
-
-    by: Claim
-    gateway: str
-    hosts: tuple[str, ...]
-    wholly: bool
-    path: str = EVERY_PATH
+    by: Claim  # the route that gets them
+    gateway: str  # on which Gateway
+    hosts: tuple[str, ...]  # requests for which hosts
+    wholly: bool  # whether others get all that the route asks for
+    path: str = EVERY_PATH  # requests below which path
 
     @property
     def requests(self) -> str:
@@ -180,15 +159,10 @@ def _path(match: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """One path of one host at one way to name listeners, for which somebody asks; both in turn.
+    """One path of one host at one way to name listeners, for which somebody asks; both in turn."""
 
-    Attributes:
-        askers: Whose requests those are, or some of those.
-        takers: Who attaches so, and takes that host's requests.
-    """
-
-    askers: list[Claim] = field(default_factory=list)
-    takers: list[Claim] = field(default_factory=list)
+    askers: list[Claim] = field(default_factory=list)  # whose requests those are, or some of those
+    takers: list[Claim] = field(default_factory=list)  # who attaches so, and takes that host's requests
 
     @property
     def first(self) -> Claim | None:

@@ -60,84 +60,51 @@ _MODEL_ROUTER_COPIES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class PickerResources(Compute):
-    """The picker's compute resources.
+    """The picker's compute resources."""
 
-    Attributes:
-        memory_bytes: What its index may take with everything around it.
-    """
-
-    memory_bytes: int
+    memory_bytes: int  # what its index may take with everything around it
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRouterPlan:
-    """What reads, beside kvtier's own gateway, which resource's model a request asks for.
+    """What reads, beside kvtier's own gateway, which resource's model a request asks for."""
 
-    Attributes:
-        image: kvtier's own picker's, which has it.
-        compute: Its requests and limits.
-        routes: Other resources, by the model that requests name.
-        body_limits: Of the bodies that it holds.
-    """
-
-    image: str
-    compute: Compute
-    routes: Mapping[str, str]
-    body_limits: BodyLimits
+    image: str  # kvtier's own picker's, which has it
+    compute: Compute  # its requests and limits
+    routes: Mapping[str, str]  # other resources, by the model that requests name
+    body_limits: BodyLimits  # of the bodies that it holds
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayPlan:
-    """kvtier's own gateway.
+    """kvtier's own gateway."""
 
-    Attributes:
-        image: Envoy's image.
-        compute: Its requests and limits.
-        heap_bytes: Memory from which on it takes no more requests.
-        held_bytes: What is held of a request at most; a body that is held whole is no larger.
-        uploads_bytes: What is on its way of all bodies, together; None where nothing counts it.
-        url: Base URL for clients in the cluster.
-        model_router: What sends requests for other resources' models on; None where there are none.
-    """
-
-    image: str
-    compute: Compute
-    heap_bytes: int
-    held_bytes: int
-    uploads_bytes: int | None
-    url: str
+    image: str  # Envoy's image
+    compute: Compute  # its requests and limits
+    heap_bytes: int  # memory from which on it takes no more requests
+    held_bytes: int  # what is held of a request at most; a body that is held whole is no larger
+    uploads_bytes: int | None  # what is on its way of all bodies, together; None where nothing counts it
+    url: str  # base URL for clients in the cluster
+    # what sends requests for other resources' models on; None where there are none
     model_router: ModelRouterPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RouterPlan:
-    """The endpoint picker.
+    """The endpoint picker."""
 
-    Attributes:
-        flavor: Which picker.
-        version: Its version.
-        image: Its image.
-        tokens_per_entry: Tokens one LRU entry stands for.
-        entries: LRU capacities of the tiers' prefix scorers, per pod; None where it is taken from metrics.
-        gpu_from_metrics: Whether the picker asks the engine for the size of the device's cache.
-        config: EndpointPickerConfig, as YAML.
-        config_hash: Hash of `config`; the picker restarts when it changes.
-        resources: Its requests and limits.
-        unread: Scorers with a weight that this picker does not have.
-        gateway: kvtier's own gateway before it; None where others take the requests.
-    """
-
-    flavor: str
-    version: str
-    image: str
-    tokens_per_entry: int
+    flavor: str  # which picker
+    version: str  # its version
+    image: str  # its image
+    tokens_per_entry: int  # tokens one LRU entry stands for
+    # LRU capacities of the tiers' prefix scorers, per pod; None where it is taken from metrics
     entries: Mapping[Tier, int | None]
-    gpu_from_metrics: bool
-    config: str
-    config_hash: str
-    resources: PickerResources
-    unread: tuple[str, ...]
-    gateway: GatewayPlan | None = None
+    gpu_from_metrics: bool  # whether the picker asks the engine for the size of the device's cache
+    config: str  # EndpointPickerConfig, as YAML
+    config_hash: str  # hash of `config`; the picker restarts when it changes
+    resources: PickerResources  # its requests and limits
+    unread: tuple[str, ...]  # scorers with a weight that this picker does not have
+    gateway: GatewayPlan | None = None  # kvtier's own gateway before it; None where others take the requests
 
 
 def plan_router(

@@ -31,15 +31,10 @@ _LEAST: Final = Fraction(1, 4)
 
 @dataclass(frozen=True, slots=True)
 class RankWeights:
-    """Bytes of weights on one GPU.
+    """Bytes of weights on one GPU."""
 
-    Attributes:
-        least_bytes: Where a plan cannot know, the least that it can be.
-        most_bytes: And the most; the same where it is known.
-    """
-
-    least_bytes: int
-    most_bytes: int
+    least_bytes: int  # where a plan cannot know, the least that it can be
+    most_bytes: int  # and the most; the same where it is known
 
     @property
     def known(self) -> bool:
@@ -110,17 +105,11 @@ _BITS_PER_BYTE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """How many adapters vLLM has room for (config/lora.py, LoRAConfig).
+    """How many adapters vLLM has room for (config/lora.py, LoRAConfig)."""
 
-    Attributes:
-        at_once: In one batch: on the GPU.
-        in_memory: In the host's memory.
-        rank: The largest rank of one.
-    """
-
-    at_once: int
-    in_memory: int
-    rank: int
+    at_once: int  # in one batch: on the GPU
+    in_memory: int  # in the host's memory
+    rank: int  # the largest rank of one
 
 
 @dataclass(frozen=True, slots=True)

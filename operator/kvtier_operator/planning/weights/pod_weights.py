@@ -29,18 +29,13 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model's source.
+    """A model's source."""
 
-    Attributes:
-        kind: Who brings it.
-        place: Name of the claim, reference of the image, folder of the node, or all of the source that the
-            fetcher gets.
-        folder: Where the model is, as the engine's container sees it.
-    """
-
-    kind: SourceKind
+    kind: SourceKind  # who brings it
+    # name of the claim, reference of the image, folder of the node, or all of the source that the
+    # fetcher gets
     place: str
-    folder: str
+    folder: str  # where the model is, as the engine's container sees it
 
     @property
     def volume(self) -> Mapping[str, Any] | None:

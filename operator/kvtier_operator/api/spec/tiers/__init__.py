@@ -35,14 +35,10 @@ class Backend(StrEnum):
     """Who moves KV blocks between the device and the tiers.
 
     Its module is `kvtier_operator.planning.backends.<the member's name in lower case>`.
-
-    Attributes:
-        what: Whose it is or where it runs, for the field's description.
-        abilities: What it can, of what not every backend can.
     """
 
-    what: str
-    abilities: Ability
+    what: str  # whose it is or where it runs, for the field's description
+    abilities: Ability  # what it can, of what not every backend can
 
     KVTIER = "KVTier", "kvtier's own connector", Ability.BOUNDS_WRITES | Ability.TELLS_OF_TIERS
     NATIVE = "Native", "vLLM's"

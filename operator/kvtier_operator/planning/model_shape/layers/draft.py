@@ -33,24 +33,16 @@ _OF_MODEL: Final = "spec.model.geometry"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What drafts tokens for a model.
+    """What drafts tokens for a model."""
 
-    Attributes:
-        speculation: What the resource asks for.
-        groups: Its layers that keep keys and values.
-        source: Where their shape came from; empty where nothing tells it.
-        is_estimate: Whether the layers are what such drafts usually are.
-        weights_bytes: Size of its weights beside the model's; None if not known.
-        predictors: Layers that the model brings for it; None where they are not asked for, or not known.
-        bytes_per_token: Bytes of one token, where the resource gives nothing finer of it or of the model.
-    """
-
-    speculation: Speculation
-    groups: tuple[LayerGroup, ...] = ()
-    source: str = ""
-    is_estimate: bool = False
-    weights_bytes: int | None = None
+    speculation: Speculation  # what the resource asks for
+    groups: tuple[LayerGroup, ...] = ()  # its layers that keep keys and values
+    source: str = ""  # where their shape came from; empty where nothing tells it
+    is_estimate: bool = False  # whether the layers are what such drafts usually are
+    weights_bytes: int | None = None  # size of its weights beside the model's; None if not known
+    # layers that the model brings for it; None where they are not asked for, or not known
     predictors: int | None = None
+    # bytes of one token, where the resource gives nothing finer of it or of the model
     bytes_per_token: int = 0
 
     @property

@@ -19,23 +19,14 @@ _ALONE: Final = {"mlp", "moe"}
 
 @dataclass(frozen=True, slots=True)
 class LayerParts:
-    """How many layers have each part.
+    """How many layers have each part."""
 
-    Attributes:
-        layers: All.
-        attention: With attention.
-        states: With a state.
-        dense: With an MLP.
-        sparse: With experts.
-        experts: Of each of these; 0 without any.
-    """
-
-    layers: int
-    attention: int
-    states: int
-    dense: int
-    sparse: int
-    experts: int
+    layers: int  # all
+    attention: int  # with attention
+    states: int  # with a state
+    dense: int  # with an MLP
+    sparse: int  # with experts
+    experts: int  # of each of these; 0 without any
 
 
 def layer_parts(config: ConfigFields) -> LayerParts | None:
@@ -117,15 +108,10 @@ _SPARSE_LAYERS: Final = {"sparse_attention", "sparse", "indexed_attention", "dee
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """What a layer has of sparse attention.
+    """What a layer has of sparse attention."""
 
-    Attributes:
-        index_bytes: Bytes that its own indexer keeps of a token; 0 without one.
-        sparse: Whether its latents are read by an indexer's choice, here or in an earlier layer.
-    """
-
-    index_bytes: int = 0
-    sparse: bool = False
+    index_bytes: int = 0  # bytes that its own indexer keeps of a token; 0 without one
+    sparse: bool = False  # whether its latents are read by an indexer's choice, here or in an earlier layer
 
 
 NO_INDEXER: Final = Indexer()

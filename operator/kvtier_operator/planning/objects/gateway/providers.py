@@ -64,29 +64,20 @@ def inference_pool(plan: Plan) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One gateway implementation.
+    """One gateway implementation."""
 
-    Attributes:
-        objects: Makes what it needs beside InferencePool and HTTPRoute.
-        route_timeouts: Whether it takes `timeouts` in an HTTPRoute.
-        rewrites_paths: Whether it replaces a path's prefix by another one than `/`.
-        managed_prometheus: Whether the platform's own Prometheus reads PodMonitoring in place of
-            ServiceMonitor.
-        own_proxies: Whether its proxies are pods that kvtier makes.
-        proxies_beside_gateway: Whether its proxies are pods in the Gateway's namespace.
-        calls_from: What addresses its proxies have, where they are no pods.
-        ip_blocks: Where it calls and checks a picker from, beside its proxies' own addresses.
-        mesh_ports: Ports at which its mesh, where there is one, hands a pod what was sent to another.
-    """
-
+    # makes what it needs beside InferencePool and HTTPRoute
     objects: Callable[[Plan], tuple[dict[str, Any], ...]] = lambda _: ()
-    route_timeouts: bool = True
-    rewrites_paths: bool = True
+    route_timeouts: bool = True  # whether it takes `timeouts` in an HTTPRoute
+    rewrites_paths: bool = True  # whether it replaces a path's prefix by another one than `/`
+    # whether the platform's own Prometheus reads PodMonitoring in place of ServiceMonitor
     managed_prometheus: bool = False
-    own_proxies: bool = False
-    proxies_beside_gateway: bool = False
-    calls_from: str = ""
+    own_proxies: bool = False  # whether its proxies are pods that kvtier makes
+    proxies_beside_gateway: bool = False  # whether its proxies are pods in the Gateway's namespace
+    calls_from: str = ""  # what addresses its proxies have, where they are no pods
+    # where it calls and checks a picker from, beside its proxies' own addresses
     ip_blocks: tuple[str, ...] = ()
+    # ports at which its mesh, where there is one, hands a pod what was sent to another
     mesh_ports: tuple[int, ...] = ()
 
 

@@ -13,22 +13,17 @@ MOST_LAYERS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TypeDefaults:
-    """Defaults of one model type.
+    """Defaults of one model type."""
 
-    Attributes:
-        fields: Value by field.
-        other_names: What the type's files may call a field.
-        nested: Field that the language model is nested under, and the model type that it has there
-            without saying so; empty where nothing is nested.
-        layer_period: Kinds of layers that repeat themselves, as `layer_types` names them; empty where all are
-            of full attention.
-        last_layer: Kind of the last layer where that is always the same; empty where the period says it.
-    """
-
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    other_names: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)  # value by field
+    other_names: Mapping[str, str] = field(default_factory=dict)  # what the type's files may call a field
+    # field that the language model is nested under, and the model type that it has there without saying
+    # so; empty where nothing is nested
     nested: Mapping[str, str] = field(default_factory=dict)
+    # kinds of layers that repeat themselves, as `layer_types` names them; empty where all are of full
+    # attention
     layer_period: tuple[str, ...] = ()
+    # kind of the last layer where that is always the same; empty where the period says it
     last_layer: str = ""
 
 
