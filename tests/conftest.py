@@ -10,7 +10,15 @@ from tests.workers import TogetherByFile, place
 # On a machine that others use, how long an example took says nothing.
 # Derandomized, so that a run here and one in CI, where Hypothesis does so by itself, ask the same.
 settings.register_profile(
-    "kvtier", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "kvtier",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# Others every time, and many: pytest --hypothesis-profile=search
+settings.register_profile(
+    "search", settings.get_profile("kvtier"), max_examples=1000, derandomize=False, print_blob=True
 )
 settings.load_profile("kvtier")
 
