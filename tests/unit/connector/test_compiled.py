@@ -24,7 +24,10 @@ print(json.dumps([len(kernels), sum(sum(each.stats.cache_misses.values()) for ea
 
 def imported(cache: Path) -> list[int]:
     """How many functions a process has after its imports, and how many of them it compiled."""
-    command, environment = [sys.executable, "-c", IMPORTED], {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    command, environment = (
+        [sys.executable, "-c", IMPORTED],
+        {**os.environ, "NUMBA_CACHE_DIR": str(cache), "NUMBA_OPT": "0"},
+    )
     answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603 - ourselves
     counted: list[int] = json.loads(answer.stdout)
     return counted
