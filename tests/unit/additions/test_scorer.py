@@ -23,7 +23,7 @@ _ROUTER: Final = """
 """
 _PICK: Final = """
 import os, sys
-os.environ["NUMBA_OPT"] = "0"  # compiled for this one pick
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than this one pick
 import numpy as np
 from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex

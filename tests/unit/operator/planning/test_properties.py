@@ -3,7 +3,7 @@
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
 from tests.cases.planning import check_input, resource, sized
 
 from kvtier_operator.api.quantity import parse_bytes
@@ -109,7 +109,6 @@ def test_tokens_never_take_more_than_the_tier(case: dict[str, Any]) -> None:
         assert cpu.bytes_per_rank * ranks <= cpu.capacity_bytes or cpu.capacity_bytes < ranks * MIB
 
 
-@settings(max_examples=50)
 @given(case=cases(), observed=machines())
 def test_every_check_speaks_and_every_report_is_narrow_and_always_the_same(
     case: dict[str, Any], observed: Observed
