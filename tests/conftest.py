@@ -1,5 +1,6 @@
 """What holds for all tests: settings, what several workers share out among them, lines of progress."""
 
+import gc
 import sys
 
 import pytest
@@ -26,6 +27,15 @@ settings.load_profile("kvtier")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TogetherByFile:
     """Share the tests out, where pytest-xdist's -n asks for several workers."""
     return TogetherByFile(config, log)
+
+
+gc.disable()  # while tests are imported and collected, of which nothing goes
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays, and is not looked at whenever garbage is collected."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
