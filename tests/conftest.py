@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,13 +30,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TogetherB
     return TogetherByFile(config, log)
 
 
-gc.disable()  # while tests are imported and collected, of which nothing goes
-
-
-def pytest_collection_finish() -> None:
-    """What is there by now stays, and is not looked at whenever garbage is collected."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: no garbage is looked for in it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
