@@ -1,6 +1,8 @@
 """What holds for all tests: settings, what several workers share out among them, lines of progress."""
 
+import gc
 import sys
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,7 +12,15 @@ from tests.workers import TogetherByFile, place
 # On a machine that others use, how long an example took says nothing.
 # Derandomized, so that a run here and one in CI, where Hypothesis does so by itself, ask the same.
 settings.register_profile(
-    "kvtier", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "kvtier",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# Others every time, and many: pytest --hypothesis-profile=search
+settings.register_profile(
+    "search", settings.get_profile("kvtier"), max_examples=1000, derandomize=False, print_blob=True
 )
 settings.load_profile("kvtier")
 
@@ -18,6 +28,17 @@ settings.load_profile("kvtier")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TogetherByFile:
     """Share the tests out, where pytest-xdist's -n asks for several workers."""
     return TogetherByFile(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: no garbage is looked for in it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

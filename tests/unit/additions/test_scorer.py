@@ -22,7 +22,8 @@ _ROUTER: Final = """
     weights: {queue: 1, kvCacheUtilization: 0, gpuPrefix: 0, cpuPrefix: 0, toy: 7}
 """
 _PICK: Final = """
-import sys
+import os, sys
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than this one pick
 import numpy as np
 from kvtier_scorer.config.parse import parse_settings
 from kvtier_scorer.index.prefix_index import PrefixIndex

@@ -79,7 +79,7 @@ print(json.dumps([plan.tiers["remote"], plan.router["entries"], len(desired), ti
 """
 _PICK: Final = """
 import json, os, sys
-os.environ["NUMBA_OPT"] = "0"  # compiled for this one pick
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than this one pick
 import numpy as np
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.parse import parse_settings

@@ -15,16 +15,18 @@ from kvtier_connector.core.index.keytable import marks
 
 IMPORTED = """
 import json
-from kvtier_connector.core.index import eviction_kernels, keytable, eviction
-kernels = [each for module in (eviction_kernels, keytable, eviction) for each in vars(module).values()
-           if hasattr(each, "signatures")]
+from kvtier_connector.core.index import keytable
+kernels = [each for each in vars(keytable).values() if hasattr(each, "signatures")]
 print(json.dumps([len(kernels), sum(sum(each.stats.cache_misses.values()) for each in kernels)]))
 """
 
 
 def imported(cache: Path) -> list[int]:
     """How many functions a process has after its imports, and how many of them it compiled."""
-    command, environment = [sys.executable, "-c", IMPORTED], {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    command, environment = (
+        [sys.executable, "-c", IMPORTED],
+        {**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+    )
     answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)  # noqa: S603 - ourselves
     counted: list[int] = json.loads(answer.stdout)
     return counted
@@ -32,8 +34,7 @@ def imported(cache: Path) -> list[int]:
 
 def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
     first, second = imported(tmp_path), imported(tmp_path)
-    assert first[0] == second[0] > 10
-    assert first[1] > 10
+    assert first[0] == second[0] == first[1] > 2
     assert second[1] == 0
 
 

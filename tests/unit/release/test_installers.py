@@ -2,6 +2,7 @@ import io
 import json
 import re
 import tarfile
+from functools import cache
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ def test_what_is_not_known_it_leaves_open() -> None:
 CHART = ROOT / "charts" / "tiered-prefix-cache"
 
 
+@cache
 def packaged() -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(chart_package(ROOT, release()))) as opened:
         read = {each.name: opened.extractfile(each) for each in opened}
@@ -99,6 +101,7 @@ def test_namespace_and_crd_come_first() -> None:
     assert kinds[:2] == ["Namespace", "CustomResourceDefinition"]
 
 
+@cache
 def files() -> dict[str, Any]:
     return {name: yaml.safe_load(text) for name, text in bundle_files(ROOT, release()).items()}
 

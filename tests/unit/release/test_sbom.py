@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from tests.unit.release.checkout import CREATED_S, ROOT
 
 from kvtier_release import sbom
@@ -17,6 +15,9 @@ from kvtier_release.sbom import Package, distribution_sbom, document, image_sbom
 
 
 def validated(text: str) -> dict[str, Any]:
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415 - seconds, in every worker that collects
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415 - as above
+
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     document: dict[str, Any] = json.loads(text)
     return document

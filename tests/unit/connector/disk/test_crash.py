@@ -63,7 +63,7 @@ def _wait_for(log: Path, size_bytes: int) -> None:
         time.sleep(LOOK_S)
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.long)])
 def test_an_engine_killed_at_any_moment_loses_nothing_and_finds_nothing_wrong(
     tmp_path: Path,
     kills: int,

@@ -168,7 +168,9 @@ def journal_fails(monkeypatch: pytest.MonkeyPatch) -> list[OSError]:
 
 
 @pytest.mark.parametrize("joined_blocks", [1, 3])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 60))]
+)
 def test_any_schedule(
     tmp_path: Path,
     seed: int,

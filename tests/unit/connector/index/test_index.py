@@ -162,7 +162,7 @@ class IndexMachine(RuleBasedStateMachine):
         assert all(0 <= slot < self.capacity for slot in self.slot.values())
 
 
-IndexMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+IndexMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestIndex = IndexMachine.TestCase
 
 

@@ -140,7 +140,8 @@ PLANNING = {
 def test_a_field_of_a_resource(tmp_path: Path, run: Run, name: str) -> None:
     path = tmp_path / "a.yaml"
     shown = 0
-    for text in (FORGED, LONG):
+    # what is long is cut off where it is read, which they share
+    for text in (FORGED, LONG) if name in {"plan", "run"} else (FORGED,):
         for document in documents(text):
             said = run(
                 *name.partition(" as ")[0].partition(" for ")[0].split(),

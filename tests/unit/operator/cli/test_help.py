@@ -1,5 +1,6 @@
 """Every command's help is there at once, whatever is installed: it loads next to nothing."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,15 +15,17 @@ from kvtier_operator.reconcile.__main__ import main as operator
 PROGRAM = """
 import sys
 before = {*sys.modules}
+import contextlib, io, json
 import click
 from kvtier_operator.cli.main import kvtier
 from kvtier_operator.reconcile.__main__ import main as operator
-arguments = sys.argv[1:]
-command = operator if arguments[0] == "kvtier-operator" else kvtier
-try:
-    command(arguments[1:], prog_name=arguments[0])
-finally:
-    print(*sorted({name.partition(".")[0] for name in {*sys.modules} - before}), file=sys.stderr)
+helps = []
+for name, *arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        (operator if name == "kvtier-operator" else kvtier)(arguments, prog_name=name)
+    loaded = {module.partition(".")[0] for module in {*sys.modules} - before}
+    helps.append([said.getvalue(), sorted(loaded)])
+print(json.dumps(helps))
 """
 
 PACKAGES = packages_distributions()
@@ -54,31 +57,32 @@ def test_the_whole_tree_is_walked() -> None:
     } <= {*COMMANDS}
 
 
-@pytest.mark.parametrize("option", ["--help", "-h"])
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_loads_nothing_heavy(path: tuple[str, ...], option: str) -> None:
+def test_help_loads_nothing_heavy() -> None:
+    """All of it, in one process: what any command loads is loaded then."""
+    asked = [(*path, option) for path in COMMANDS for option in ("--help", "-h")]
     done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", PROGRAM, *path, option], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, json.dumps(asked)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith(f"Usage: {' '.join(path)} ")
-    loaded = {package for module in done.stderr.split() for package in PACKAGES.get(module, ())}
-    assert loaded - {"kvtier"} <= LIGHT
+    for (*path, _), (said, modules) in zip(asked, json.loads(done.stdout), strict=True):
+        assert said.startswith(f"Usage: {' '.join(path)} ")
+        loaded = {package for module in modules for package in PACKAGES.get(module, ())}
+        assert loaded - {"kvtier"} <= LIGHT, path
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_fits_the_terminal(path: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    context: click.Context | None = None
-    for end in range(len(path)):
-        command = COMMANDS[path[: end + 1]]
-        context = click.Context(command, context, path[end], **command.context_settings)
-    assert context is not None
-    assert max(map(len, context.get_help().splitlines())) <= min(columns, 120)
+    for path in COMMANDS:
+        context: click.Context | None = None
+        for end in range(len(path)):
+            command = COMMANDS[path[: end + 1]]
+            context = click.Context(command, context, path[end], **command.context_settings)
+        assert context is not None
+        assert max(map(len, context.get_help().splitlines())) <= min(columns, 120), path
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_option_is_explained(path: tuple[str, ...]) -> None:
-    options = [each for each in COMMANDS[path].params if isinstance(each, click.Option) and not each.hidden]
-    assert [each.name for each in options if not each.help] == []
-    assert COMMANDS[path].help
+def test_every_option_is_explained() -> None:
+    for path, command in COMMANDS.items():
+        options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+        assert [each.name for each in options if not each.help] == [], path
+        assert command.help, path

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 from numpy.typing import NDArray
 from tests.unit.scorer.index.model import PodModel
 from tests.unit.scorer.index.prompts import prompt
@@ -28,7 +28,6 @@ PARTS = st.tuples(SHARES, SHARES).map(sorted)
 
 
 class IndexMachine(RuleBasedStateMachine):
-    precise_at_first = False
     numbers: Bundle[int] = Bundle("numbers")
 
     def __init__(self) -> None:
@@ -36,6 +35,12 @@ class IndexMachine(RuleBasedStateMachine):
         self.index = PrefixIndex(1 << 28)
         self.pods: dict[int, PodModel] = {}
         self.most_pods = 0
+        self.precise_at_first = False
+
+    # precise from the start, there are often holes, and blocks behind them
+    @initialize(precise=st.booleans())
+    def start(self, *, precise: bool) -> None:
+        self.precise_at_first = precise
 
     @rule(target=numbers, entries=ENTRIES)
     def add_pod(self, entries: dict[Tier, int]) -> int:
@@ -126,14 +131,5 @@ class IndexMachine(RuleBasedStateMachine):
         super().teardown()
 
 
-class PrecisePodMachine(IndexMachine):
-    """Pods are precise from the start, so that there are often holes, and blocks behind them."""
-
-    precise_at_first = True
-
-
-WORK = settings(max_examples=60, stateful_step_count=50)
 TestIndex: Any = IndexMachine.TestCase
-TestIndex.settings = WORK
-TestPrecisePods: Any = PrecisePodMachine.TestCase
-TestPrecisePods.settings = WORK
+TestIndex.settings = settings(max_examples=50, stateful_step_count=40)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import xxhash
 
+from kvtier_scorer.index import compiled
+
 # Hashes a block. Below a file there is no folder to make, not even for root.
 HASH = """
 import json
@@ -54,11 +56,17 @@ def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["/dev/null", "/dev/null/below"])
-def test_without_the_named_folder_kernels_are_kept_elsewhere(folder: str, tmp_path: Path) -> None:
-    environment = {"NUMBA_CACHE_DIR": folder, "XDG_CACHE_HOME": str(tmp_path)}
-    hashes, _, kept = hashed(environment, bare=True)
-    assert hashes == EXPECTED
-    assert Path(str(kept)).is_relative_to(tmp_path / "kvtier")
+def test_without_the_named_folder_kernels_are_kept_elsewhere(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sources = compiled._FOLDER
+    monkeypatch.setattr(compiled, "_FOLDER", Path("/dev/null"))
+    kept = compiled._cache_folder.__wrapped__(sources)
+    assert kept
+    assert kept.parent == tmp_path / "kvtier"
+    assert kept.is_dir()
 
 
 def test_where_nothing_can_be_written_to_kernels_are_compiled_all_the_same() -> None:

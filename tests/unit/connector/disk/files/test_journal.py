@@ -262,7 +262,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("frames", [1, 7, 40, 400, 2000])
+@pytest.mark.parametrize("frames", [1, 2000])
 def test_a_killed_writer_loses_at_most_the_frame_it_was_writing(tmp_path: Path, frames: int) -> None:
     path = tmp_path / "index"
     with subprocess.Popen(  # noqa: S603 - our own interpreter

@@ -174,7 +174,7 @@ def _said_of(resource: KVCacheTier, observed: Observed, memory_bytes: int) -> It
         yield nodes_fit(plan, [node(allocatable=small)]).message
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(document=cases(), observed=worlds(), memory_gib=st.integers(1, 1 << 11))
 def test_no_message_asks_for_what_cannot_help(
     document: dict[str, Any], observed: Observed, memory_gib: int

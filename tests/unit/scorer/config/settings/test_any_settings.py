@@ -13,7 +13,6 @@ from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError, P
 from kvtier_scorer.config.parse import parse_settings
 
 
-@settings(max_examples=60)
 @given(asked=INPUTS)
 def test_whatever_is_rendered_is_read_as_it_was_meant(asked: PickerInput) -> None:
     try:
@@ -50,7 +49,7 @@ def places(document: object, at: tuple[str | int, ...] = ()) -> list[tuple[str |
     return [at, *(place for key, value in below for place in places(value, (*at, key)))]
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_anything_anywhere_is_read_or_refused_in_one_line(data: st.DataObject) -> None:
     document = yaml.safe_load(TEXT) | {"shedding": {"queueDepth": 3}, "metrics": {}, "tokenization": {}}

@@ -1,5 +1,6 @@
 """Where images come from: published, from another registry, or as an installation names them."""
 
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,18 @@ def without_host(image: str) -> str:
     return rest if "." in first else image
 
 
-@pytest.mark.parametrize("flavor", Flavor)
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_registry_takes_the_place_of_every_image_s_own(backend: str, device: str, flavor: str) -> None:
-    one = resource(backend=backend, engine={"device": device}, router={"flavor": flavor})
+KINDS = [*zip(product(BACKENDS, ("cuda", "cpu")), cycle(Flavor), strict=False)]
+"""An engine's image is one of its backend and device, a picker's one of its flavour."""
+
+
+def of_kind(engine: tuple[str, str], flavor: Flavor, **router: object) -> KVCacheTier:
+    backend, device = engine
+    return resource(backend=backend, engine={"device": device}, router={"flavor": flavor, **router})
+
+
+@pytest.mark.parametrize(("engine", "flavor"), KINDS)
+def test_a_registry_takes_the_place_of_every_image_s_own(engine: tuple[str, str], flavor: Flavor) -> None:
+    one = of_kind(engine, flavor)
     published = pulled(one, ImageSource())
     assert len(published) == 3
     assert pulled(one, ImageSource(registry=REGISTRY)) == {
@@ -76,16 +84,7 @@ def test_what_a_resource_names_is_taken_as_it_is() -> None:
 def test_every_image_can_be_named(name: str) -> None:
     own = f"elsewhere.example/{name.lower()}@{DIGEST}"
     source = image_source(registry=REGISTRY, references=[f"{name}={own}"])
-    resources = [
-        resource(
-            backend=backend,
-            engine={"device": device},
-            router={"flavor": flavor, "gateway": {"provider": "standalone"}},
-        )
-        for backend in BACKENDS
-        for device in ("cuda", "cpu")
-        for flavor in Flavor
-    ]
+    resources = [of_kind(*kind, gateway={"provider": "standalone"}) for kind in KINDS]
     using = [one for one in resources if own in pulled(one, source)]
     assert using, "nothing is pulled from where the installation says"
     assert len(using) == len(resources) or name not in {ImageName.DOCTOR, ImageName.ENVOY}

@@ -33,7 +33,7 @@ def outcome(body: bytes, path: str) -> RefusedRequestError | None:
     return None
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(sorted(APIS)), st.one_of(BODIES, VALUES))
 def test_any_json(path: str, body: Any) -> None:  # noqa: ANN401 - a JSON value
     refused = outcome(json.dumps(body).encode(), path)
@@ -42,7 +42,6 @@ def test_any_json(path: str, body: Any) -> None:  # noqa: ANN401 - a JSON value
         assert json.loads(error_body(refused))["error"]["code"] == 400
 
 
-@settings(max_examples=300)
 @given(st.one_of(st.text(max_size=30), st.integers().map(str)))
 def test_any_priority(priority: str) -> None:
     question = RequestReceived(RequestHead("/", {PRIORITY: priority}, None), None)

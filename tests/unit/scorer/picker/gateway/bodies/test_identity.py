@@ -64,7 +64,7 @@ def test_prompts_are_equal_bytes_if_and_only_if_they_are_equal() -> None:
     assert len(meanings) == len(forms) > 9000
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(CHAT)
 def test_what_a_client_library_writes_otherwise_is_the_same(body: dict[str, Any]) -> None:
     other = shuffled(body) | {"stream": True, "temperature": 0.5, "documents": None}
@@ -75,7 +75,7 @@ def test_what_a_client_library_writes_otherwise_is_the_same(body: dict[str, Any]
     assert text(other) == text(body)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(CHAT, MESSAGE)
 def test_a_conversation_that_goes_on_begins_as_before(body: dict[str, Any], message: dict[str, Any]) -> None:
     longer = body | {"messages": [*body["messages"], message]}
