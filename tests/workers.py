@@ -24,9 +24,9 @@ OF_THE_MACHINE: Final = (
 what is left of processes: one worker runs these, in this order. Those that collect garbage many times come
 before an engine has filled the heap, those that need a cluster's tools last: the first time the tools are
 still being built."""
-_OF_A_CLUSTER: Final = "tests/cluster/"
-"""All others here share clusters that have no nodes of their own, which take a while to start."""
-_ORDER: Final = (*OF_THE_MACHINE, "tests/engine/", "tests/unit/", _OF_A_CLUSTER, "tests/picker/")
+_OF_A_CLUSTER: Final = ("tests/cluster/install/", "tests/cluster/")
+"""Others share clusters without nodes, which take a while to start: one has kvtier installed."""
+_ORDER: Final = (*OF_THE_MACHINE, "tests/engine/", *_OF_A_CLUSTER, "tests/picker/", "tests/unit/")
 """What takes long in one piece first, what consists of many small files last, for workers to end together."""
 
 
@@ -36,9 +36,9 @@ def place(nodeid: str) -> int:
 
 
 class TogetherByFile(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types
-    """Gives a worker all tests of a file at once, or all that are the machine's, or all of a cluster."""
+    """Gives a worker all tests of a file at once, or all that are the machine's, or all of one cluster."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(OF_THE_MACHINE):
             return "machine"
-        return _OF_A_CLUSTER if nodeid.startswith(_OF_A_CLUSTER) else nodeid.partition("::")[0]
+        return next(filter(nodeid.startswith, _OF_A_CLUSTER), nodeid.partition("::")[0])

@@ -18,6 +18,7 @@ from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Provider
 from tests.shared.waiting import eventually
 
+pytestmark = pytest.mark.long  # a node and its images for each; tests/cluster/node/ has one for all
 POOL = Path("/proc/sys/vm/nr_hugepages")
 
 
