@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -48,7 +49,7 @@ class KeptRelease:
 
     def installed(self) -> list[Document]:
         """The objects of its installation, the CRD among them."""
-        return [*yaml.safe_load_all(self.text(INSTALL))]
+        return [*_documents(self.text(INSTALL))]
 
     def crd(self) -> Document:
         """Its CRD."""
@@ -57,11 +58,15 @@ class KeptRelease:
 
     def resources(self) -> list[Document]:
         """KVCacheTiers of all backends, with its fields."""
-        return [*yaml.safe_load_all(self.text(RESOURCES))]
+        return [*_documents(self.text(RESOURCES))]
 
     def objects(self) -> dict[Key, Document]:
         """All objects that it made of them."""
-        return {key_of(each): each for each in yaml.safe_load_all(self.text(OBJECTS))}
+        return {key_of(each): each for each in _documents(self.text(OBJECTS))}
+
+
+def _documents(text: str) -> Iterator[Document]:
+    return yaml.load_all(text, Loader=yaml.CSafeLoader)
 
 
 def last_release() -> KeptRelease:

@@ -42,7 +42,8 @@ def test_from_the_last_release_and_back(
     """The released operator has done its part when the new one comes: its objects are kept, not its code."""
     kubectl("apply", *_AT, "--filename", "-", stdin=release.text(RESOURCES))
     resources = _resources(kubectl)
-    kept = _owned(release.objects(), resources)
+    released = release.objects()
+    kept = _owned(released, resources)
     _apply(kubectl, kept)
     before = eventually(lambda: _rolled_out(kubectl), "ReplicaSets of all Deployments")
     assert len(before) > len(resources)
@@ -51,7 +52,11 @@ def test_from_the_last_release_and_back(
     _install(kubectl, present_install())
     assert kubectl.json("get", CRD)["status"]["storedVersions"] == ["v1alpha1"]
     present = present_objects(release.resources())
-    changed = {key: found for key in {*kept, *present} if (found := _changes(key, release, present))}
+    changed = {
+        key: found
+        for key in {*kept, *present}
+        if (found := changes_of(key, released.get(key), present.get(key)))
+    }
     said = {each for each in documented(release.version) if each.kind != IMAGE}
     assert {change for found in changed.values() for change in found} == said
     with installed(site, kubectl, tmp_path) as operator:
@@ -77,10 +82,6 @@ def test_from_the_last_release_and_back(
         name: before[name]["template"] for name in before
     }
     assert {name for name in back if back[name]["ran"] != before[name]["ran"]} == restarted
-
-
-def _changes(key: Key, release: KeptRelease, present: dict[Key, Document]) -> set[Change]:
-    return changes_of(key, release.objects().get(key), present.get(key))
 
 
 def _is_in_a_pod(change: Change) -> bool:
