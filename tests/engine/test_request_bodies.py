@@ -105,7 +105,7 @@ def test_what_an_engine_takes_is_not_refused(
     taken = 0
 
     @settings(
-        max_examples=300,
+        max_examples=1000,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
