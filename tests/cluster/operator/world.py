@@ -89,6 +89,20 @@ class World:
                     return last
         pytest.fail(f"no {what} within {DEADLINE_S} s; the status is {last.get('status')}")
 
+    def writes_since(self, before: Document) -> int:
+        """How often the namespace's one resource was written after it had been so."""
+        version = self.get(before["metadata"]["name"])["metadata"]["resourceVersion"]
+        if version == before["metadata"]["resourceVersion"]:
+            return 0
+        events = watch.Watch().stream(
+            self._custom.list_namespaced_custom_object,
+            **self._place,
+            resource_version=before["metadata"]["resourceVersion"],
+            timeout_seconds=DEADLINE_S,
+        )
+        versions = (event["object"]["metadata"]["resourceVersion"] for event in events)
+        return next(count for count, written in enumerate(versions, 1) if written == version)
+
     def until_condition(
         self, type_: str, *, reason: str = "", status: str = "", name: str = "qwen"
     ) -> Document:
