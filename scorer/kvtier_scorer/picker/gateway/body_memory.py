@@ -10,8 +10,8 @@ _LONG_BYTES: Final = 4096
 """A shorter part is put to the one before it: an object for each byte would cost forty times the body."""
 
 
-def ignore_eviction() -> None:
-    """For a share whose request has ended, or may go on without it."""
+def _ignore_eviction() -> None:
+    """For a share whose request has ended."""
 
 
 class BodyShare:
@@ -24,7 +24,7 @@ class BodyShare:
         self.held_bytes = 0
         self.since_s = 0.0
         # called when the share was given to other requests; it holds nothing any more then
-        self.on_evicted: Callable[[], None] = ignore_eviction
+        self.on_evicted: Callable[[], None] = _ignore_eviction
         self.pinned = False  # whether it must not be evicted now, because its body is being read
 
     @property

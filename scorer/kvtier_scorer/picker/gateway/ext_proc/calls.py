@@ -15,7 +15,7 @@ from typing import Final
 import grpc
 
 from kvtier_scorer.errors import BudgetSpentError, InternalError, RefusedRequestError
-from kvtier_scorer.picker.gateway.body_memory import BodyBudget, ignore_eviction
+from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.protocol.events import (
     Decision,
     GatewayMisconfiguredError,
@@ -47,8 +47,8 @@ class Call:
     """One call of a gateway."""
 
     __slots__ = (
-        "_context", "_decision", "_exchange", "_interrupted", "_reading", "_refusal", "_service", "_share",
-        "_task", "_upload", "answered", "due_s",
+        "_beginning", "_context", "_decision", "_evicted", "_exchange", "_interrupted", "_reading",
+        "_refusal", "_service", "_share", "_task", "_upload", "answered", "due_s",
     )  # fmt: skip
 
     def __init__(self, service: "ExtProcCalls", context: Context) -> None:
@@ -65,6 +65,8 @@ class Call:
         self._decision: Decision | None = None
         self._task: asyncio.Task[object] | None = None
         self._reading = False
+        self._beginning = False
+        self._evicted = False
         self._interrupted = False
         self._refusal: RefusedRequestError | None = None
 
@@ -103,7 +105,10 @@ class Call:
         """Others needed the memory of this body, which is on its way in or out."""
         if self._exchange.picking:
             self._refusal = BudgetSpentError("too much is on its way at once; send it again later")
-        self._interrupt()
+        if self._beginning:
+            self._evicted = True
+        else:
+            self._interrupt()
 
     def _interrupt(self) -> None:
         if self._task is not None and not self._interrupted:
@@ -171,21 +176,28 @@ class Call:
         write, write_s = self._context.write, self._service.timings.write_s
         for message in messages:
             self.due_s = monotonic() + write_s
-            if not self.answered:
-                await self._begin_answer()
-            self.answered = True  # a gateway may have it, and be gone, before this is told
-            await write(message)
+            if self.answered:
+                await write(message)
+            else:
+                self.answered = True  # a gateway may have it, and be gone, before this is told
+                await self._begin_answer(message)
         self.due_s = _NEVER
 
-    async def _begin_answer(self) -> None:
-        """Let the call be ended from now on: grpcio ends none whose first message has the head with it."""
+    async def _begin_answer(self, message: bytes) -> None:
+        """Send the first message: while it is on its way with the head, grpcio cannot end the call."""
         share, upload = self._share, self._upload
-        if share.held_bytes <= _WINDOW_BYTES:  # little enough to let it go
-            share.on_evicted = upload.on_evicted = ignore_eviction
+        if share.held_bytes > _WINDOW_BYTES:  # the head goes alone, for the rest to give way at any time
+            share.pinned = upload.pinned = True
+            await self._context.send_initial_metadata(())
+            share.pinned = upload.pinned = False
+            await self._context.write(message)
             return
-        share.pinned = upload.pinned = True
-        await self._context.send_initial_metadata(())
-        share.pinned = upload.pinned = False
+        self._beginning = True
+        await self._context.write(message)
+        self._beginning = False
+        if self._evicted:
+            self._interrupted = True
+            raise asyncio.CancelledError
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from tests.unit.scorer.picker.gateway.protocol import gateway
+from tests.unit.scorer.picker.gateway.protocol.exchanges import BUFFERED, FULL_DUPLEX
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
 
 from kvtier_scorer.errors import BudgetSpentError
@@ -60,13 +61,17 @@ class Service:
         self.channel: grpc.aio.Channel | None = None
 
     async def begin(
-        self, *bodies: bytes, ended: bool = True, headers: Mapping[str, str] | None = None
+        self,
+        *bodies: bytes,
+        ended: bool = True,
+        headers: Mapping[str, str] | None = None,
+        mode: int = FULL_DUPLEX,
     ) -> Stream:
         """One call, its body in parts."""
         assert self.channel is not None
         [path] = self.served.methods()
         stream: Stream = self.channel.stream_stream(path)()
-        await stream.write(gateway.request_headers(headers))
+        await stream.write(gateway.request_headers(headers, mode=mode))
         for place, body in enumerate(bodies, 1):
             await stream.write(gateway.request_body(body, end_of_stream=ended and place == len(bodies)))
         return stream
@@ -160,7 +165,9 @@ class Slow:
 
     def __init__(self, *messages: bytes) -> None:
         self._messages = iter(messages)
-        self.beginning, self.begun, self.writing = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.beginning, self.begun = asyncio.Event(), asyncio.Event()
+        self.writing, self.taken = asyncio.Event(), asyncio.Event()
+        self.written: list[bytes] = []
 
     async def read(self) -> object:
         return next(self._messages, grpc.aio.EOF)
@@ -169,9 +176,10 @@ class Slow:
         self.beginning.set()
         await self.begun.wait()
 
-    async def write(self, _: bytes) -> None:
+    async def write(self, message: bytes) -> None:
         self.writing.set()
-        await asyncio.Event().wait()
+        await self.taken.wait()
+        self.written.append(message)
 
 
 def slow_call(service: Service, body: bytes) -> tuple[Any, "asyncio.Task[None]"]:
@@ -192,14 +200,25 @@ async def test_an_answer_that_begins_is_not_cut_off(service: Service) -> None:
     await running
 
 
-async def test_a_short_answer_goes_on_without_its_share(service: Service) -> None:
+async def test_a_short_answer_that_begins_ends_behind_its_first_message(service: Service) -> None:
     slow, running = slow_call(service, GOOD)
     await slow.writing.wait()
     service.now_s = 1
     service.served.budget.share().take(LIMIT)
     await asyncio.sleep(0)
     assert not running.done()
-    running.cancel()
+    slow.taken.set()
+    await running
+    assert kinds(slow.written) == ["request_headers"]
+
+
+async def test_an_upload_gives_way_after_its_headers_were_passed(service: Service) -> None:
+    stream = await service.begin(ended=False, mode=BUFFERED)
+    assert await stream.read() != grpc.aio.EOF
+    service.now_s = 1
+    service.served.uploads.share().take(LIMIT)
+    service.served.uploads.share().take(LIMIT)
+    assert status(await rest(stream)) == 503
 
 
 async def test_calls_give_back_what_they_held(service: Service) -> None:
