@@ -1,5 +1,6 @@
 """What grpcio's server writes to the log while it serves the picker's calls."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -16,9 +17,11 @@ OTHER = cygrpc.ExecuteBatchError("Failed grpc_call_start_batch: 8")
 
 async def called(error: Exception) -> None:
     """A call whose handler ends as it does where grpcio cannot send, for this reason."""
+    ended = asyncio.Event()
 
     async def handler(_: object, context: Context) -> None:
         await context.write(b"begun")
+        ended.set()
         raise error
 
     methods: Methods = {PATH: grpc.stream_stream_rpc_method_handler(handler)}
@@ -27,6 +30,7 @@ async def called(error: Exception) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         call: Any = channel.stream_stream(PATH)()
         assert await call.read() == b"begun"
+        await ended.wait()  # the server cancels a handler that has not ended, and then nothing is written
     await server.drain(0.0)
 
 
