@@ -3,7 +3,6 @@
 What they run is loaded when it runs: help needs neither gRPC nor numba.
 """
 
-import asyncio
 import gc
 import os
 import sys
@@ -108,6 +107,8 @@ def picker(
     service account or of KUBECONFIG.
     """
     _prepare_logs(log_format, log_level)
+    import uvloop  # noqa: PLC0415 - see the module
+
     from kvtier_scorer.picker.compose import serve  # noqa: PLC0415 - see the module
 
     flags = PodsFlags(**{field.name: others.pop(field.name) for field in fields(PodsFlags)})
@@ -120,7 +121,7 @@ def picker(
         )
         # what the start leaves behind lives as long as the process: never to be looked through again
         gc.freeze()
-        asyncio.run(serve(options))
+        uvloop.run(serve(options))
     except PickerConfigError as error:
         complain(f"kvtier picker: {error}")
         sys.exit(1)
@@ -139,6 +140,8 @@ def picker(
 def model_router(*, routes: Sequence[str], **others: Any) -> None:  # noqa: ANN401 - the fields of RouterOptions
     """Tell a gateway, over ext_proc, which resource a request is for by the model that its body names."""
     _prepare_logs("json", "info")
+    import uvloop  # noqa: PLC0415 - see the module
+
     from kvtier_scorer.picker.model_router import serve  # noqa: PLC0415 - see the module
 
     by_model = {}
@@ -149,7 +152,7 @@ def model_router(*, routes: Sequence[str], **others: Any) -> None:  # noqa: ANN4
             sys.exit(1)
         by_model[model] = resource
     try:
-        asyncio.run(serve(RouterOptions(by_model, **others)))
+        uvloop.run(serve(RouterOptions(by_model, **others)))
     except OSError as error:
         complain(f"model-router: cannot listen: {error}")
         sys.exit(1)
