@@ -9,7 +9,7 @@ minute to import.
 import json
 import textwrap
 from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from kvtier_operator.generate.engine_data.upstream import (
     own_architectures,
     pooling_models,
     removed_architectures,
+    sources,
 )
 
 ARCHITECTURES: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/architectures.json"
@@ -42,12 +43,12 @@ _POOLS_STEPS: Final = "STEP"
 def model_architectures() -> str | None:
     """The whole file; None where vLLM or transformers is not installed."""
     try:
-        versions = {package: version(package) for package in PACKAGES}
+        generated_from = sources(*PACKAGES)
         own, library, removed = own_architectures(), library_architectures(), removed_architectures()
     except (PackageNotFoundError, ImportError):
         return None
     parts = {
-        "generated_from": json.dumps(versions),
+        "generated_from": json.dumps(generated_from),
         "own": _lines(json.dumps(name) for name in sorted({*own, *ADDED_IN_33})),
         "library": _lines(json.dumps(name) for name in sorted({*library, *ADDED_TO_LIBRARY_IN_33})),
         "removed": _lines(f"{json.dumps(name)}: {json.dumps(removed[name])}" for name in sorted(removed)),
@@ -75,7 +76,7 @@ def model_encoders() -> str | None:
     """The whole file; None where vLLM is not installed."""
     try:
         written: dict[str, object] = {
-            "generated_from": {package: version(package) for package in PACKAGES},
+            "generated_from": sources(*PACKAGES),
             "architectures": sorted(encoders()),
             "model_types": sorted(encoder_types()),
         }

@@ -10,12 +10,12 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from typing import Any, Final
 
 from kvtier_operator.generate.engine_data.architectures import PACKAGES
 from kvtier_operator.generate.engine_data.serve_options import json_lines
-from kvtier_operator.generate.engine_data.upstream import config_classes
+from kvtier_operator.generate.engine_data.upstream import config_classes, sources
 
 _FACTORS: Final = (2, 4)
 # In place of what is None: a number that divides most others.
@@ -148,7 +148,7 @@ def _layer_types(cls: Any, layers: int) -> list[str]:  # noqa: ANN401 - as above
 def model_defaults() -> str | None:
     """The whole file; None where transformers or vLLM is not installed."""
     try:
-        versions = {package: version(package) for package in PACKAGES}
+        generated_from = sources(*PACKAGES)
         classes = dict(config_classes())
     except (PackageNotFoundError, ImportError):
         return None
@@ -169,7 +169,7 @@ def model_defaults() -> str | None:
         if other := {**derived.other_names, **mapped}:
             names[model_type] = other
     written: dict[str, Mapping[str, object]] = {
-        "generated_from": versions,
+        "generated_from": generated_from,
         "fields": fields,
         "layer_periods": periods,
         "other_names": names,

@@ -8,11 +8,11 @@ import importlib
 import json
 import os
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from typing import Any, Final
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
-from kvtier_operator.generate.engine_data.upstream import converter_of, options
+from kvtier_operator.generate.engine_data.upstream import converter_of, options, sources
 from kvtier_operator.generate.files import ROOT
 
 SERVE_OPTIONS: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
@@ -39,7 +39,7 @@ def serve_options() -> str | None:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")  # a build for GPUs looks for one
     try:
-        installed = version(_PACKAGE)
+        generated_from = sources(_PACKAGE)
         now = options_of(serve_parser())
     except (PackageNotFoundError, ImportError):
         return None
@@ -56,7 +56,7 @@ def serve_options() -> str | None:
     for minor, table in tables.items():
         parts[minor] = {name: takes for name, takes in table.items() if name not in both}
     lines = (f'"{part}": {json_lines(table)}' for part, table in parts.items())
-    return f'{{\n"generated_from": {json.dumps({_PACKAGE: installed})},\n' + ",\n".join(lines) + "\n}\n"
+    return f'{{\n"generated_from": {json.dumps(generated_from)},\n' + ",\n".join(lines) + "\n}\n"
 
 
 def this_minor() -> str:

@@ -6,11 +6,17 @@ Source: vLLM 0.32 and 0.33, models/registry.py and models/config.py in vllm/mode
 vllm/transformers_utils/config.py, vllm/engine/arg_utils.py, vllm/utils/argparse_utils.py.
 """
 
+import hashlib
 import importlib
 import os
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
+GENERATOR: Final = "generator"
+"""Beside the packages in `generated_from`."""
+_DIGITS: Final = 12
 _OF_LIBRARY: Final = ("_TRANSFORMERS_SUPPORTED_MODELS", "_TRANSFORMERS_BACKEND_MODELS")
 _POOLING: Final = (
     "_EMBEDDING_MODELS",
@@ -21,6 +27,20 @@ _POOLING: Final = (
 )
 _OR_NONE: Final = "_optional_type"
 _WRAPPERS: Final = (_OR_NONE, "_parse_type")
+
+
+def sources(*packages: str) -> dict[str, str]:
+    """What a file is generated from: the versions of these packages, and the generators themselves.
+
+    Raises PackageNotFoundError: One of them is not installed.
+    """
+    return {**{package: version(package) for package in packages}, GENERATOR: generator_digest()}
+
+
+def generator_digest() -> str:
+    """Tells the generators of one file from those of another day."""
+    own = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return hashlib.sha256(own).hexdigest()[:_DIGITS]
 
 
 def own_architectures() -> frozenset[str]:
