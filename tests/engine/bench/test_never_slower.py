@@ -6,10 +6,10 @@ import pytest
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
-TOKENS = 4096
+TOKENS = 1024
 
 
-@pytest.mark.parametrize(("gbps", "tokens_per_s", "from_disk"), [(100.0, 20_000, 1.0), (0.01, 200_000, 0.0)])
+@pytest.mark.parametrize(("gbps", "tokens_per_s", "from_disk"), [(100.0, 2_000, 1.0), (0.01, 200_000, 0.0)])
 def test_what_an_earlier_engine_left_is_read_where_that_is_sooner(
     tmp_path: Path, gbps: float, tokens_per_s: float, from_disk: float
 ) -> None:
