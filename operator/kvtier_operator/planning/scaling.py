@@ -22,7 +22,7 @@ _DEFAULTS: Final = {
 _PERCENT: Final = 100
 _WINDOW: Final = "10m"
 """Of rates: as long as a few long prompts, and shorter than a working set takes to move."""
-_FULL: Final = 0.95
+FULL_SHARE: Final = 0.95
 """Share of all tiers beyond the device together, from which another engine would have memory for more."""
 
 
@@ -130,7 +130,7 @@ def _missed_share(engine: str, *, tells_fill: bool) -> str:
     if not tells_fill:
         return f"{missed} or 0 * {queries}"
     used, there = _of_tiers(USED_BYTES, engine), _of_tiers(CAPACITY_BYTES, engine)
-    return f"{missed} * on (pod) ({used} >= bool {_FULL} * {there}) or 0 * {used}"
+    return f"{missed} * on (pod) ({used} >= bool {FULL_SHARE} * {there}) or 0 * {used}"
 
 
 def _of_tiers(names: Mapping[Tier, bytes], engine: str) -> str:

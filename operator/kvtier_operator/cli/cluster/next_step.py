@@ -6,8 +6,7 @@ from typing import Final, NamedTuple
 
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.cli.cluster.resource import ENDING, READY, STARTING, ConditionRow, PodRow, ResourceView
-
-_FULL: Final = 0.95
+from kvtier_operator.planning.scaling import FULL_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def _pod_in_trouble(view: ResourceView) -> PodRow | None:
 
 
 def _is_full(view: ResourceView) -> bool:
-    is_full = view.engines.used_share.get(Tier.CPU, 0.0) >= _FULL
+    is_full = view.engines.used_share.get(Tier.CPU, 0.0) >= FULL_SHARE
     return is_full and bool(view.engines.evicted_chunks.get(Tier.CPU))
 
 

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from kvtier_common.kubernetes.answers import Document
-from kvtier_common.metrics import cpu_tier, disk_tier
 from kvtier_common.metrics.text import Families, read_labels
 from kvtier_common.metrics.tier_metrics import (
     CACHED_BY_SOURCE,
@@ -20,6 +19,7 @@ from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.reconcile.cache.pods import not_ready_pod
 
 _ASKED: Final = b"vllm:prefix_cache_queries_total"
@@ -27,11 +27,13 @@ _LOAD_S: Final = b"vllm:kv_offload_load_time_total"
 _COMPUTED: Final = b"vllm:request_prefill_kv_computed_tokens_sum"
 _PREFILL_S: Final = b"vllm:request_prefill_time_seconds_sum"
 _DEVICE_USE: Final = b"vllm:kv_cache_usage_perc"
-_GROWING: Final = cpu_tier.GROWING.encode()
-_DEGRADED: Final = disk_tier.DEGRADED.encode()
-_PAYS: Final = disk_tier.PAYS.encode()
+_TIERS: Final = [traits_of_tier(tier) for tier in BEYOND_DEVICE]
+_GROWING: Final = [traits.growing.encode() for traits in _TIERS if traits.growing]
+_DEGRADED: Final = [traits.degraded.encode() for traits in _TIERS if traits.degraded]
+_PAYS: Final = [traits.pays.encode() for traits in _TIERS if traits.pays]
 ENGINE_METRICS: Final = (
-    *(CACHED_BY_SOURCE, _ASKED, _LOAD_S, _COMPUTED, _PREFILL_S, _DEVICE_USE, _GROWING, _DEGRADED, _PAYS),
+    *(CACHED_BY_SOURCE, _ASKED, _LOAD_S, _COMPUTED, _PREFILL_S, _DEVICE_USE),
+    *(*_GROWING, *_DEGRADED, *_PAYS),
     *(
         name
         for names in (CAPACITY_BYTES, USED_BYTES, EVICTED_CHUNKS, CAPACITY_TOKENS)
@@ -56,9 +58,9 @@ class EngineFigures:
     # how full each tier is, 0 to 1, where the backend tells; of the device what requests use
     used_share: Mapping[Tier, float]
     evicted_chunks: Mapping[Tier, int]  # chunks that left a tier to make room
-    growing: int  # engines whose CPU tier is still being taken
-    degraded: int  # engines that do without their disk, which cannot be used
-    unpaid: int  # engines that do without their disk because computing is sooner
+    growing: int  # engines with a tier that is still being taken
+    degraded: int  # engines that do without a tier, which cannot be used
+    unpaid: int  # engines that do without a tier because computing is sooner
 
     @property
     def found_share(self) -> float | None:
@@ -92,9 +94,9 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         used_share=_device_use(engines)
         | {tier: total(USED_BYTES[tier]) / size for tier, size in capacity.items() if size},
         evicted_chunks=whole(EVICTED_CHUNKS),
-        growing=sum(engine.total(_GROWING) > 0 for engine in engines),
-        degraded=sum(engine.total(_DEGRADED) > 0 for engine in engines),
-        unpaid=sum(bool(engine.of(_PAYS)) and engine.total(_PAYS) == 0 for engine in engines),
+        growing=sum(any(engine.total(name) > 0 for name in _GROWING) for engine in engines),
+        degraded=sum(any(engine.total(name) > 0 for name in _DEGRADED) for engine in engines),
+        unpaid=sum(any(engine.of(name) and engine.total(name) == 0 for name in _PAYS) for engine in engines),
     )
 
 

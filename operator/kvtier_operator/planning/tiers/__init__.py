@@ -29,6 +29,7 @@ class TierTraits:
     in_memory: bool = False  # whether it is the pod's memory: each chunk is rounded up, pages may be huge
     growing: str | None = None  # metric that is 1 while it is not what it will be
     pinned_bytes: str | None = None  # metric of what is locked of it
+    degraded: str | None = None  # metric that is above 0 while the engine does without it, as it fails
     pays: str | None = None  # metric that is 0 while reading it takes longer than computing
     # of engines that tell of it
     alerts: Callable[[Series, TierPlan], Iterable[Alert]] = lambda _series, _tier: ()

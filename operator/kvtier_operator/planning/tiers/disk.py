@@ -66,4 +66,6 @@ def _in_use(tier: Mapping[str, Any]) -> str:
     )
 
 
-TRAITS: Final = TierTraits(pays=disk_tier.PAYS, alerts=_alerts, panels=_panels, in_use=_in_use)
+TRAITS: Final = TierTraits(
+    degraded=disk_tier.DEGRADED, pays=disk_tier.PAYS, alerts=_alerts, panels=_panels, in_use=_in_use
+)
