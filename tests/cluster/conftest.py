@@ -31,7 +31,7 @@ def provider() -> Provider:
     return chosen_provider()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(provider: Provider, say: Say) -> Iterator[Cluster]:
     """An API server, for what needs no more."""
     need(provider, Ability.CONTROL_PLANE)
@@ -39,7 +39,7 @@ def control_plane(provider: Provider, say: Say) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
     """A cluster with all the controllers; whoever installs something in it removes it again."""
     need(provider, Ability.CLUSTER)
@@ -47,13 +47,13 @@ def cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(control_plane: Cluster) -> Iterator[client.ApiClient]:
     with control_plane.client() as api_client:
         yield api_client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kvcachetiers(api: client.ApiClient) -> KVCacheTiers:
     install(api, crd())
     return KVCacheTiers(api, NAMESPACE)

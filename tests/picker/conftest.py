@@ -11,7 +11,7 @@ from tests.picker.harness.fleet import Fleet, running_fleet
 from tests.picker.harness.pool import install_picker_crds
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(say: Say) -> Iterator[Cluster]:
     """An API server that has what pickers watch."""
     provider = chosen_provider()

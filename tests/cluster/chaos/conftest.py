@@ -16,7 +16,7 @@ from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes, running_kwok
 from kvtier_operator.api.schema.crd import crd
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def busy_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
     """A cluster of its own, with nodes that hold anything."""
     need(provider, Ability.CONTROL_PLANE)
@@ -27,7 +27,7 @@ def busy_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def account(busy_cluster: Cluster, say: Say) -> Iterator[Account]:
     """Who operators are there."""
     with made(shipped_account(busy_cluster, say)) as shipped:

@@ -20,7 +20,7 @@ JOBS = sorted((GOLDEN / "output").glob("*/bench-job.yaml"))
 UNPUBLISHED = {"networking.gke.io/v1", "monitoring.googleapis.com/v1"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def objects(api: client.ApiClient) -> dynamic.DynamicClient:
     """A client for objects of any kind, those of gateway and picker included."""
     for definition in published_crds():
@@ -32,7 +32,7 @@ def _documents(path: Path) -> list[dict[str, Any]]:
     return [each for each in read_documents(path.read_text(), str(path)) if isinstance(each, dict)]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def namespaces(api: client.ApiClient) -> None:
     """The namespaces that the golden resources name."""
     named = {each["metadata"].get("namespace", "default") for path in INPUTS for each in _documents(path)}

@@ -131,6 +131,7 @@ def picks(picker: str) -> dict[str, int]:
     return {sample.labels["endpoint"]: int(sample.value) for sample in counted}
 
 
+@pytest.mark.long  # test_guard.py has the same with a program that starts at once
 def test_nothing_outlives_a_run_that_was_killed(resource: WriteResource, start_run: StartRun) -> None:
     with start_run(resource(), "--port", str(port())) as run:
         run.wait_ready()
