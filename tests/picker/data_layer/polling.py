@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 _LOOK_S: Final = 0.005
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 180.0
 
 
 async def until(is_so: Callable[[], bool]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-_START_TIMEOUT_S: Final = 60.0
+_START_TIMEOUT_S: Final = 240.0
 _STOP_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 15

@@ -19,7 +19,7 @@ from kvtier_operator.runtime.guard import ShmLedger, descendants
 
 pytestmark = pytest.mark.engine
 
-DEADLINE_S = 240
+DEADLINE_S = 900
 
 
 def regions_of(pids: set[int]) -> set[str]:
