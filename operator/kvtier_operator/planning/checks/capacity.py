@@ -20,6 +20,7 @@ from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.device_weights import (
     RankWeights,
     active_parameters,
+    adapter_bytes,
     online_quantization,
     rank_weights,
 )
@@ -79,6 +80,11 @@ def _by_weights(parts: CheckInput) -> CheckResult:
         )
     if not weights.known:
         return device_cache.passed(f"{held}, which a plan cannot know: the engine says it", reason="Unknown")
+    if adapter_bytes(parts.spec, parts.geometry) is None:
+        return device_cache.passed(
+            f"{held}; what LoRA adapters take of the rest this model's sizes do not tell: the engine says it",
+            reason="Unknown",
+        )
     left, planned = size(usable - weights.most_bytes), size(ACTIVATION_RESERVE_BYTES)
     return device_cache.warn(
         _MAY_NOT_FIT,
