@@ -83,7 +83,7 @@ async def _replayed(piece: bytes, at_a_time: int = 1) -> None:
 
     answering = asyncio.create_task(without_end())
     try:
-        await replay(EventEndpoint(IP, port), 0, _nothing, 30.0)
+        await replay(EventEndpoint(IP, port), 0, _nothing, 600.0)
     finally:
         answering.cancel()
         context.destroy(linger=0)
