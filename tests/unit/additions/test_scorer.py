@@ -19,7 +19,7 @@ def score_toy(columns: Columns) -> NDArray[np.float64]:
 _ROUTER: Final = """
   router:
     flavor: builtin
-    weights: {queue: 1, kvCacheUtilization: 0, gpuPrefix: 0, cpuPrefix: 0, toy: 7}
+    weights: {queue: 0, kvCacheUtilization: 0, gpuPrefix: 0, cpuPrefix: 0, toy: 7}
 """
 _PICK: Final = """
 import os, sys
@@ -40,6 +40,7 @@ request = PickRequest(Prompt("model", "", b"text"))
 [best, *_] = scheduler.explain(request, 0.0).pods
 print(scheduler.pick(request, 0.0).pod_name, best.total, best.scores["toy"])
 """
+_CRD: Final = "import json; from kvtier_operator.api.schema.crd import crd; print(json.dumps(crd()))"
 
 
 def test_four_files(copy: Copied) -> None:
@@ -53,7 +54,7 @@ def test_four_files(copy: Copied) -> None:
     api = "operator/kvtier_operator/api/spec/router.py"
     copy.insert(
         api,
-        '\n    @rule(\n        f"self.queue +',
+        "\n    @rule(_weigh_something(",
         '    toy: int = Field(0, description="Weight of the toy scorer.")\n',
     )
     changed = copy.changed()
@@ -64,10 +65,11 @@ def test_four_files(copy: Copied) -> None:
     config = planned["router"]["config"]
     assert "- pluginRef: toy-scorer\n    weight: 7\n" in config
     assert "toy-scorer" in copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
-    copy.write("other.yaml", (copy.root / "cr.yaml").read_text(encoding="utf-8").replace("builtin", "llm-d"))
+    copy.write("other.yaml", minimal + _ROUTER.replace("builtin", "llm-d").replace("queue: 0", "queue: 1"))
     others = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", "other.yaml"))
     assert "toy-scorer" not in others["router"]["config"]
     [unread] = [each for each in others["checks"] if each["reason"] == "WeightUnread"]
     assert (unread["outcome"], unread["field"]) == ("Warn", "spec.router.weights.toy")
-    assert copy.python("-c", _PICK, config).split() == ["c", "8.0", "1.0"]
+    assert copy.python("-c", _PICK, config).split() == ["c", "7.0", "1.0"]
+    assert "self.kvCacheUtilization + self.toy + " in copy.python("-c", _CRD)
     assert changed == {f"{package}/scorers/toy.py", registry, names, api}

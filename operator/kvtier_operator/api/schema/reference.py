@@ -88,10 +88,16 @@ def _table(path: str, node: Schema) -> str:
                 f"`{below}`",
                 type_text(each, _choices),
                 default,
-                f"{_escape(each['description'])} {bounds_text(each)}".rstrip(),
+                f"{_escape(_description(below, each))} {bounds_text(each)}".rstrip(),
             )
         )
     return "".join(rows)
+
+
+def _description(path: str, node: Schema) -> str:
+    if "description" not in node:
+        raise KeyError(f"{path} has no description: give its Field one")
+    return str(node["description"])
 
 
 def _fields_below(path: str, node: Schema) -> Iterator[tuple[str, Schema, bool]]:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, Self, TypeVar, cast
 
-from pydantic import create_model
+from pydantic import Field, create_model
 from pydantic.alias_generators import to_snake
 
 from kvtier_common.tier import Tier
@@ -74,7 +74,7 @@ _ModelT = TypeVar("_ModelT", bound=ApiModel)
 class TierSpec(ApiModel):
     """What is wanted of one tier; each has a capacity."""
 
-    capacity: ByteQuantity
+    capacity: ByteQuantity = Field(description="Its size.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
