@@ -171,7 +171,7 @@ class EngineSpec(ApiModel):
     port: int = Field(8000, description="Port of the OpenAI-compatible server.", ge=1, le=65535)
     drain_seconds: int = Field(
         120,
-        description="How long requests under way may take once their pod has to go (vLLM's --shutdown-timeout); what takes longer is cut off. The pods' grace periods follow, the picker's too.",
+        description="How long requests under way may take when their pod has to go (vLLM's --shutdown-timeout); what takes longer is cut off. The pods' grace periods follow, the picker's too.",
         ge=0,
         le=86400,
     )

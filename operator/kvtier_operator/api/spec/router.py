@@ -82,7 +82,7 @@ class Standalone(ApiModel):
     )
     resources: ResourceRequirements = Field(
         default_factory=ResourceRequirements,
-        description="Envoy's compute resources, over kvtier's own: 500m of CPU and 256Mi of memory as requests, 1Gi of memory as a limit, or what four bodies of maxBodySize need. Near the limit it refuses requests.",
+        description="Envoy's compute resources, over kvtier's own: 500m of CPU and 256Mi of memory as requests, 1Gi of memory as a limit, or as much more as twelve bodies of maxBodySize: four at a time, three copies each. Near the limit it refuses requests.",
     )
     models: list[OtherModel] = Field(
         default_factory=list,
@@ -96,7 +96,7 @@ class Gateway(ApiModel):
     """Makes the HTTPRoute and what the provider needs beside it, or a gateway of kvtier's own."""
 
     parent_ref: ParentRef | None = Field(
-        None, description="The Gateway that takes the requests; needed but with provider standalone."
+        None, description="The Gateway that takes the requests; required unless the provider is standalone."
     )
     hostnames: list[Annotated[str, Field(min_length=1, max_length=253, pattern=HOST_PATTERN)]] = Field(
         default_factory=list,

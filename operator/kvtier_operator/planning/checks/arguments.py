@@ -7,8 +7,8 @@ from typing import Final
 from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.api.spec.tiers import one_of
-from kvtier_operator.planning.arguments.serve_options import MINORS, Fault, faults_of, serve_options
-from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.arguments.serve_options import Fault, faults_of, serve_options
+from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.model_shape.shape import LayerKind
@@ -27,7 +27,7 @@ def known_arguments(parts: CheckInput) -> CheckResult:
     if not words:
         return known_arguments.passed("no arguments of the resource's own")
     minor = vllm_minor(image)
-    minors = (minor,) if minor in MINORS else MINORS
+    minors = (minor,) if minor in KNOWN_MINORS else KNOWN_MINORS
     faults_by_minor = {minor: [*faults_of(words, serve_options(minor))] for minor in minors}
     refusing = {minor: faults for minor, faults in faults_by_minor.items() if faults}
     if not refusing:

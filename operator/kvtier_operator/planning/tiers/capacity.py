@@ -193,7 +193,7 @@ def why_not_believed(reported: EngineTokens, most: EngineTokens) -> str:
     )
 
 
-def _justified(reported: EngineTokens | None, most: EngineTokens) -> EngineTokens | None:
+def _if_plausible(reported: EngineTokens | None, most: EngineTokens) -> EngineTokens | None:
     return None if reported is None or why_not_believed(reported, most) else reported
 
 
@@ -204,8 +204,8 @@ def correct_tiers(
 
     What no plan can justify is not taken, whoever remembers it: an earlier operator's status, too.
     """
-    engine = _justified(engine, most)
-    engine = engine and _justified(_in_whole(engine, geometry), most)
+    engine = _if_plausible(engine, most)
+    engine = engine and _if_plausible(_with_whole_device(engine, geometry), most)
     if engine is None:
         return tiers
     by_tier = dict(tiers.by_tier)
@@ -222,7 +222,7 @@ def correct_tiers(
             tier: replace(planned, observed_tokens=engine.by_tier.get(tier))
             for tier, planned in by_tier.items()
         },
-        observed_block_tokens=_justified_block(engine.block, geometry),
+        observed_block_tokens=_plausible_block(engine.block, geometry),
     )
 
 
@@ -239,12 +239,12 @@ def picker_tokens(tier: TierPlan) -> int:
     return observed * tier.tokens // max(tier.held_tokens, 1)
 
 
-def _justified_block(tokens: int | None, geometry: Geometry) -> int | None:
+def _plausible_block(tokens: int | None, geometry: Geometry) -> int | None:
     least = max(_LEAST_BLOCK_TOKENS, geometry.block_tokens // _SMALLER_BLOCK)
     return tokens if tokens is not None and least <= tokens <= _MOST_BLOCK_TOKENS else None
 
 
-def _in_whole(engine: EngineTokens, geometry: Geometry) -> EngineTokens:
+def _with_whole_device(engine: EngineTokens, geometry: Geometry) -> EngineTokens:
     """What the device's blocks would hold of tokens alone, as a plan counts them before windows and states.
 
     vLLM's own number of tokens leaves out what one longest sequence and the steps under way take of them
@@ -252,7 +252,7 @@ def _in_whole(engine: EngineTokens, geometry: Geometry) -> EngineTokens:
     """
     if not geometry.bytes_per_prefix or not geometry.block_bytes or engine.gpu_blocks is None:
         return engine
-    block = _justified_block(engine.block, geometry) or geometry.block_tokens
+    block = _plausible_block(engine.block, geometry) or geometry.block_tokens
     block_bytes = geometry.block_bytes * block // geometry.block_tokens
     tokens = engine.gpu_blocks * block_bytes // geometry.kv_bytes_per_token_per_rank
     return replace(engine, by_tier={**engine.by_tier, Tier.GPU: tokens})
