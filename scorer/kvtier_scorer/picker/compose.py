@@ -25,7 +25,13 @@ from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
 from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.server import AROUND_BYTES, CALLS, GrpcServer, Limits
+from kvtier_scorer.picker.gateway.transport.server import (
+    AROUND_BYTES,
+    BODIES_WINDOW_BYTES,
+    CALLS,
+    GrpcServer,
+    Limits,
+)
 from kvtier_scorer.picker.http_server import HttpServer
 from kvtier_scorer.picker.observability.collector import MetricsSnapshot, metrics_snapshot
 from kvtier_scorer.picker.observability.counters import PickerCounters
@@ -77,7 +83,7 @@ async def serve(options: Options) -> None:
     connections = connections_within(raise_limit())
     picking = GrpcServer(
         {**service.methods(), **health.methods()},
-        Limits(limits.max_body_bytes + AROUND_BYTES, connections, CALLS),
+        Limits(limits.max_body_bytes + AROUND_BYTES, connections, CALLS, BODIES_WINDOW_BYTES),
         options.host,
         options.ext_proc_port,
         certificates.credentials if certificates else None,

@@ -17,7 +17,14 @@ from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.gateway.transport.health import Health
-from kvtier_scorer.picker.gateway.transport.server import AROUND_BYTES, CALLS, CONNECTIONS, GrpcServer, Limits
+from kvtier_scorer.picker.gateway.transport.server import (
+    AROUND_BYTES,
+    BODIES_WINDOW_BYTES,
+    CALLS,
+    CONNECTIONS,
+    GrpcServer,
+    Limits,
+)
 from kvtier_scorer.picker.observability.logs import LogRateLimiter
 from kvtier_scorer.picker.options import RouterOptions
 
@@ -90,7 +97,7 @@ async def serve(options: RouterOptions) -> None:
         rate_limited_log=LogRateLimiter(_LOG, _LOG_INTERVAL_S, monotonic),
         suspects_resets=False,
     )
-    limits = Limits(most_bytes + AROUND_BYTES, CONNECTIONS, CALLS)
+    limits = Limits(most_bytes + AROUND_BYTES, CONNECTIONS, CALLS, BODIES_WINDOW_BYTES)
     server = GrpcServer(service.methods(), limits, "127.0.0.1", options.grpc_port)
     probed = health_server(health, "", options.grpc_health_port)
     try:

@@ -25,9 +25,9 @@ grpcio's default is none, which would cost gateways that use all of STREAMS some
 HEADER_BYTES: Final = 64 << 10
 """Of one call's headers. Envoy sends some 1 KiB with an ext_proc call; Envoy's own limit is 60 KiB."""
 AROUND_BYTES: Final = 1 << 18  # of a message, beside a body that comes whole: headers, metadata, attributes
-WINDOW_BYTES: Final = 1 << 18
-"""That a call may send before it is read. HTTP/2 begins with 64 KiB, with which a body of 30,000 tokens waits
-twice: a tenth of the rate."""
+_FIRST_WINDOW_BYTES: Final = 65_535  # HTTP/2's own
+BODIES_WINDOW_BYTES: Final = 1 << 18
+"""With HTTP/2's own a body of 30,000 tokens waits twice: a tenth of the rate."""
 HEALTH_MESSAGE_BYTES: Final = 4096  # of a HealthCheckRequest: the name of a service
 CALLS: Final = 16_384
 """At a time, of all connections: some 20 KiB each. Further ones are told RESOURCE_EXHAUSTED."""
@@ -72,6 +72,7 @@ class Limits:
     message_bytes: int
     connections: int
     calls: int
+    window_bytes: int = _FIRST_WINDOW_BYTES  # that a call may send before it is read
     timings: ConnectionTimings = field(default_factory=ConnectionTimings)
 
     def options(self) -> ChannelOptions:
@@ -88,8 +89,7 @@ class Limits:
             ("grpc.max_send_message_length", -1),  # ours are in chunks
             # by default windows grow to what a connection could carry: megabytes a stream
             ("grpc.http2.bdp_probe", 0),
-            ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
-            ("grpc.http2.max_frame_size", WINDOW_BYTES),
+            ("grpc.http2.lookahead_bytes", self.window_bytes),
             ("grpc.max_allowed_incoming_connections", self.connections),
             ("grpc.server_handshake_timeout_ms", self.timings.handshake_ms),
             ("grpc.max_connection_idle_ms", self.timings.idle_ms),
