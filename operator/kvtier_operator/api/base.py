@@ -27,18 +27,21 @@ class Rule:
 
 
 def rule(
-    cel: str, message: str, *, field: str = ""
+    cel: str | Callable[[type["ApiModel"]], str], message: str, *, field: str = ""
 ) -> Callable[[Callable[[_ModelT], bool]], Callable[[_ModelT], bool]]:
     """Marks a model's method as the Python side of a CEL rule; the method says whether the rule holds.
 
     Args:
-        cel: The same rule in CEL, as it goes into the CRD.
+        cel: The same rule in CEL, as it goes into the CRD; or what writes it of the model with all its fields.
         message: One line: what is wrong and what to do.
         field: The field the message is about, relative to the model, such as `.tiers.cpu`.
     """
 
     def mark(method: Callable[[_ModelT], bool]) -> Callable[[_ModelT], bool]:
-        setattr(method, _RULE_ATTRIBUTE, Rule(cel, message, field, method))
+        def rule_of(model: type[ApiModel]) -> Rule:
+            return Rule(cel if isinstance(cel, str) else cel(model), message, field, method)
+
+        setattr(method, _RULE_ATTRIBUTE, rule_of)
         return method
 
     return mark
@@ -78,4 +81,4 @@ def _rules_of(model: type[ApiModel]) -> tuple[Rule, ...]:
     # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
     attributes = (each for one in reversed(model.__mro__) for each in tuple(vars(one).values()))
     rules = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in attributes)
-    return tuple(each for each in rules if isinstance(each, Rule))
+    return tuple(rule_of(model) for rule_of in rules if rule_of)

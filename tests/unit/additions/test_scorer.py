@@ -54,7 +54,7 @@ def test_four_files(copy: Copied) -> None:
     api = "operator/kvtier_operator/api/spec/router.py"
     copy.insert(
         api,
-        "\n    @rule(_weigh_something(",
+        "\n    @rule(\n        lambda weights: ",
         '    toy: int = Field(0, description="Weight of the toy scorer.")\n',
     )
     changed = copy.changed()

@@ -1,13 +1,11 @@
 """`spec.router`: the endpoint picker and the way to it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
-from pydantic.alias_generators import to_camel
 
-from kvtier_common.tier import Tier
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
 from kvtier_operator.api.formats import IMAGE_NAME_PATTERN, SUBDOMAIN, DnsLabel, DnsSubdomain, IPBlock
 from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
@@ -170,12 +168,6 @@ class FailureMode(StrEnum):
     FAIL_CLOSE = "FailClose"
 
 
-def _weigh_something(fields: Iterable[str]) -> str:
-    """CEL: the weights of these fields and of the tiers' scorers are not all 0."""
-    weights = (*map(to_camel, fields), *(f"{tier.label}Prefix" for tier in Tier))
-    return f"{' + '.join(f'self.{weight}' for weight in weights)} > 0"
-
-
 @with_tiers(
     lambda tier: (
         int,
@@ -191,7 +183,10 @@ class Weights(ApiModel):
         2, description="Weight of the KV-cache utilisation scorer.", ge=0, le=1000
     )
 
-    @rule(_weigh_something(__annotations__), "at least one weight must be more than 0")
+    @rule(
+        lambda weights: f"{' + '.join(f'self.{field.alias}' for field in weights.model_fields.values())} > 0",
+        "at least one weight must be more than 0",
+    )
     def weighs_something(self) -> bool:
         """Scores that all weigh nothing cannot tell pods apart."""
         return any(self.by_scorer().values())
