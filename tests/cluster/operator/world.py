@@ -13,7 +13,7 @@ from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.schema.crd import PLURAL
 
 Document = dict[str, Any]
-DEADLINE_S: Final = 180
+DEADLINE_S: Final = 45
 """Below the longest back-off, so that what a watch has to bring about is not brought about by it."""
 CHILDREN: Final = (
     ("v1", "ServiceAccount"),

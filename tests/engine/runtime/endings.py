@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 SHM = Path("/dev/shm")  # noqa: S108 - what lies there is the question
-TIMEOUT_S = 600.0
+TIMEOUT_S = 120.0
 
 
 class Watched:

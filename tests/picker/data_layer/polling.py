@@ -12,7 +12,7 @@ async def until(is_so: Callable[[], bool]) -> None:
     """Returns when it is so.
 
     Raises:
-        TimeoutError: It is not, for half a minute.
+        TimeoutError: It is not, for three minutes.
     """
     async with asyncio.timeout(_PATIENCE_S):
         while not is_so():  # noqa: ASYNC110 - what is looked at announces nothing

@@ -18,7 +18,7 @@ from kvtier_scorer.config.flavors import picker_config
 
 PROCESS: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _KIB: Final = 1024
-_TIMEOUT_S: Final = 120.0
+_TIMEOUT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubernetes import client, watch
 
-_TIMEOUT_S = 180
+_TIMEOUT_S = 30
 
 
 def install(api: client.ApiClient, definition: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ _PODS: Final = re.compile(rb"^inference_pool_per_pod_queue_size\{", re.MULTILINE
 _ENTRIES: Final = re.compile(
     rb'^llm_d_epp_prefix_indexer_size\{plugin_name="([^"]*)",[^}]*\} (\S+)$', re.MULTILINE
 )
-_DEADLINE_S: Final = 120.0
+_DEADLINE_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
