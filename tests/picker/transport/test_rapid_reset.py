@@ -169,9 +169,29 @@ async def test_streams_that_have_just_ended_are_refused_to_nobody(server: GrpcSe
 @pytest.mark.usefixtures("server")
 async def test_the_loop_comes_before_the_c_cores_pool() -> None:
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < NICE
-    assert _pool() == dict.fromkeys(POOL, NICE)
+    await until(lambda: _pool() == {(name, NICE) for name in POOL})
 
 
-def _pool() -> dict[str, int]:
+@pytest.mark.usefixtures("server")
+async def test_threads_that_are_named_after_the_start_are_in_the_pool_too() -> None:
+    """A thread has its parent's name until it runs."""
+    ended = threading.Event()
+    late = threading.Thread(target=_run_in_pool, args=[ended])
+    late.start()
+    try:
+        await until(lambda: os.getpriority(os.PRIO_PROCESS, late.native_id or 0) == NICE)
+    finally:
+        ended.set()
+        late.join()
+
+
+def _run_in_pool(ended: threading.Event) -> None:
+    Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("event_engine")
+    ended.wait()
+
+
+def _pool() -> set[tuple[str, int]]:
     named = {task.name: (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
-    return {name: os.getpriority(os.PRIO_PROCESS, int(task)) for task, name in named.items() if name in POOL}
+    return {
+        (name, os.getpriority(os.PRIO_PROCESS, int(task))) for task, name in named.items() if name in POOL
+    }

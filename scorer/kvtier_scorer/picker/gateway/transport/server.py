@@ -4,6 +4,7 @@ The C core enforces what is a channel argument. tests/picker/transport shows eac
 frames: a channel argument of a name that the C core does not know is ignored without a word.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Mapping
@@ -115,12 +116,14 @@ further ones, which inherit its niceness. What a well-behaved gateway sends is t
 NICE: Final = 19
 """Some 70 times less of a processor than the loop, where both want it. In a cluster this is among the threads
 of one container: containers share by their requests."""
+_REPEATS_AFTER_S: Final = (0.1, 1.0, 10.0, 60.0)
+"""The pool's threads name themselves once they run: on a busy machine, after the server has started."""
 _GRPC_LOG: Final = logging.getLogger("grpc._cython.cygrpc")
 _CANNOT_SEND: Final = 'Failed "execute_batch"'
 
 
 def prefer_event_loop() -> None:
-    """Make the C core's pool nicer than everything else of this process; its threads must have started."""
+    """Make the pool, its threads that have their names by now, nicer than the rest of this process."""
     for task in _TASKS.iterdir():
         with suppress(OSError):  # it has ended
             if (task / "comm").read_text().strip() in POOL:
@@ -171,6 +174,8 @@ class GrpcServer:
             raise OSError(f"{address} is taken, or not an address of this machine") from error
         await self._server.start()
         prefer_event_loop()
+        for after_s in _REPEATS_AFTER_S:
+            asyncio.get_running_loop().call_later(after_s, prefer_event_loop)
 
     async def drain(self, grace_s: float) -> None:
         """Take no more clients or calls, ask those there are to go, and close when their calls have ended.
