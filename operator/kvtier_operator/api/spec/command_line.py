@@ -1,7 +1,9 @@
 """What spec.engine.extraArgs say, read once: options, objects in their values, TLS."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from pydantic import Field, GetCoreSchemaHandler
@@ -19,6 +21,13 @@ the size of data parallelism, of -dpl and --data-parallel-size-local."""
 DEEPEST: Final = 32
 """Objects and lists within one another: as far as whoever reads them follows."""
 _ONE_LETTER: Final = 2
+_SWITCHES: Final = ("--enable-", "--disable-")
+# Source: human_readable_int of vllm/utils/argparse_utils.py, 0.32 and 0.33.
+_SIZED: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
+_FACTORS: Final = {
+    **{letter: 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
+    **{letter: 1024 ** (power + 1) for power, letter in enumerate("KMGT")},
+}
 _Words = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_length=128)]
 
 
@@ -88,19 +97,25 @@ class CommandLine:
         last = self.last(*options)
         return FIELD if last is None else last.field
 
-    def value(self, option: str) -> str | None:
-        """What is given to an option; None where nothing is."""
-        values = (each.value for each in reversed(self.arguments) if each.means(option))
+    def value(self, *options: str) -> str | None:
+        """What is given to an option, by any of these names; None where nothing is."""
+        values = (each.value for each in reversed(self.arguments) if each.means(*options))
         return next((value for value in values if value is not None), None)
 
-    def number(self, option: str) -> int | None:
-        """The same as a number; None also for what vLLM's parser refuses, as a check says."""
-        value = self.value(option)
-        return int(value) if value is not None and value.removeprefix("-").isdecimal() else None
+    def number(self, *options: str) -> int | None:
+        """The same as a number, also one such as 8k; None for what vLLM's parser refuses, as a check says."""
+        value = (self.value(*options) or "").strip()
+        if sized := _SIZED.fullmatch(value):
+            number, letter = (part for part in sized.groups() if part)
+            return int(Decimal(number) * _FACTORS[letter])
+        return int(value) if value.removeprefix("-").isdecimal() else None
 
     def switch(self, option: str) -> bool | None:
-        """How an option that takes no value is set; None where vLLM is left to decide."""
-        last = self.last(option, option.replace("--", "--no-", 1))
+        """How an option that takes no value is set; None where vLLM is left to decide.
+
+        0.33 also takes --disable-x for --no-enable-x, and --enable-x for --no-disable-x.
+        """
+        last = self.last(option, option.replace("--", "--no-", 1), *_opposite(option))
         return None if last is None else last.means(option)
 
     def is_on(self, option: str) -> bool:
@@ -133,6 +148,13 @@ class CommandLine:
             if not _is_shallow([whole, *dotted.values()][-1]):
                 raise argument.wrong(f"{option}: more than {DEEPEST} objects within one another")
         return [whole, *dotted.values()][-1]
+
+
+def _opposite(option: str) -> tuple[str, ...]:
+    for name, other in (_SWITCHES, _SWITCHES[::-1]):
+        if option.startswith(name):
+            return (option.replace(name, other, 1),)
+    return ()
 
 
 def _argument(position: int, word: str, after: str | None) -> Argument:

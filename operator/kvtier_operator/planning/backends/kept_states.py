@@ -12,6 +12,8 @@ RETENTION: Final = "--prefix-cache-retention-interval"
 EVERYWHERE: Final = frozenset({"", "None"})
 """Its values that keep every block."""
 STEP: Final = "--max-num-batched-tokens"
+_LIMITS: Final = ("--max-num-scheduled-tokens", "--long-prefill-token-threshold")
+"""What a step computes of one prompt at most, below the tokens of its batch (v1/core/sched/scheduler.py)."""
 _STEP_TOKENS: Final = ((160 * GIB, 16_384), (70 * GIB, 8_192), (0, 2_048))
 """vLLM's default by the GPU's memory (engine/arg_utils.py, get_batch_defaults); an A100's is the last."""
 _HOPPER_STEP_TOKENS: Final = 8_192
@@ -51,11 +53,17 @@ def retention_tokens(spec: Spec, geometry: Geometry) -> int | None:
 
 def step_tokens(engine: EngineSpec) -> int:
     """Tokens that one step of a prefill computes; vLLM's default, on Hopper if need be, where not said."""
-    step = engine.extra_args.value(STEP)
-    if step is not None and step.isascii() and step.isdigit() and int(step):
-        return int(step)
+    limits = (engine.extra_args.number(option) for option in _LIMITS)
+    return min((_batched_tokens(engine), *(limit for limit in limits if limit is not None and limit > 0)))
+
+
+def _batched_tokens(engine: EngineSpec) -> int:
+    step = engine.extra_args.number(STEP)
+    if step is not None and step > 0:
+        return step
+    twice = 2 if engine.extra_args.value("--performance-mode") == "throughput" else 1
     if engine.device is Device.CPU:
-        return _CPU_STEP_TOKENS * engine.tensor_parallel_size
+        return _CPU_STEP_TOKENS * engine.tensor_parallel_size * twice
     if engine.gpu_memory is None:
-        return _HOPPER_STEP_TOKENS
-    return next(tokens for least, tokens in _STEP_TOKENS if engine.gpu_memory.bytes >= least)
+        return _HOPPER_STEP_TOKENS * twice
+    return twice * next(tokens for least, tokens in _STEP_TOKENS if engine.gpu_memory.bytes >= least)
