@@ -13,9 +13,11 @@ from kvtier_common.formats.json_text import parse_json_object
 from kvtier_common.one_line import shell_word
 from kvtier_common.terminal.say import in_style
 from kvtier_common.tier import Tier
+from kvtier_operator.planning.arguments.effects import effects_of
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, BudgetLine, storage_bytes
+from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, storage_bytes
+from kvtier_operator.planning.pod.engine_memory import BudgetLine
 from kvtier_operator.planning.report.fields import shown_args, shown_env
 from kvtier_operator.planning.units import ceil_div, count, size
 from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
@@ -88,6 +90,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "", columns: int 
         storage_bytes=storage_bytes(plan.budget.storage),
         volumes=(*((plan.weights,) if plan.weights else ()), *plan.engine.mounts),
         resources=_resources(plan),
+        options=[*effects_of(plan.resource.spec.engine.extra_args)],
         arguments=_fold_arguments(shown_args(plan), columns - _ARGUMENT_MARGIN),
         env=shown_env(plan),
         picker=_picker_rows(plan),

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.spec.command_line import CommandLine
+from kvtier_operator.planning.arguments.effects import effects_of
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod.budget import BudgetLine
+from kvtier_operator.planning.pod.engine_memory import BudgetLine
 from kvtier_operator.planning.units import quantity
 from kvtier_operator.planning.verdict import most_important_first
 
@@ -52,6 +53,10 @@ def report(plan: Plan) -> dict[str, Any]:
             "memory": _lines(plan.budget.memory),
             "storage": _lines(plan.budget.storage),
         },
+        "options": [
+            {"option": effect.option, "actsOn": str(effect.kind), "rule": effect.rule}
+            for effect in effects_of(plan.resource.spec.engine.extra_args)
+        ],
         "figures": [
             {"name": figure.name, "value": figure.value, "how": figure.how} for figure in plan.figures
         ],
