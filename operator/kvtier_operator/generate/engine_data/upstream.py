@@ -48,6 +48,11 @@ def own_architectures() -> frozenset[str]:
     return frozenset(_registry()._VLLM_MODELS) - library_architectures()
 
 
+def media_architectures() -> frozenset[str]:
+    """Those whose class takes images, video or sound beside text."""
+    return frozenset(_registry()._MULTIMODAL_MODELS)
+
+
 def library_architectures() -> frozenset[str]:
     """Those that it names itself as served by classes of the Transformers library."""
     return frozenset(name for table in _OF_LIBRARY for name in getattr(_registry(), table))

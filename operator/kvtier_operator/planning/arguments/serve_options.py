@@ -16,6 +16,7 @@ from kvtier_common.formats.json_text import parse_json
 
 _FILE: Final = "serve_options.json"
 _BOTH: Final = "both"
+_ENVIRONMENT: Final = "environment"
 
 
 class Takes(StrEnum):
@@ -58,8 +59,15 @@ def serve_options(minor: int) -> Mapping[str, Option]:
 
 
 @cache
-def _tables() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    tables: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(
+def variables_read(minor: int) -> frozenset[str]:
+    """Environment variables of vLLM's own name that this minor reads."""
+    names = _tables()[_ENVIRONMENT]
+    return frozenset((*names[_BOTH], *names[str(minor)]))
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, Any]]:
+    tables: Mapping[str, Mapping[str, Any]] = json.loads(
         files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     )
     return tables

@@ -46,6 +46,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     arguments.reserved_arguments,
     arguments.unplanned_arguments,
     environment.reserved_environment,
+    environment.known_environment,
     environment.unplanned_environment,
     environment.expandable_segments,
     arguments.engine_tls,

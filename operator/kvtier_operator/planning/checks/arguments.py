@@ -11,7 +11,9 @@ from kvtier_operator.planning.arguments.serve_options import Fault, faults_of, s
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.kv_cache.split import ENGINES_BY, EXECUTOR
 from kvtier_operator.planning.model_shape.shape import LayerKind
+from kvtier_operator.planning.pod.engine_memory import API_SERVERS, api_servers
 from kvtier_operator.planning.verdict import CheckResult
 
 _REASON: Final = "ArgumentNotKnown"
@@ -157,6 +159,10 @@ def _has(*kinds: LayerKind) -> Callable[[CheckInput], bool]:
     return lambda parts: parts.geometry.keeps(*kinds)
 
 
+def _is_on(option: str) -> Callable[[CheckInput], bool]:
+    return lambda parts: parts.spec.engine.extra_args.is_on(option)
+
+
 def _pools_all_tokens(parts: CheckInput) -> bool:
     """Whether vLLM caches no prefixes for it (config/model.py, is_prefix_caching_supported)."""
     arguments = parts.spec.engine.extra_args
@@ -172,9 +178,15 @@ def _listens_elsewhere(parts: CheckInput) -> bool:
     return parts.spec.engine.extra_args.value("--host") not in _ANYWHERE
 
 
+def _stores_latents_apart(parts: CheckInput) -> bool:
+    kinds = {group.kind for group in parts.geometry.groups}
+    several = parts.spec.engine.tensor_parallel_size > 1
+    return several and kinds == {LayerKind.MLA} and not parts.geometry.stored_once
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Why an argument does not go."""
+    """Why an argument does not go, or may not be meant."""
 
     why: str  # what is planned in its place
     applies: Callable[[CheckInput], bool] = _always  # when it does not
@@ -213,9 +225,42 @@ REFUSED: Final[Mapping[str, _Rule]] = {
         lambda parts: not parts.geometry.hybrid,
     ),
 }
-WARNED: Final = {
-    "--disable-log-stats": "the picker cannot tell who is busy, nor the operator what the tiers hold",
-    "--cpu-offload-gb": "its memory is in no budget: add it, for each rank, to spec.engine.resources",
+WARNED: Final[Mapping[str, _Rule]] = {
+    "--disable-log-stats": _Rule("the picker cannot tell who is busy, nor the operator what the tiers hold"),
+    "--enable-sleep-mode": _Rule(
+        "each sleep empties every tier, the disk too, and page-locks a copy of the weights",
+        _is_on("--enable-sleep-mode"),
+    ),
+    **dict.fromkeys(
+        API_SERVERS,
+        _Rule(
+            "of several API servers each lets go of the engines at once when a pod ends, so requests under "
+            "way are cut off",
+            lambda parts: api_servers(parts.spec.engine.extra_args) > 1,
+        ),
+    ),
+    **dict.fromkeys(
+        (EXECUTOR, *ENGINES_BY),
+        _Rule(
+            "every rank of this model stores its own latent in the tiers, which mp keeps once",
+            _stores_latents_apart,
+        ),
+    ),
+    "--weight-transfer-config": _Rule(
+        "new weights empty no tier unless they come with a pause that clears caches: prefixes of the old "
+        "ones would be served"
+    ),
+    "--mm-processor-kwargs": _Rule(
+        "what an image becomes is not in its blocks' keys: empty the disk tier when you change it",
+        lambda parts: parts.tiers.disk is not None,
+    ),
+    "--numa-bind": _Rule(
+        "a rank's part of the tier must fit its NUMA node beside all else of the rank", _is_on("--numa-bind")
+    ),
+    **dict.fromkeys(
+        ("--model-class-overrides", "--worker-cls", "--scheduler-cls"),
+        _Rule("code of somebody's own decides what is kept, so the plan may be wrong"),
+    ),
 }
 
 
@@ -228,7 +273,11 @@ def unplanned_arguments(parts: CheckInput) -> CheckResult:
             if argument.means(option) and rule.applies(parts):
                 advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"
                 faults.append((argument.field, f"{option}: {rule.why}; {advice}"))
-        doubts += [f"{option}: {why}" for option, why in WARNED.items() if argument.means(option)]
+        doubts += [
+            f"{option}: {rule.why}"
+            for option, rule in WARNED.items()
+            if argument.means(option) and rule.applies(parts)
+        ]
     if faults:
         return unplanned_arguments.reject_each("UnplannedArgument", faults)
     if doubts:

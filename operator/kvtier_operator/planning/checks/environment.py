@@ -3,7 +3,9 @@
 from typing import Final
 
 from kvtier_operator.api.spec.tiers import Backend
+from kvtier_operator.planning.arguments.environment import unread
 from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
@@ -51,6 +53,28 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
             weight=-10,
         )
     return reserved_environment.passed("no variable that kvtier computes")
+
+
+@check("spec.engine.env")
+def known_environment(parts: CheckInput) -> CheckResult:
+    """VLLM_ variables that do nothing: vLLM logs a line (platforms/interface.py, validate_environ)."""
+    minor = vllm_minor(parts.spec.engine.image)
+    minors = (minor,) if minor in KNOWN_MINORS else KNOWN_MINORS
+    unread_names = {
+        variable.name: advice
+        for variable in parts.spec.engine.env
+        if (advice := unread(variable.name, minors)) is not None
+    }
+    if not unread_names:
+        return known_environment.passed("no variable of vLLM's that vLLM does not read")
+    which = "0." + " or 0.".join(map(str, minors))
+    return known_environment.warn(
+        "VariableNotKnown",
+        "; ".join(f"{name}: no vLLM {which} reads it; {advice}" for name, advice in unread_names.items()),
+        field=f"spec.engine.env[{next(iter(unread_names))}]",
+        by_itself="passes them on",
+        weight=-10,
+    )
 
 
 _NO_LATENTS: Final = "VLLM_MLA_DISABLE"

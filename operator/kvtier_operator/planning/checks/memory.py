@@ -10,7 +10,7 @@ from kvtier_operator.planning.backends.traits import BackendTraits, TierPlace
 from kvtier_operator.planning.base.devices import not_tested
 from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 from kvtier_operator.planning.checks.check import CheckInput, check
-from kvtier_operator.planning.pod.budget import DEVICE_CACHE_LINE
+from kvtier_operator.planning.pod.engine_memory import DEVICE_CACHE_LINE
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import count, size, size_exact
 from kvtier_operator.planning.verdict import CheckResult
@@ -70,24 +70,33 @@ def _times(replicas: int) -> str:
 @check("spec.engine.shmSize", about_sizes=True)
 def shared_memory(parts: CheckInput) -> CheckResult:
     """A tier that is kept there is all of it filled at start (vLLM 0.32, v1/kv_offload/cpu)."""
-    needed, asked = parts.backend.shm_bytes, parts.spec.engine.shm_size
+    needed, asked = parts.budget.needed_shm_bytes, parts.spec.engine.shm_size
     if asked and asked.bytes <= needed:
         return shared_memory.reject(
             "ShmTooSmall",
-            f"{size_exact(asked.bytes)} of /dev/shm cannot hold the CPU tier, {size_exact(needed)}, and "
-            "vLLM's own queues; leave shmSize out to have it computed",
+            f"{size_exact(asked.bytes)} of /dev/shm cannot hold {_held_there(parts)}, {size_exact(needed)}, "
+            "and vLLM's own queues; leave shmSize out to have it computed",
         )
     machine = parts.machine.shm_bytes
     replicas = max(1, parts.spec.least_replicas)
     if machine is not None and needed * replicas > machine:
         return shared_memory.reject(
             "MachineShmTooSmall",
-            f"the CPU tier needs {size_exact(needed * replicas)} in /dev/shm, this machine's has "
+            f"{_held_there(parts)} needs {size_exact(needed * replicas)} in /dev/shm, this machine's has "
             f"{size_exact(machine)}; lower the capacity, or remount /dev/shm larger",
             field="spec.tiers.cpu.capacity",
         )
     return shared_memory.passed(
-        f"{size(parts.budget.shm_bytes)} of /dev/shm, {size(needed)} of it for the tier"
+        f"{size(parts.budget.shm_bytes)} of /dev/shm, {size(needed)} of it for {_held_there(parts)}"
+    )
+
+
+def _held_there(parts: CheckInput) -> str:
+    options = parts.budget.needed_shm_bytes > parts.backend.shm_bytes
+    return (
+        "what spec.engine.extraArgs keep there"
+        if options and not parts.backend.shm_bytes
+        else ("the CPU tier and what spec.engine.extraArgs keep there" if options else "the CPU tier")
     )
 
 

@@ -48,7 +48,7 @@ from kvtier_operator.planning.model_shape.layers.draft import (
     with_draft,
 )
 from kvtier_operator.planning.model_shape.resolve import resolve_shape
-from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
+from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape, takes_media
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.units import ceil_div, count, many, size
 
@@ -122,11 +122,12 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
             each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
         ),
         block_tokens_by_gpu=_values(each.block_tokens for costs in on_gpus.values() for each in costs),
+        stored_once=split.stored_once,
     )
 
 
 def _attention(shape: ModelShape, spec: Spec) -> Attention:
-    images = shape.images_both_ways and not spec.engine.extra_args.is_on("--language-model-only")
+    images = shape.images_both_ways and takes_media(spec.engine.extra_args, shape)
     return attention_of(shape.groups, images_both_ways=images)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import EngineSpec, KVCacheDtype
 from kvtier_operator.planning.model_shape.block_tokens import Architecture, Elements
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
@@ -90,6 +91,16 @@ RECURRENT_DTYPE: Final = "--mamba-ssm-cache-dtype"
 _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloat16": 2}
 
 
+EXECUTOR: Final = "--distributed-executor-backend"
+ENGINES_BY: Final = ("--data-parallel-backend", "-dpb")
+_EXECUTORS: Final = frozenset({None, "", "None", "mp"})
+
+
+def has_own_executor(arguments: CommandLine) -> bool:
+    """Whether ranks are vLLM's own processes, as a tier that keeps one latent for all of them needs."""
+    return arguments.value(EXECUTOR) in _EXECUTORS and arguments.value(*ENGINES_BY) != "ray"
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """One engine's ranks and dtypes."""
@@ -116,7 +127,9 @@ class Split:
             own_bytes=own_bytes,
             conv_bytes=_FLOAT_BYTES.get(arguments.value(STATE_DTYPE) or "", own_bytes),
             state_dtype_bytes=_FLOAT_BYTES.get(arguments.value(RECURRENT_DTYPE) or "", 0),
-            stored_once=bool(shape.groups) and all(group.kind is LayerKind.MLA for group in shape.groups),
+            stored_once=bool(shape.groups)
+            and all(group.kind is LayerKind.MLA for group in shape.groups)
+            and has_own_executor(arguments),
         )
 
     @property

@@ -11,6 +11,7 @@ from kvtier_operator.planning.model_shape.config.engine_data.architectures impor
     refuse_prefixless,
     refuse_removed,
     refuse_states_of_the_library,
+    takes_media_at_all,
     unknown_architecture,
 )
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
@@ -121,6 +122,7 @@ def shape_from_config(
         state_alignment_tokens=_GATED_DELTA_NET_TOKENS if model_type.startswith(_GATED_DELTA_NET) else 1,
         fp8_by_gpu=model_type in _FP8_BY_GPU,
         images_both_ways=images_both_ways(config, fields),
+        media=takes_media_at_all(config, fields),
         has_sinks=has_sinks(fields),
         unknown_architecture=unknown_architecture(fields),
         arithmetic=arithmetic,

@@ -41,6 +41,8 @@ class Geometry:
     # empty elsewhere
     kv_bytes_per_token_by_gpu: tuple[int, ...] = ()
     block_tokens_by_gpu: tuple[int, ...] = ()  # the same of `block_tokens`
+    # whether a tier keeps one copy for all ranks: all layers keep latents, and ranks are vLLM's processes
+    stored_once: bool = False
     draft: "Draft | None" = None  # what drafts tokens for it; None without speculative decoding
 
     @property
@@ -53,11 +55,6 @@ class Geometry:
         """Whether the cache has a latent that is not divided by the tensor-parallel size."""
         drafts = () if self.draft is None else self.draft.groups
         return self.keeps(LayerKind.MLA) and all(group.kind is LayerKind.MLA for group in drafts)
-
-    @property
-    def stored_once(self) -> bool:
-        """Whether a tier keeps one copy for all ranks: every layer keeps a latent."""
-        return {group.kind for group in self.groups} == {LayerKind.MLA}
 
     @property
     def hybrid(self) -> bool:

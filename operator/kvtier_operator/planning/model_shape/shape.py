@@ -1,9 +1,11 @@
 """The shape of a model, before any engine splits it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.units import ceil_div
 
@@ -167,4 +169,22 @@ class ModelShape:
     parameter_bits: int = 16  # of one parameter in the checkpoint
     hidden_size: int | None = None  # width of the model between its layers; None if not known
     matrices: int | None = None  # matrices of all its layers, those of every expert; None if not known
+    media: bool = False  # whether it takes images, video or sound beside text
     notes: tuple[str, ...] = ()  # what a reader of the report should know
+
+
+_TEXT_ALONE: Final = "--language-model-only"
+_LIMITS: Final = "--limit-mm-per-prompt"
+_MEDIA: Final = ("image", "video", "audio")
+
+
+def takes_media(arguments: CommandLine, shape: ModelShape) -> bool:
+    """Whether an engine takes images, video or sound: one that takes none of them has no encoder either.
+
+    Source: vllm/config/multimodal.py (get_limit_per_prompt), 0.32 and 0.33.
+    """
+    if not (shape.media or shape.images_both_ways) or arguments.is_on(_TEXT_ALONE):
+        return False
+    limits = arguments.json_object(_LIMITS)
+    counts = (limit.get("count") if isinstance(limit, Mapping) else limit for limit in limits.values())
+    return not limits.keys() >= set(_MEDIA) or any(number != 0 for number in counts)

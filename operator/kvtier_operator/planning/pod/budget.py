@@ -6,15 +6,13 @@ from typing import Final
 
 from kvtier_operator.api.quantity import parse_bytes, parse_quantity
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.pod import ResourceRequirements
 from kvtier_operator.planning.base.container_parts import Mount
-from kvtier_operator.planning.base.devices import engine_devices, without_cuda
+from kvtier_operator.planning.base.devices import engine_devices
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
-from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
+from kvtier_operator.planning.pod.engine_memory import BudgetLine, engine_memory, options_in_shm, ranks_of
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
-from kvtier_operator.planning.weights.device_weights import AdapterBytes, adapter_bytes
 from kvtier_operator.planning.weights.pod_weights import (
     SourceKind,
     is_brought,
@@ -34,15 +32,6 @@ _DISK_LINES: Final = ("disk tier", "beside the disk tier")
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetLine:
-    """One line of the pod's memory or disk: what takes `bytes`, and why that many."""
-
-    what: str
-    bytes: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Budget:
     """The pod's resources."""
 
@@ -54,6 +43,7 @@ class Budget:
     requests: Mapping[str, str]  # the engine pod's requests, as quantities
     limits: Mapping[str, str]  # its limits
     shm_bytes: int  # size of /dev/shm
+    needed_shm_bytes: int  # of it, what the tier and vLLM's options keep there
     # seconds until the engine must be ready: loading weights, taking the tier's memory, reading the
     # disk's index
     startup_s: int
@@ -86,24 +76,11 @@ def compute(own: Compute, asked: ResourceRequirements) -> Compute:
     return Compute(requests, limits)
 
 
-API_SERVER_BYTES: Final = GIB
-"""vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
-for requests."""
-CPU_RANK_BYTES: Final = 2 * GIB
-"""One CPU rank with its share of the engine core, without weights and cache: the same 0.9 GiB a process,
-and activations of a prefill step."""
-CUDA_RANK_BYTES: Final = 5 * GIB
-"""Host side of one CUDA rank: CUDA context, pinned staging buffers, compiled kernels and one safetensors
-shard while loading (shards are written at up to 5 GB: huggingface_hub, split_torch_state_dict_into_shards).
-LMCache's operator adds the same 5 GiB to its cache's size."""
 ENGINE_SHM_BYTES: Final = GIB
 """Shared memory of an engine beside any tier: message queues of 10 x VLLM_MQ_MAX_CHUNK_BYTES_MB (16) for each
 rank (vLLM, distributed/device_communicators/shm_broadcast.py) and NCCL's buffers."""
 HEADROOM_DIVISOR: Final = 10
 """A tenth of all but the tier and /dev/shm: working sets are estimates, those two are exact."""
-DEVICE_CACHE_LINE: Final = "device KV cache"
-"""Of the pod's memory, where vLLM computes on the CPU."""
-
 PIN_S_PER_GIB: Final = 0.56
 """Slow end of what is reported for taking and page-locking memory: 0.1 s (vLLM #51080) to 0.56 s a GiB."""
 LOAD_BYTES_PER_S: Final = 200 * MIB
@@ -116,8 +93,10 @@ UNKNOWN_WEIGHTS_LOAD_S: Final = 900
 
 def plan_budget(spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: BackendPlan) -> Budget:
     """The engine container's memory line by line, its other resources, and how long a start may take."""
-    shm_bytes = spec.engine.shm_size.bytes if spec.engine.shm_size else backend.shm_bytes + ENGINE_SHM_BYTES
-    memory = _memory_lines(spec, geometry, backend, shm_bytes)
+    options_shm = options_in_shm(spec.engine, geometry)
+    needed_shm_bytes = backend.shm_bytes + sum(line.bytes for line in options_shm)
+    shm_bytes = spec.engine.shm_size.bytes if spec.engine.shm_size else needed_shm_bytes + ENGINE_SHM_BYTES
+    memory = _memory_lines(spec, geometry, backend, shm_bytes, options_shm)
     limit = quantity(sum(line.bytes for line in memory))
     resources = spec.engine.resources
     extra = engine_devices(spec) | _hugepages(backend)
@@ -130,28 +109,37 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: Backe
         requests=_text(resources.requests) | extra | _storage_request(storage) | {"memory": limit},
         limits=_text(resources.limits) | extra | _storage_limit(spec, storage) | {"memory": limit},
         shm_bytes=shm_bytes,
+        needed_shm_bytes=needed_shm_bytes,
         fetch_s=load_s(geometry) if is_brought(spec) else 0,
         startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend),
     )
 
 
 def _memory_lines(
-    spec: Spec, geometry: Geometry, backend: BackendPlan, shm_bytes: int
+    spec: Spec,
+    geometry: Geometry,
+    backend: BackendPlan,
+    shm_bytes: int,
+    options_shm: tuple[BudgetLine, ...],
 ) -> tuple[BudgetLine, ...]:
-    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
-    working = _working_set(spec, geometry, ranks)
+    ranks = ranks_of(spec.engine)
+    tier_shm_bytes = min(backend.shm_bytes, shm_bytes)
+    working = engine_memory(spec, geometry, backend.tier_memory_bytes + tier_shm_bytes)
     overhead = BudgetLine(
         "backend's own",
         backend.per_rank_overhead_bytes * ranks,
         f"{many(ranks, 'rank')} x {size(backend.per_rank_overhead_bytes)}: index, buffers and threads",
     )
     elastic = sum(line.bytes for line in working) + overhead.bytes
+    in_shm = sum(line.bytes for line in options_shm)
     tier = "CPU tier, page-locked" if backend.page_locked else "CPU tier"
-    tier_shm = min(backend.shm_bytes, shm_bytes)
     fixed = (
         BudgetLine(tier, backend.tier_memory_bytes, "spec.tiers.cpu.capacity in each rank's share"),
-        BudgetLine("CPU tier in /dev/shm", tier_shm, "spec.tiers.cpu.capacity, where this backend keeps it"),
-        BudgetLine("rest of /dev/shm", shm_bytes - tier_shm, _shm_why(spec)),
+        BudgetLine(
+            "CPU tier in /dev/shm", tier_shm_bytes, "spec.tiers.cpu.capacity, where this backend keeps it"
+        ),
+        *options_shm,
+        BudgetLine("rest of /dev/shm", max(0, shm_bytes - tier_shm_bytes - in_shm), _shm_why(spec)),
     )
     lines = [line for line in (*working, *fixed, overhead) if line.bytes]
     without = sum(line.bytes for line in lines)
@@ -168,49 +156,6 @@ def _shm_why(spec: Spec) -> str:
     if spec.engine.shm_size:
         return "spec.engine.shmSize without the tier"
     return "message queues between vLLM's processes, NCCL"
-
-
-def _working_set(spec: Spec, geometry: Geometry, ranks: int) -> tuple[BudgetLine, ...]:
-    """The engine without tiers: as the resource says, or computed."""
-    given = spec.engine.resources.limits.get("memory") or spec.engine.resources.requests.get("memory")
-    if given is not None:
-        where = "limits" if "memory" in spec.engine.resources.limits else "requests"
-        return (BudgetLine("engine working set", parse_bytes(given), f"{given} of resources.{where}.memory"),)
-    adapters = _adapters(spec, geometry, ranks)
-    server = BudgetLine("API server", API_SERVER_BYTES, f"{size(API_SERVER_BYTES)}: vLLM and torch, resident")
-    if spec.engine.device is Device.CUDA:
-        context = "device's" if without_cuda(spec) else "CUDA"
-        why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: {context} context, staging, loading shards"
-        return (server, BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why), adapters)
-    cache = spec.engine.kv_cache_memory.bytes if spec.engine.kv_cache_memory else CPU_DEVICE_KV_CACHE_BYTES
-    default = "" if spec.engine.kv_cache_memory else ", its default"
-    weights, engines = geometry.weights_bytes or 0, spec.engine.data_parallel_size
-    return (
-        server,
-        BudgetLine(
-            "engine processes",
-            CPU_RANK_BYTES * ranks,
-            f"{many(ranks, 'rank')} x {size(CPU_RANK_BYTES)}: vLLM, torch, activations",
-        ),
-        BudgetLine(
-            "model weights", weights * engines, f"{many(engines, 'engine')} x {size(weights)} on device cpu"
-        ),
-        BudgetLine(
-            DEVICE_CACHE_LINE,
-            cache * ranks,
-            f"{many(ranks, 'rank')} x {size(cache)} of kvCacheMemory{default}, in memory on device cpu",
-        ),
-        adapters,
-    )
-
-
-def _adapters(spec: Spec, geometry: Geometry, ranks: int) -> BudgetLine:
-    """Copies of LoRA adapters in each rank; on device cpu the room of those in a batch, too."""
-    taken = adapter_bytes(spec, geometry) or AdapterBytes(0, 0)
-    each = taken.host + (taken.gpu if spec.engine.device is Device.CPU else 0)
-    return BudgetLine(
-        "LoRA adapters", each * ranks, f"{many(ranks, 'rank')} x {size(each)}: copies of each adapter"
-    )
 
 
 def _hugepages(backend: BackendPlan) -> dict[str, str]:
@@ -239,8 +184,7 @@ def load_s(geometry: Geometry) -> int:
 
 def pin_s(spec: Spec, tiers: TiersPlan) -> int:
     """Seconds to take the CPU tier of all ranks, and to page-lock it."""
-    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
-    return ceil_div(int(tiers.cpu.bytes_per_rank * ranks * PIN_S_PER_GIB), GIB)
+    return ceil_div(int(tiers.cpu.bytes_per_rank * ranks_of(spec.engine) * PIN_S_PER_GIB), GIB)
 
 
 def read_s(backend: BackendPlan) -> int:

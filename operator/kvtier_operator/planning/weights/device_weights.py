@@ -13,7 +13,9 @@ from kvtier_operator.planning.model_shape.shape import Arithmetic
 from kvtier_operator.planning.units import ceil_div, many, size
 
 _OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
-_OFFLOADING: Final = ("--cpu-offload-gb", "--offload-group-size")
+OFFLOADED_GIB: Final = "--cpu-offload-gb"
+GROUP_SIZE: Final = "--offload-group-size"
+_OFFLOADING: Final = (OFFLOADED_GIB, GROUP_SIZE)
 """With them vLLM keeps some of the weights in the host's memory, whole layers up to a bound."""
 _WHOLE: Final = Fraction(1)
 _ONLINE: Final[Mapping[str, Fraction]] = {

@@ -9,8 +9,17 @@ from typing import Any, Final, NoReturn
 import pytest
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
-from kvtier_operator.generate.engine_data.serve_options import SERVE_OPTIONS, options_of, this_minor
+from kvtier_operator.api.spec.command_line import CommandLine
+from kvtier_operator.generate.engine_data.serve_options import (
+    ENVIRONMENT,
+    SERVE_OPTIONS,
+    options_of,
+    this_minor,
+    variables_read,
+)
+from kvtier_operator.generate.engine_data.upstream import options
 from kvtier_operator.generate.files import ROOT
+from kvtier_operator.planning.arguments.effects import effect_of
 from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, faults_of, serve_options
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
@@ -21,6 +30,7 @@ FILE: Final = "--config"  # vLLM reads it first
 WITHIN: Final = frozenset({Takes.JSON, Takes.JSON_OR_TEXT})
 """Of these only the outermost form is looked at, and so it is of what names an adapter."""
 LORA: Final = "--lora-modules"
+MANY: Final = 300
 
 
 @cache
@@ -47,6 +57,18 @@ def _refuse(message: str) -> NoReturn:
 def test_the_file_is_up_to_date() -> None:
     written = json.loads(Path(ROOT, SERVE_OPTIONS).read_text(encoding="utf-8"))
     assert {**written["both"], **written[this_minor()]} == options_of(parser())
+    variables = written[ENVIRONMENT]
+    assert {*variables["both"], *variables[this_minor()]} == variables_read()
+
+
+def test_names_of_one_option_are_one_in_the_table_of_effects() -> None:
+    names: dict[int, set[str]] = {}
+    for name, action in options(parser()).items():
+        names.setdefault(id(action), set()).add(name)
+    assert len(names) > MANY
+    for group in names.values():
+        arguments = [CommandLine((name,)).arguments[0] for name in group - {"-h", "--help"}]
+        assert len({effect_of(argument) for argument in arguments}) <= 1, group
 
 
 def ways(name: str, option: Option) -> Iterator[list[str]]:

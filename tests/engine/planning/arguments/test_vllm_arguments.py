@@ -113,6 +113,17 @@ def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
         "--enable-sleep-mode",
     }
     asked |= {"--enable-cumem-allocator", "--ssl-certfile", "--ssl-keyfile", "--ssl-cert-reqs"}
+    asked |= {"--api-server-count", "--load-format", "--max-num-seqs", "--mm-processor-cache-gb", "-dpb"}
+    asked |= {"--mm-processor-cache-type", "--model-loader-extra-config", "--cpu-offload-gb", "-asc"}
+    asked |= {
+        "--offload-group-size",
+        "--offload-num-in-group",
+        "--language-model-only",
+        "--ec-transfer-config",
+    }
+    asked |= {"--limit-mm-per-prompt", "--enable-shm-tensor-arena", "--enable-trace-replay"}
+    asked |= {"--distributed-executor-backend", "--data-parallel-backend", "--performance-mode"}
+    asked |= {"--max-num-scheduled-tokens", "--long-prefill-token-threshold"}
     asked |= {"--speculative-config", "-sc", "--spec-method", "--spec-model", "--spec-tokens"}
     asked |= {"--enable-lora", "--max-num-batched-tokens", *REFUSED, *WARNED}
     begins = {own for own in options for name in asked if own != name and name.startswith(own)}

@@ -328,9 +328,36 @@ def test_a_geometry_that_is_given_stands() -> None:
         says(verdict(unplanned_arguments, known), PASS, "Passed")
 
 
-@pytest.mark.parametrize("arguments", [["--disable-log-stats"], ["--cpu-offload-gb", "10"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--disable-log-stats"],
+        ["--enable-sleep-mode"],
+        ["--api-server-count", "2"],
+        ["--numa-bind"],
+        ["--weight-transfer-config", "{}"],
+        ["--worker-cls", "a.B"],
+    ],
+)
 def test_what_the_plan_leaves_out(arguments: list[str]) -> None:
     says(verdict(unplanned_arguments, with_arguments(*arguments)), WARN, "UnplannedArgument", arguments[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "warns"),
+    [
+        ("deepseek-ai/DeepSeek-V3", ["--distributed-executor-backend", "ray"], True),
+        ("deepseek-ai/DeepSeek-V3", ["--data-parallel-backend=ray"], True),
+        ("deepseek-ai/DeepSeek-V3", ["--distributed-executor-backend=mp"], False),
+        ("Qwen/Qwen3-32B", ["--distributed-executor-backend", "ray"], False),
+        ("Qwen/Qwen3-32B", ["--enable-sleep-mode", "--no-enable-sleep-mode"], False),
+        ("Qwen/Qwen3-32B", ["--api-server-count", "1"], False),
+        ("Qwen/Qwen3-32B", ["--mm-processor-kwargs", "{}"], False),
+    ],
+)
+def test_what_is_said_only_where_it_matters(model: str, words: list[str], *, warns: bool) -> None:
+    one = resource(model, engine={"tensorParallelSize": 8, "extraArgs": words})
+    assert (verdict(unplanned_arguments, one).outcome is WARN) == warns
 
 
 TLS = ["--ssl-certfile", "/tls/tls.crt", "--ssl-keyfile=/tls/tls.key"]

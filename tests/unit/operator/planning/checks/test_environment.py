@@ -1,11 +1,15 @@
 """Checks of environment variables."""
 
 import pytest
-from tests.cases.checks import PASS, REJECT, says, verdict
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.planning.checks.environment import expandable_segments, unplanned_environment
+from kvtier_operator.planning.checks.environment import (
+    expandable_segments,
+    known_environment,
+    unplanned_environment,
+)
 
 MLA = "deepseek-ai/DeepSeek-V3"
 
@@ -61,3 +65,31 @@ def test_a_variable_from_elsewhere_is_not_known() -> None:
     source = {"configMapKeyRef": {"name": "torch", "key": "conf"}}
     given = resource(engine={"env": [{"name": "PYTORCH_CUDA_ALLOC_CONF", "valueFrom": source}]})
     says(verdict(expandable_segments, given), PASS, "Passed")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("VLLM_ATTENTION_BACKEND", "set --attention-backend in spec.engine.extraArgs"),
+        ("VLLM_PREFIX_CACHE_RETENTION_INTERVAL", "set --prefix-cache-retention-interval in"),
+        ("VLLM_USE_V1", "remove it"),
+        ("VLLM_LOGING_LEVEL", "set VLLM_LOGGING_LEVEL, if that is meant"),
+        ("VLLM_OF_A_FORK", "remove it"),
+    ],
+)
+def test_variables_that_no_vllm_reads(name: str, advice: str) -> None:
+    result = verdict(known_environment, one(name, "1"))
+    says(result, WARN, "VariableNotKnown", name, advice)
+    assert result.field == f"spec.engine.env[{name}]"
+
+
+@pytest.mark.parametrize("name", ["VLLM_LOGGING_LEVEL", "NCCL_DEBUG", "vllm_use_v1"])
+def test_variables_that_are_read_or_are_not_vllms(name: str) -> None:
+    says(verdict(known_environment, one(name, "1")), PASS, "Passed")
+
+
+def test_a_variable_of_one_minor_alone_is_asked_of_the_images() -> None:
+    name, image = "VLLM_USE_RAY_COMPILED_DAG_CHANNEL_TYPE", "vllm/vllm-openai:v0.{}.0"
+    for minor, outcome in ((32, PASS), (33, WARN)):
+        engine = {"env": [{"name": name, "value": "1"}], "image": image.format(minor)}
+        assert verdict(known_environment, resource(engine=engine)).outcome is outcome

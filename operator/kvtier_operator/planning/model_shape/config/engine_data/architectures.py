@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from kvtier_operator.planning.model_shape.config.fields import ConfigFields
+from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
 
 SUFFIXES: Final = (
     *("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel", "ForTextEncoding"),
@@ -79,10 +79,22 @@ def _own() -> frozenset[str]:
 
 
 @cache
+def _media() -> frozenset[str]:
+    return frozenset(_table()["media"])
+
+
+@cache
 def _table() -> Mapping[str, Any]:
     text = files(__package__).joinpath("architectures.json").read_text(encoding="utf-8")
     table: Mapping[str, Any] = json.loads(text)
     return table
+
+
+def takes_media_at_all(whole: Mapping[str, Any], config: ConfigFields) -> bool:
+    """Whether vLLM's class takes images, video or sound; by the file's parts where it names no class."""
+    if named := architectures_of(config):
+        return not _media().isdisjoint(named)
+    return any(isinstance(whole.get(part), Mapping) for part in TEXT_CONFIGS)
 
 
 _MASKED: Final = "ForMaskedLM"
