@@ -15,9 +15,9 @@ from kvtier_operator.errors import InvalidInputError, Problem
 
 FIELD: Final = "spec.engine.extraArgs"
 CERTIFICATE: Final = "--ssl-certfile"
-WHOLE: Final = frozenset({"-dc", "-dp", "--data-parallel-size", "--kv-cache-dtype"})
-"""Options of vLLM that are the beginning of one that is asked for here: --diffusion-config, of -dcp, and
-the size of data parallelism, of -dpl and --data-parallel-size-local."""
+WHOLE: Final = frozenset({"-dc", "-dp", "--data-parallel-size", "--kv-cache-dtype", "--model"})
+"""Options of vLLM that are the beginning of one that is asked for here, such as --diffusion-config, of -dcp,
+and the size of data parallelism, of -dpl and --data-parallel-size-local."""
 DEEPEST: Final = 32
 """Objects and lists within one another: as far as whoever reads them follows."""
 _ONE_LETTER: Final = 2

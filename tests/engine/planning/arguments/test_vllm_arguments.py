@@ -135,7 +135,7 @@ def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
         for name in (options[reserved].option_strings if reserved in options else ())
         if name not in {*_RESERVED_OPTIONS, *REFUSED, *WARNED}
     }
-    opposites = ("--no-", "--enable-sliding-window")
+    opposites = ("--no-", "--enable-sliding-window", "--disable-sleep-mode")
     assert {name for name in missing if not name.startswith(opposites)} == set()
     assert options.keys() >= {*REFUSED, *WARNED}
     assert REFUSED.keys().isdisjoint(_RESERVED_OPTIONS), "refused once"
