@@ -18,6 +18,7 @@ from kvtier_operator.generate.engine_data.architectures import (
     model_encoders,
 )
 from kvtier_operator.generate.engine_data.defaults import DEFAULTS, model_defaults
+from kvtier_operator.generate.engine_data.quantization import QUANTIZATION, model_quantization
 from kvtier_operator.generate.engine_data.serve_options import SERVE_OPTIONS, serve_options
 from kvtier_operator.generate.engine_data.upstream import GENERATOR, generator_digest
 from kvtier_operator.generate.files import ROOT
@@ -26,6 +27,7 @@ _FILES: Final[Mapping[str, Callable[[], str | None]]] = {
     DEFAULTS: model_defaults,
     ENCODERS: model_encoders,
     ARCHITECTURES: model_architectures,
+    QUANTIZATION: model_quantization,
     SERVE_OPTIONS: serve_options,
 }
 _PIN: Final = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)", re.MULTILINE)
@@ -51,7 +53,7 @@ def _write() -> None:
         text = generate()
         if text is None:
             print(f"{path} was left as it is: the engine is not installed (make setup)")  # noqa: T201 - a program
-        elif text != (ROOT / path).read_text(encoding="utf-8"):
+        elif not (ROOT / path).exists() or text != (ROOT / path).read_text(encoding="utf-8"):
             (ROOT / path).write_text(text, encoding="utf-8")
             print(f"wrote {path}")  # noqa: T201 - a program
 

@@ -21,6 +21,7 @@ from kvtier_operator.generate.engine_data.upstream import (
     pooling_models,
     removed_architectures,
     sources,
+    types_without_windows,
 )
 
 ARCHITECTURES: Final = "operator/kvtier_operator/planning/model_shape/config/engine_data/architectures.json"
@@ -55,20 +56,19 @@ def model_architectures() -> str | None:
         return None
     parts = {
         "generated_from": json.dumps(generated_from),
-        "own": _lines(json.dumps(name) for name in sorted({*own, *ADDED_IN_33})),
-        "media": _lines(json.dumps(name) for name in sorted({*media, *ADDED_MEDIA_IN_33})),
-        "library": _lines(json.dumps(name) for name in sorted({*library, *ADDED_TO_LIBRARY_IN_33})),
-        "removed": _lines(f"{json.dumps(name)}: {json.dumps(removed[name])}" for name in sorted(removed)),
+        "own": word_lines(json.dumps(name) for name in sorted({*own, *ADDED_IN_33})),
+        "media": word_lines(json.dumps(name) for name in sorted({*media, *ADDED_MEDIA_IN_33})),
+        "library": word_lines(json.dumps(name) for name in sorted({*library, *ADDED_TO_LIBRARY_IN_33})),
+        "removed": word_lines(f"{json.dumps(name)}: {json.dumps(removed[name])}" for name in sorted(removed)),
+        "without_windows": word_lines(json.dumps(name) for name in sorted(types_without_windows())),
     }
-    brackets = {
-        **dict.fromkeys(("own", "media", "library"), "[\n{}\n]"),
-        "removed": "{{\n{}\n}}",
-    }
+    lists = ("own", "media", "library", "without_windows")
+    brackets = dict.fromkeys(lists, "[\n{}\n]") | {"removed": "{{\n{}\n}}"}
     lines = (f"{json.dumps(key)}: {brackets.get(key, '{}').format(part)}" for key, part in parts.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _lines(words: Iterable[str]) -> str:
+def word_lines(words: Iterable[str]) -> str:
     """Several a line: there are hundreds."""
     whole = ", ".join(word.replace(" ", "\0") for word in words)
     text = textwrap.fill(

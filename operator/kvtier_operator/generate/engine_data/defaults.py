@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from typing import Any, Final
 
-from kvtier_operator.generate.engine_data.architectures import PACKAGES
+from kvtier_operator.generate.engine_data.architectures import PACKAGES, word_lines
+from kvtier_operator.generate.engine_data.config_classes import config_of
+from kvtier_operator.generate.engine_data.read_once import read_once, works_out_head_dim
 from kvtier_operator.generate.engine_data.serve_options import json_lines
 from kvtier_operator.generate.engine_data.upstream import config_classes, sources
 
@@ -53,17 +55,6 @@ class Derived:
 
     moved: frozenset[str]  # fields whose value another one decides
     other_names: Mapping[str, str]  # parameter by field that is the same number under another name
-
-
-def config_of(cls: Any, **values: object) -> Any:  # noqa: ANN401 - of a package without types
-    """A configuration of this class; None for one that needs more than that to be made."""
-    logging.disable(logging.ERROR)
-    try:
-        return cls(**values)
-    except Exception:  # noqa: BLE001 - whatever the hundreds of classes raise
-        return None
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 def derive(cls: Any, fields: Collection[str], value_of: Callable[[Any, str], Any]) -> Derived:  # noqa: ANN401 - as above
@@ -155,6 +146,7 @@ def model_defaults() -> str | None:
     fields: dict[str, object] = {}
     periods: dict[str, object] = {}
     names: dict[str, object] = {}
+    once: dict[str, object] = {}
     for model_type, cls in sorted(classes.items()):
         if not (config := config_of(cls)):
             continue
@@ -168,13 +160,23 @@ def model_defaults() -> str | None:
         mapped = {name: own for name, own in cls.attribute_map.items() if name in _FIELDS}
         if other := {**derived.other_names, **mapped}:
             names[model_type] = other
+        if patterns := read_once(cls):
+            once[model_type] = patterns
     written: dict[str, Mapping[str, object]] = {
         "generated_from": generated_from,
         "fields": fields,
         "layer_periods": periods,
         "other_names": names,
+        "read_once": once,
     }
-    lines = (f"{json.dumps(key)}: {json_lines(value)}" for key, value in written.items())
+    lists = {
+        "works_out_head_dim": sorted(name for name in fields if works_out_head_dim(classes[name])),
+        "without_fields": sorted(classes.keys() - fields),
+    }
+    lines = [f"{json.dumps(key)}: {json_lines(value)}" for key, value in written.items()]
+    lines += [
+        f"{json.dumps(key)}: [\n{word_lines(map(json.dumps, value))}\n]" for key, value in lists.items()
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -9,7 +9,9 @@ vllm/transformers_utils/config.py, vllm/engine/arg_utils.py, vllm/utils/argparse
 import hashlib
 import importlib
 import os
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +29,12 @@ _POOLING: Final = (
 )
 _OR_NONE: Final = "_optional_type"
 _WRAPPERS: Final = (_OR_NONE, "_parse_type")
+_WINDOW: Final = "sliding_window"
+_NESTS: Final = "init_vllm_registered_model"
+_SIBLINGS: Final = re.compile(
+    r"^from (?:\.|vllm\.model_executor\.models\.)(\w+) import (\([^)]*\)|[^\n]*)", re.MULTILINE
+)
+_LAYERS: Final = re.compile(r"\w*(Attention|DecoderLayer|Model|ForCausalLM)\b")
 
 
 def sources(*packages: str) -> dict[str, str]:
@@ -86,6 +94,57 @@ def masked_models() -> Mapping[str, str]:
         "transformers.models.auto.modeling_auto"
     ).MODEL_FOR_MASKED_LM_MAPPING_NAMES
     return names
+
+
+def types_without_windows() -> Iterator[str]:
+    """Types of language models whose own class in vLLM gives no layer a window of its own.
+
+    Neither its module nor one that it takes layers from names a window; those that nest another model are
+    left out, for that one may.
+    """
+    models = importlib.import_module(
+        "transformers.models.auto.modeling_auto"
+    ).MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    registry = _registry()
+    for model_type, architecture in models.items():
+        if module := registry._VLLM_MODELS.get(architecture):
+            folder = Path(registry.__file__).parent
+            if not _names_a_window(folder, module[0], set()):
+                yield model_type
+
+
+def _names_a_window(folder: Path, module: str, seen: set[str]) -> bool:
+    seen.add(module)
+    path = folder / f"{module}.py"
+    text = path.read_text(encoding="utf-8") if path.exists() else _WINDOW  # one that stands elsewhere
+    taken = {name for name, names in _SIBLINGS.findall(text) if _LAYERS.search(names)} - seen
+    return (
+        _WINDOW in text
+        or _NESTS in text
+        or any(_names_a_window(folder, name, seen) for name in sorted(taken))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationMethod:
+    """One that the imported vLLM has."""
+
+    name: str
+    deprecated: bool  # whether it loads such a model only when told so
+    dtypes: tuple[str, ...]  # what a model may compute in with it
+
+
+def quantization_methods() -> Iterator[QuantizationMethod]:
+    """All of them."""
+    table = importlib.import_module("vllm.model_executor.layers.quantization")
+    for name in table.QUANTIZATION_METHODS:
+        method = table.get_quantization_config(name).get_supported_act_dtypes
+        dtypes = method() if hasattr(method, "__self__") else method(None)  # some forgot `classmethod`
+        yield QuantizationMethod(
+            name,
+            name in table.DEPRECATED_QUANTIZATION_METHODS,
+            tuple(str(each).removeprefix("torch.") for each in dtypes),
+        )
 
 
 def config_classes() -> Iterator[tuple[str, Any]]:

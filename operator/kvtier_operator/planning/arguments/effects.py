@@ -151,7 +151,7 @@ _TIERS: Final = {
     "--convert": "pooling models cache prefixes only where tokens see those before them",
     "--data-parallel-backend": "ray: each rank of an MLA model stores its own latent",
     "--default-mm-loras": "blocks with such inputs are kept under the adapter's name",
-    "--distributed-executor-backend": "not mp: each rank of an MLA model stores its own latent; no image has Ray",
+    "--distributed-executor-backend": "not mp: each rank stores an MLA latent of its own; Ray is in no image",
     "--enable-cumem-allocator": "the cache has a pool of its own, without expandable segments",
     "--enable-lora": "blocks are kept under each adapter's name; copies of adapters in host memory",
     "--enable-mamba-shared-prefix-checkpoint": "one state more, where prefixes part",

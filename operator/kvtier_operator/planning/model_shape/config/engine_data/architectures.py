@@ -67,6 +67,11 @@ def refuse_states_of_the_library(config: ConfigFields) -> None:
         )
 
 
+def gives_no_windows(model_type: str) -> bool:
+    """Whether vLLM's class of this type of language model gives no layer a window of its own."""
+    return model_type in _table()["without_windows"]
+
+
 def _has_own_class(name: str) -> bool:
     own = _own()
     stems = (name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix))

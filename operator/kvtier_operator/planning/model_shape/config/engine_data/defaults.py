@@ -47,3 +47,35 @@ def _table() -> Mapping[str, Any]:
     text = files(__package__).joinpath("defaults.json").read_text(encoding="utf-8")
     table: Mapping[str, Any] = json.loads(text)
     return table
+
+
+# Types that vLLM 0.33 added (transformers_utils/config.py, _CONFIG_REGISTRY), of which there is no package
+# for a CPU to generate from.
+_ADDED_IN_33: Final = frozenset(
+    {"alpamayo2_super", "beam", "dory", "flint", "muse_spark", "muse_spark_dspark", "muse_spark_text"}
+    | {"musespark1x_text", "step5", "step5_vl", "ultravbert"}
+)
+
+
+def is_known_type(model_type: str) -> bool:
+    """Whether transformers or vLLM has a configuration class of this type."""
+    table = _table()
+    return model_type in {*table["fields"], *table["without_fields"], *_ADDED_IN_33}
+
+
+def nested_type(model_type: str, part: str) -> str:
+    """Type of the configuration that this type nests under this name; empty where it nests none."""
+    inner = _table()["fields"].get(model_type, {}).get(part)
+    return str(inner["model_type"]) if isinstance(inner, Mapping) else ""
+
+
+def read_once(model_type: str) -> frozenset[str]:
+    """Fields that the type's class makes others of when a file is read: to change them later does nothing."""
+    fields = _table()["fields"].get(model_type, {})
+    nested = [inner["model_type"] for inner in fields.values() if isinstance(inner, Mapping)]
+    return frozenset(name for each in (model_type, *nested) for name in _table()["read_once"].get(each, ()))
+
+
+def works_out_head_dim(model_type: str) -> bool:
+    """Whether the type's class divides width by heads where a file has no `head_dim`."""
+    return model_type in _table()["works_out_head_dim"]

@@ -1,0 +1,37 @@
+"""Methods of quantisation that vLLM has, as `make generate` wrote them down; spelt with hyphens."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+# What vLLM reads as another method (layers/quantization/inc/inc.py, override_quantization_method).
+_OTHER_NAMES: Final = frozenset({"auto-round", "intel/auto-round"})
+
+
+def has_method(name: str) -> bool:
+    """Whether vLLM loads checkpoints of this method, or takes it as --quantization."""
+    return name in _names("methods") or name in _OTHER_NAMES
+
+
+def is_deprecated(name: str) -> bool:
+    """Whether vLLM loads this method with --allow-deprecated-quantization alone."""
+    return name in _names("deprecated")
+
+
+def computes_in_bfloat16_alone(name: str) -> bool:
+    """Whether vLLM refuses float16 beside this method."""
+    return name in _names("bfloat16_alone")
+
+
+@cache
+def _names(kind: str) -> frozenset[str]:
+    return frozenset(name.replace("_", "-") for name in _table()[kind])
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    text = files(__package__).joinpath("quantization.json").read_text(encoding="utf-8")
+    table: Mapping[str, Any] = json.loads(text)
+    return table
