@@ -11,6 +11,11 @@ from typing import Any, Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.model_shape.config.engine_data.defaults import (
+    nested_type,
+    read_once,
+    works_out_head_dim,
+)
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS
 from kvtier_operator.planning.observed import Observed
 
@@ -58,11 +63,34 @@ def with_option_named(error: InvalidInputError, spec: Spec) -> InvalidInputError
     return InvalidInputError("planning", *(Problem(args.field_path(OPTION), each) for each in messages))
 
 
+# transformers, configuration_gemma4.py: sizes of full-attention layers, which vLLM reads layer by layer.
+_OF_GEMMA4: Final = frozenset({"attention_k_eq_v", "global_head_dim", "num_global_key_value_heads"})
+_WIDTH, _HEADS, _HEAD_DIM = "hidden_size", "num_attention_heads", "head_dim"
+
+
+def _still_read(
+    part: Mapping[str, Any], overrides: Mapping[str, Any], type_without_saying: str = ""
+) -> dict[str, Any]:
+    """Those that change a part once it is a configuration, beside what its class has worked out by then.
+
+    Source: vLLM, config/model.py, ModelConfig.__post_init__.
+    """
+    model_type = str(part.get("model_type") or type_without_saying)
+    late = read_once(model_type) | (_OF_GEMMA4 if model_type.startswith("gemma4") else frozenset())
+    read = {name: value for name, value in overrides.items() if name not in late}
+    width, heads = part.get(_WIDTH), part.get(_HEADS)
+    worked_out = works_out_head_dim(model_type) and part.get(_HEAD_DIM) is None
+    if worked_out and {_WIDTH, _HEADS} & set(read) and type(width) is int and type(heads) is int and heads:
+        read.setdefault(_HEAD_DIM, width // heads)
+    return read
+
+
 def _merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+    root_type = str(config.get("model_type") or "")
     parts = {name for name in config if name.endswith(_PART) and name not in _NO_PARTS}
     changed = {
-        name: _update(config[name], value) if name in parts else value
-        for name, value in overrides.items()
+        name: _update(config[name], value, nested_type(root_type, name)) if name in parts else value
+        for name, value in _still_read(config, overrides).items()
         if name in config or name not in TEXT_CONFIGS  # vLLM reads no part that the file lacks
     }
     return {**config, **changed}
@@ -80,7 +108,8 @@ def _of_language_model(config: Mapping[str, Any], overrides: Mapping[str, Any]) 
     return flat
 
 
-def _update(part: object, value: object) -> object:
+def _update(part: object, value: object, type_without_saying: str = "") -> object:
     if not (isinstance(part, Mapping) and isinstance(value, Mapping)):
         return value
-    return {**part, **{name: _update(part.get(name), inner) for name, inner in value.items()}}
+    read = _still_read(part, value, type_without_saying)
+    return {**part, **{name: _update(part.get(name), inner) for name, inner in read.items()}}
