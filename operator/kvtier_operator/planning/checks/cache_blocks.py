@@ -7,6 +7,7 @@ from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.kv_cache.split import packs_keys_and_values
 from kvtier_operator.planning.model_shape.block_tokens import choose_block
 from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.tiers.capacity import prefix_tokens
@@ -63,7 +64,9 @@ def block_size(parts: CheckInput) -> CheckResult:
             f"set it to {round_up(choice.tokens, choice.multiple)}, or leave it out, and vLLM chooses",
         )
     if geometry.block_tokens != choice.tokens:
-        packed = any(group.own_dtype for group in geometry.groups)
+        packed = packs_keys_and_values(geometry.cache_dtype) and any(
+            group.own_dtype for group in geometry.groups
+        )
         why = (
             "of packed elements covers one that is not" if packed else "holds a whole linear-attention state"
         )

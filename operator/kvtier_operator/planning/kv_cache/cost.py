@@ -191,9 +191,26 @@ def _is_partial(layer: LayerGroup, layers: tuple[LayerGroup, ...]) -> bool:
 def _steps(shape: ModelShape, spec: Spec) -> tuple[int, ...]:
     """What a raised block is a multiple of, in the image's minor of vLLM, or in 0.32 and 0.33."""
     minor = vllm_minor(spec.engine.image)
+    if _prefills_without_export(spec):
+        return (1,)
     if minor is None:
         return tuple(sorted({1, shape.state_alignment_tokens}))
     return (shape.state_alignment_tokens if minor >= _EXPORTS_STATES else 1,)
+
+
+_PREFILL: Final = "gdn_prefill_backend"
+_EXPORTING: Final = frozenset({"auto", "flashinfer"})
+
+
+def _prefills_without_export(spec: Spec) -> bool:
+    """Whether Gated DeltaNet is told to prefill with other kernels than FlashInfer's.
+
+    Source: vLLM 0.33, layers/mamba/gdn/qwen_gdn_linear_attn.py, _resolve_gdn_prefill_backend.
+    """
+    arguments = spec.engine.extra_args
+    named = arguments.value("--gdn-prefill-backend")
+    named = named or arguments.json_object("--additional-config").get(_PREFILL)
+    return str(named or "auto").strip().lower() not in _EXPORTING
 
 
 def _on_gpus(

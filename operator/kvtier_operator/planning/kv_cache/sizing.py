@@ -142,7 +142,8 @@ class Sizing:
         Raises:
             InvalidInputError: vLLM finds no block for all layers.
         """
-        if any(group.own_dtype for group in self.shape.groups):
+        packs = packs_keys_and_values(self.split.dtype)
+        if packs and any(group.own_dtype for group in self.shape.groups):
             tokens = boundary_block_tokens(tokens, self.spec.engine.device, self.split.own_bytes)
         page = self._state_page(multiple_of)
         if page.state_bytes and page.token_bytes:
@@ -175,11 +176,18 @@ class Sizing:
             group for group in self.shape.groups if group.kind is not LayerKind.STATE and not group.draft
         ]
         return StatePage(
-            state_bytes=max((self._state_bytes(group) for group in self.shape.groups), default=0),
+            state_bytes=max(self._class_bytes(), *(self._state_bytes(group) for group in self.shape.groups)),
             token_bytes=max((self.split.token_bytes(group) for group in attention), default=0),
             latent=any(group.kind is LayerKind.MLA for group in attention),
             multiple_of=multiple_of,
         )
+
+    def _class_bytes(self) -> int:
+        state, split = self.shape.state_of_class, self.split
+        if state is None:
+            return 0
+        drafted = self.shape.draft_tokens
+        return state.rank_bytes(split.ranks, split.conv_bytes, split.state_dtype_bytes, drafted)
 
     def _state_bytes(self, group: LayerGroup) -> int:
         return self.split.state_bytes(group, self.shape.draft_tokens)

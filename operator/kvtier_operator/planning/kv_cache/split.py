@@ -195,6 +195,8 @@ def boundaries_apart(shape: ModelShape, engine: EngineSpec) -> ModelShape:
 
     A model whose layers but the first attend to few tokens has packed ones among the first alone.
     """
+    if shape.state_of_class is not None:  # vLLM takes it for a model with states
+        return shape
     packed = [group for group in shape.groups if not group.sparse_heads]
     if not packs_keys_and_values(resolve_cache_dtype(shape, engine)) or len(packed) != 1:
         return shape  # a model with states has no such layers

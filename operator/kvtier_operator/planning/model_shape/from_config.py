@@ -6,7 +6,12 @@ from typing import Any, Final
 
 from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.model_shape.config.checkpoint import checkpoint_cache, quantization_of
+from kvtier_operator.planning.model_shape.config.checkpoint import (
+    checkpoint_cache,
+    is_mixed_by_modelopt,
+    quantization_method,
+    quantization_of,
+)
 from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
     refuse_prefixless,
     refuse_removed,
@@ -14,12 +19,19 @@ from kvtier_operator.planning.model_shape.config.engine_data.architectures impor
     takes_media_at_all,
     unknown_architecture,
 )
+from kvtier_operator.planning.model_shape.config.engine_data.defaults import is_known_type
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
 from kvtier_operator.planning.model_shape.layers.layer_groups import layer_groups
 from kvtier_operator.planning.model_shape.layers.layer_kinds import is_chunked
 from kvtier_operator.planning.model_shape.layers.layer_parts import has_sinks, images_both_ways
-from kvtier_operator.planning.model_shape.parameters import experts_of, parameter_bits, sizes_of
-from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape
+from kvtier_operator.planning.model_shape.layers.recurrent_state import recurrent_state
+from kvtier_operator.planning.model_shape.parameters import (
+    expert_count,
+    experts_of,
+    parameter_bits,
+    sizes_of,
+)
+from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape, State
 
 # vLLM reads that repository's config.json (transformers_utils/configs/ultravox.py, text_model_id).
 _TYPE: Final = "ultravox"
@@ -63,6 +75,8 @@ _FP8_BY_GPU: Final = {"glm_moe_dsa", "glm5_next", "glm5_next_text"}
 # v1/attention/backends/gdn_attn.py, FLASHINFER_GDN_CHECKPOINT_ALIGNMENT).
 _GATED_DELTA_NET: Final = ("qwen3_next", "qwen3_5", "qwen4_exp")
 _GATED_DELTA_NET_TOKENS: Final = 64
+# vLLM, layers/quantization/turboquant/config.py, _get_full_attention_layer_indices.
+_BESIDE_STATES: Final = {"falcon_h1", "zamba2"}
 # Its class divides the KV heads and copies none (vLLM, models/gpt_oss.py, OAIAttention).
 _WHOLE_HEADS: Final = "gpt_oss"
 # Of the dtype that a model computes in: vLLM loads float32 checkpoints in 16 bits too (config/model.py,
@@ -117,12 +131,20 @@ def shape_from_config(
         most_position_tokens=longest_taken(fields),
         weights_bytes=weights_bytes,
         experts=experts_of(fields, weights_bytes),
+        expert_count=expert_count(fields),
+        model_type=model_type,
+        quantization=quantization_method(fields),
+        mixed_by_modelopt=is_mixed_by_modelopt(fields),
+        vocabulary=fields.int_in_file("vocab_size"),
+        own_code=_is_own_code(config, fields),
+        state_of_class=None if LayerKind.STATE in kinds else _state_of_class(fields),
         is_quantised=bool(quantization_of(fields)),
         chunked_attention=is_chunked(fields),
         state_alignment_tokens=_GATED_DELTA_NET_TOKENS if model_type.startswith(_GATED_DELTA_NET) else 1,
         fp8_by_gpu=model_type in _FP8_BY_GPU,
         images_both_ways=images_both_ways(config, fields),
         media=takes_media_at_all(config, fields),
+        attention_beside_states=model_type in _BESIDE_STATES,
         has_sinks=has_sinks(fields),
         unknown_architecture=unknown_architecture(fields),
         arithmetic=arithmetic,
@@ -144,10 +166,28 @@ def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     return dtype
 
 
+def _is_own_code(config: Mapping[str, Any], fields: ConfigFields) -> bool:
+    """vLLM, transformers_utils/config.py, HFConfigParser.parse."""
+    code = config.get("auto_map")
+    return (
+        isinstance(code, Mapping)
+        and "AutoConfig" in code
+        and not is_known_type(fields.root_text("model_type"))
+    )
+
+
+def _state_of_class(fields: ConfigFields) -> State | None:
+    """A hybrid's class stands for its layers (config/model.py, is_hybrid); `layer_types` may not."""
+    hybrid = fields.text("model_type").startswith("nemotron_h") and not fields.has("layer_types")
+    return recurrent_state(fields) if hybrid else None
+
+
 def _refuse_other_caches(fields: ConfigFields) -> None:
     """A plan without a number is better than one with a wrong one."""
     model_type = fields.text("model_type")
     found = next((name for name in _OTHER_CACHES if fields.get(name)), None)
+    if found == "per_layer_config" and model_type.startswith("gemma4"):
+        found = None  # what transformers makes of the sizes of full-attention layers
     if found is None and model_type.startswith(_OTHER_TYPES):
         found = "model_type"
     if found is not None:

@@ -162,6 +162,12 @@ def experts_of(fields: ConfigFields, weights_bytes: int | None) -> Experts | Non
     return Experts(int(elements * bits / 8), weights_bytes)
 
 
+def expert_count(fields: ConfigFields) -> int | None:
+    """Routed experts of one layer; 0 for a dense model, None where nothing tells."""
+    count = _number(fields, _COUNTS)
+    return (None if _may_have(fields) else 0) if count is None else count
+
+
 def _number(fields: ConfigFields, names: tuple[str, ...]) -> int | None:
     """First of these; None where none is there or it is not understood, such as a list of numbers."""
     value = fields.get(*names)

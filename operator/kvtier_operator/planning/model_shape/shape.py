@@ -154,6 +154,14 @@ class ModelShape:
     most_position_tokens: int | None = None  # longest sequence that vLLM takes when asked; None if not known
     weights_bytes: int | None = None  # size of the weights; None if not known
     experts: Experts | None = None  # the routed experts among the weights; None where nothing tells them
+    expert_count: int | None = None  # routed experts of one layer; None where nothing tells
+    model_type: str = ""  # of the language model; empty if not known
+    quantization: str = ""  # method of a quantised checkpoint, spelt with hyphens; empty if not known
+    mixed_by_modelopt: bool = False  # whether vLLM before 0.33 does not load ModelOpt's mix
+    vocabulary: int | None = None  # tokens of it; None if not known
+    own_code: bool = False  # whether its configuration is code beside the weights, which neither library has
+    # a state that vLLM makes room for in a block, though no layer keeps one
+    state_of_class: State | None = None
     is_quantised: bool | None = None  # whether the checkpoint is; None if not known
     bytes_per_token: int | None = None  # bytes of one token, where the resource gives nothing finer
     chunked_attention: bool = False  # whether some layers attend within chunks only (Llama 4)
@@ -163,6 +171,8 @@ class ModelShape:
     fp8_by_gpu: bool = False  # whether vLLM takes fp8 for `auto` on some GPUs
     kv_heads_replicated: bool = True  # whether more ranks than KV heads have copies of them
     images_both_ways: bool = False  # whether an image's tokens attend to one another in both directions
+    # whether attention stands beside a state in one layer, so that no layer's kind says attention
+    attention_beside_states: bool = False
     has_sinks: bool = False  # whether attention has learned logits beside those of its tokens
     unknown_architecture: str = ""  # name of the model's class where vLLM has none of that name
     arithmetic: Arithmetic | None = None  # what computes one token; None where only the weights tell

@@ -10,18 +10,57 @@ from typing import Any, Final
 
 from kvtier_operator.api.schema.complaints import show_value
 from kvtier_operator.api.spec.engine import KVCacheDtype
+from kvtier_operator.planning.model_shape.config.engine_data.quantization import has_method
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 
 _FIELD: Final = "quantization_config"
 _FIELDS: Final = (_FIELD, "compression_config")
 _MODELOPT: Final = "modelopt"
 _COMPRESSED_TENSORS: Final = "compressed-tensors"
-_MODELOPT_WEIGHTS: Final = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4"}
+_MODELOPT_WEIGHTS: Final = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "MIXED_PRECISION"}
+_MIX: Final = "MIXED_PRECISION"
 _MODELOPT_CACHES: Final = {"fp8": KVCacheDtype.FP8_E4M3, "nvfp4": KVCacheDtype.NVFP4}
 # Methods whose attention layers bring scales of an fp8 cache whatever the file says of the cache.
-_SCALES: Final = {"fp8", "quark"}
+_SCALES: Final = {"fp8", "mxfp8", "quark"}
+_MIXED: Final = "modelopt-mixed"  # some layers have scales, and attention only where the file names it
+_GPTQ: Final = {"gptq", "gptq-marlin", "auto-gptq"}
+# vLLM, layers/quantization/auto_gptq.py, TYPE_MAP: field, values, and those in words.
+_GPTQ_FIELDS: Final = (("bits", (4, 8), "4 or 8 bits"), ("sym", (True,), "symmetric weights (true)"))
 _FP8_BITS, _FP4_BITS = 8, 4
 _STRATEGIES: Final = {"tensor", "attn_head"}
+
+
+def quantization_method(config: ConfigFields) -> str:
+    """Name of the method, spelt with hyphens; empty where the checkpoint names none."""
+    return _method(config, quantization_of(config))
+
+
+def is_mixed_by_modelopt(config: ConfigFields) -> bool:
+    """Whether the file has ModelOpt's own words for a mix, which vLLM reads since 0.33."""
+    inner = _part(quantization_of(config), "quantization")
+    return str(inner.get("quant_algo")).upper() == _MIX and quantization_method(config) == _MIXED
+
+
+def _refuse_unloaded(config: ConfigFields, quantization: Mapping[str, Any], method: str) -> None:
+    """vLLM, config/model.py, _verify_quantization; quantization/utils/gptq_utils.py."""
+    if method and not has_method(method):
+        raise config.wrong(
+            f"{_FIELD}.quant_method",
+            f"got {show_value(quantization.get('quant_method'))}, which vLLM does not load; "
+            "serve a checkpoint that is quantised otherwise, or not",
+        )
+    if method not in _GPTQ:
+        return
+    if quantization.get("desc_act") is True and quantization.get("group_size") != -1:
+        raise config.wrong(
+            f"{_FIELD}.desc_act", "vLLM loads no GPTQ checkpoint that orders its groups by activation"
+        )
+    for name, loaded, wanted in _GPTQ_FIELDS:
+        value = quantization.get(name, loaded[0])
+        if value not in loaded:
+            raise config.wrong(
+                f"{_FIELD}.{name}", f"got {show_value(value)}; vLLM loads GPTQ checkpoints only of {wanted}"
+            )
 
 
 def checkpoint_cache(config: ConfigFields, *, latent: bool) -> tuple[KVCacheDtype, bool]:
@@ -38,9 +77,10 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> tuple[KVCacheDtyp
     at_root = config.root_mapping(*_FIELDS)
     quantization = quantization_of(config)
     method = _method(config, quantization)
+    _refuse_unloaded(config, quantization, method)
     if method.startswith(_MODELOPT):
         # What it says of the cache is looked for at the root alone.
-        return _modelopt_cache(at_root), True
+        return _modelopt_cache(at_root), method != _MIXED
     scheme = quantization.get("kv_cache_scheme")
     if method == _COMPRESSED_TENSORS and scheme is not None and not latent:
         if not isinstance(scheme, Mapping):
@@ -65,7 +105,7 @@ def _method(config: ConfigFields, quantization: Mapping[str, Any]) -> str:
                 f"{_FIELD}.quantization.quant_algo",
                 f"got {show_value(weights)}; vLLM loads ModelOpt's checkpoints of {known}",
             )
-        return _MODELOPT
+        return _MIXED if str(weights).upper() == _MIX else _MODELOPT
     method = quantization.get("quant_method")
     return method.lower().replace("_", "-") if isinstance(method, str) else ""
 

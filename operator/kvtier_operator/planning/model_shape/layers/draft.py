@@ -44,6 +44,8 @@ class Draft:
     predictors: int | None = None
     # bytes of one token, where the resource gives nothing finer of it or of the model
     bytes_per_token: int = 0
+    vocabulary: int | None = None  # tokens of it; None if not known
+    unknown_architecture: str = ""  # name of its class where vLLM has none of that name
 
     @property
     def layers(self) -> int:
@@ -155,6 +157,8 @@ def _of_shape(asked: Speculation, shape: ModelShape) -> Draft:
         shape.source,
         weights_bytes=shape.weights_bytes,
         bytes_per_token=shape.bytes_per_token or 0,
+        vocabulary=shape.vocabulary,
+        unknown_architecture=shape.unknown_architecture,
     )
 
 

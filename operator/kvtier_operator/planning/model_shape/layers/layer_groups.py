@@ -28,6 +28,8 @@ _SUMMED_HEAD_DIM: Final = {
     "mistral4": ("qk_nope_head_dim", "qk_rope_head_dim"),
 }
 _ZAMBA2: Final = "zamba2"  # its attention is twice as wide as the model
+# Their classes hand attention no cache_config, whose dtype it would take (vLLM, models/falcon.py, clip.py).
+_OWN_DTYPE: Final = {"falcon", "RefinedWeb", "RefinedWebModel", "clip_text_model"}
 # Caches keys and values as its latent expands to (vLLM, models/minicpm3.py).
 _EXPANDED_LATENT: Final = {"minicpm3"}
 
@@ -53,7 +55,7 @@ def _group(config: ConfigFields, kind: LayerKind, indexer: Indexer) -> LayerGrou
     """One layer of this kind."""
     if kind is LayerKind.STATE:
         return LayerGroup(kind, 0, 0, 0, 0, state=recurrent_state(config))
-    if kind is LayerKind.FULL and keeps_latent(config):
+    if keeps_latent(config):  # such a layer looks at no window (vLLM, layers/attention/mla_attention.py)
         return LayerGroup(
             LayerKind.MLA,
             0,
@@ -72,6 +74,7 @@ def _group(config: ConfigFields, kind: LayerKind, indexer: Indexer) -> LayerGrou
         value_dim=value_dim,
         window_tokens=_window(config) if kind is LayerKind.SLIDING else 0,
         index_bytes=indexer.index_bytes,
+        own_dtype=config.text("model_type") in _OWN_DTYPE,
     )
 
 
@@ -89,10 +92,7 @@ def _heads(config: ConfigFields, kind: LayerKind) -> tuple[int, int, int]:
     heads, head_dim = kv_heads(config), one_head_dim(config)
     gemma4 = config.text("model_type").startswith("gemma4")
     if kind is LayerKind.FULL and (gemma4 or config.has("global_head_dim")):
-        if not gemma4 or config.get("attention_k_eq_v") is True:
-            heads = config.optional_int("num_global_key_value_heads") or heads
-        head_dim = config.optional_int("global_head_dim") or _GEMMA4_GLOBAL_HEAD_DIM
-        return heads, head_dim, head_dim
+        return _full_heads(config, heads, gemma4=gemma4)
     if config.has("hybrid_layer_pattern"):  # MiMo V2
         if kind is LayerKind.SLIDING:
             key_dim = config.int("swa_head_dim")
@@ -105,6 +105,27 @@ def _heads(config: ConfigFields, kind: LayerKind) -> tuple[int, int, int]:
     if kind is LayerKind.SLIDING and other.text("attention_type") == "sliding_attention":
         head_dim = other.int("head_dim")
         return other.int("num_attention_groups"), head_dim, head_dim
+    return heads, head_dim, head_dim
+
+
+_PER_LAYER: Final = "per_layer_config"
+
+
+def _full_heads(config: ConfigFields, heads: int, *, gemma4: bool) -> tuple[int, int, int]:
+    """The same of full-attention layers that are unlike the others."""
+    entries = config.part(_PER_LAYER)  # by number: what transformers saves for the sizes below
+    if entries.names:
+        own = entries.part(entries.names[0])
+        if any(entries.get(number) != entries.get(entries.names[0]) for number in entries.names):
+            raise config.wrong(
+                _PER_LAYER, "gives layers several sizes, which kvtier cannot size; set spec.model.geometry"
+            )
+        heads = own.optional_int("num_key_value_heads") or heads
+        head_dim = own.optional_int("head_dim") or one_head_dim(config)
+        return heads, head_dim, head_dim
+    if not gemma4 or config.get("attention_k_eq_v") is True:
+        heads = config.optional_int("num_global_key_value_heads") or heads
+    head_dim = config.optional_int("global_head_dim") or _GEMMA4_GLOBAL_HEAD_DIM
     return heads, head_dim, head_dim
 
 
@@ -155,4 +176,7 @@ def one_head_dim(config: ConfigFields) -> int:
     heads = config.int("num_attention_heads", "n_head", "n_heads")
     # BLOOM's first name goes before the others
     width = config.optional_int("n_embed") or config.int("hidden_size", "n_embd", "d_model")
-    return width * (2 if config.text("model_type") == _ZAMBA2 else 1) // heads
+    width *= 2 if config.text("model_type") == _ZAMBA2 else 1
+    if heads > width:
+        raise config.wrong("num_attention_heads", f"{heads:,} heads in a width of {width:,} have no elements")
+    return width // heads

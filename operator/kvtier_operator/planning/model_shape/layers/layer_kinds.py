@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvtier_operator.planning.model_shape.config.engine_data.architectures import architectures_of
+from kvtier_operator.planning.model_shape.config.engine_data.architectures import (
+    architectures_of,
+    gives_no_windows,
+)
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.shape import LayerKind
@@ -76,6 +79,8 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
     kinds = kinds or _from_lists(config, layers) or _from_family(config, layers)
     kinds = kinds or _from_window(config, layers)
     _refuse_some_windows(config, kinds)
+    if LayerKind.SLIDING in kinds and (_says_no_window(config) or _sees_no_windows(config, kinds)):
+        kinds = tuple(LayerKind.FULL if kind is LayerKind.SLIDING else kind for kind in kinds)
     shared = config.layers("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
     if shared and shared >= layers:
         raise config.wrong("num_kv_shared_layers", f"got {shared:,}, must be less than the {layers:,} layers")
@@ -93,6 +98,30 @@ def _refuse_some_windows(config: ConfigFields, kinds: tuple[LayerKind, ...]) -> 
                 f"{layers} of {len(kinds)} layers without a window: vLLM does not start where some layers of "
                 "this model have one; set use_sliding_window to false in --hf-overrides",
             )
+
+
+# Their modules name windows, of other models' layers (vLLM, models/commandr.py, glm4.py).
+_WITHOUT_OWN_WINDOWS: Final = {"cohere", "glm4"}
+_DRAFT: Final = "DraftModel"  # has a class of its own, whatever the type
+_WINDOW: Final = "sliding_window"
+
+
+def _sees_no_windows(config: ConfigFields, kinds: tuple[LayerKind, ...]) -> bool:
+    """Whether some layers are to have windows that the model's class does not give them.
+
+    The engine's own is set only where all layers have it (vLLM, engine/arg_utils.py, create_engine_config).
+    """
+    model_type = config.text("model_type")
+    if is_chunked(config) or any(name.endswith(_DRAFT) for name in architectures_of(config)):
+        return False
+    without = model_type in _WITHOUT_OWN_WINDOWS or gives_no_windows(model_type)
+    return without and set(kinds) != {LayerKind.SLIDING}
+
+
+def _says_no_window(config: ConfigFields) -> bool:
+    """Whether the file has a null in the window's place, with which layers keep every token."""
+    null = _WINDOW in config.names and not config.has(_WINDOW, "sliding_window_size", "loop_window_size")
+    return null and not is_chunked(config) and not interleaved_window(config)
 
 
 def _layers(config: ConfigFields) -> int:
@@ -252,12 +281,14 @@ def _from_pattern(config: ConfigFields, pattern: str) -> tuple[LayerKind, ...]:
 
 # Source: vLLM 0.32 and 0.33, models/openpangu.py and plamo3.py, per_layer_sliding_window.
 _FIELD: Final = "interleaved_sliding_window"
+_READS_WINDOWS: Final = "pangu"  # the classes of openpangu.py alone
 _PLAMO3: Final = "plamo3"
 
 
 def interleaved_windows(config: ConfigFields, layers: int) -> tuple[int, ...]:
     """Tokens of each layer's window, 0 for one that attends to everything; empty where a file has none."""
-    found = config.get(_FIELD)
+    model_type = config.text("model_type").lower()
+    found = config.get(_FIELD) if not model_type or _READS_WINDOWS in model_type else None
     if isinstance(found, Sequence) and not isinstance(found, str) and found:
         windows = tuple(0 if window is None else window for window in found)
         if not all(type(window) is int and window >= 0 for window in windows):

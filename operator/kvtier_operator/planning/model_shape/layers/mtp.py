@@ -7,6 +7,7 @@ from typing import Final
 
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import MOST_LAYERS
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
+from kvtier_operator.planning.model_shape.layers.layer_kinds import layer_kinds
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
 _NEXTN: Final = "num_nextn_predict_layers"
@@ -96,6 +97,8 @@ def _kinds(config: ConfigFields, model_type: str | None, layers: int) -> tuple[L
         return (LayerKind.FULL,) * min(_attention_of_nemotron(config) * layers, MOST_LAYERS)
     if model_type in _WINDOWED:
         return (LayerKind.SLIDING,) * layers
+    if model_type == "exaone4_5":  # made as layers 0 and up of the model (models/exaone4_5_mtp.py)
+        return (layer_kinds(config)[0],) * layers
     names = config.strings("mtp_layer_types")
     if model_type in {"step3p5", "step3p7"}:
         names = config.strings("layer_types")[config.int("num_hidden_layers") :]

@@ -134,7 +134,8 @@ def _mamba2(config: ConfigFields) -> State | None:
 def _mamba2_head_dim(config: ConfigFields, heads: int) -> int:
     """Size of a head; transformers works it out for `auto`, and for Zamba2 where nothing is said."""
     names = ("mamba_head_dim", "mamba_d_head", "mamba_headdim")
-    if config.get(*names) not in {"auto", None}:
+    given = config.get(*names)
+    if given is not None and given != "auto":  # what is no number is refused by its name
         return config.int(*names)
     width = config.optional_int("mamba_d_ssm") or config.int("mamba_expand") * config.int("hidden_size")
     return width // heads

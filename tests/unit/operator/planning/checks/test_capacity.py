@@ -292,7 +292,6 @@ def test_quantised_weights_are_no_fewer_parameters(model: str) -> None:
         ({"quant_method": "mxfp4"}, 16),
         ({"quantization": {"quant_algo": "NVFP4"}, "producer": {"name": "modelopt"}}, 16),
         ({"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 8}}}}, 32),
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, 16),
     ],
 )
 def test_weights_tell_by_the_bytes_of_a_parameter(quantization: dict[str, object] | None, gib: int) -> None:

@@ -78,7 +78,7 @@ def test_layers_and_elements(fields: dict[str, Any], layers: int, sixteenths: fl
         {"model_type": "any_moe"},
         {"experts_per_layer": 8},
         {"num_experts": 8, "moe_intermediate_size": [512, 256]},
-        {**MOE, "quantization_config": {"quant_method": "of my own"}},
+        {**MOE, "quantization_config": {"quant_method": "torchao"}},
     ],
     ids=str,
 )
