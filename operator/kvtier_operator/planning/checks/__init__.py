@@ -11,6 +11,7 @@ from kvtier_operator.planning.checks import (
     cache_blocks,
     cache_format,
     capacity,
+    checkpoint,
     device,
     disk,
     environment,
@@ -28,7 +29,10 @@ from kvtier_operator.planning.verdict import CheckResult
 
 CHECKS: Final[tuple[Check, ...]] = (
     model.architecture_known,
+    checkpoint.trusted_code,
+    checkpoint.quantization,
     model.attention_heads,
+    checkpoint.weights_shared_out,
     speculation.speculation_supported,
     speculation.draft_known,
     model.hybrid_models,

@@ -162,6 +162,11 @@ def _on_blackwell_alone(parts: CheckInput, dtype: KVCacheDtype) -> str | None:
     """
     if dtype in _BLACKWELL_ONLY:
         return ""
+    drafts = () if parts.geometry.draft is None else parts.geometry.draft.groups
+    plain = any(group.kind is not LayerKind.MLA for group in drafts)
+    if dtype in _FP8 and plain and any(group.sparse for group in parts.geometry.groups):
+        # others pack latents, and take that for the draft's dtype, too (layers/attention/mla_attention.py)
+        return " of sparse latents beside a draft's keys and values"
     if dtype not in _NVFP4:
         return None
     if any(_MISREAD_HEAD_DIM in (group.key_dim, group.value_dim) for group in parts.geometry.groups):
@@ -198,6 +203,13 @@ def _refusals(parts: CheckInput, dtype: KVCacheDtype) -> Iterator[str]:
         yield "vLLM does not keep the cache of an fp8 checkpoint in fp8_e5m2: set kvCacheDtype to fp8 or auto"
     if packs_keys_and_values(dtype) and parts.geometry.keeps(LayerKind.SLIDING):
         yield f"the backend that keeps {dtype} has no sliding window: set kvCacheDtype to auto or fp8"
+    if dtype in _TURBOQUANT and parts.geometry.shape.images_both_ways:
+        yield f"the backend that keeps {dtype} sees no image both ways: set kvCacheDtype to auto or fp8"
+    if dtype in _TURBOQUANT and parts.geometry.shape.attention_beside_states:
+        yield (
+            f"vLLM finds no layers of attention alone to keep in {dtype} in this model: set kvCacheDtype to "
+            "auto or fp8"
+        )
     dims = {dim for group in groups for dim in (group.key_dim, group.value_dim) if dim}
     if dtype in _NVFP4 and (len(dims) > 1 or dims - set(_NVFP4_HEAD_DIMS)):
         wanted = ", ".join(map(str, _NVFP4_HEAD_DIMS))

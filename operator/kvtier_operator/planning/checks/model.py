@@ -41,6 +41,11 @@ def attention_heads(parts: CheckInput) -> CheckResult:
             f"{query_heads} attention heads cannot be shared out over {ranks} ranks; "
             f"use one of {_divisors(query_heads)}",
         )
+    return _groups_apart(parts, ranks) or _copied(parts, ranks)
+
+
+def _groups_apart(parts: CheckInput, ranks: int) -> CheckResult | None:
+    """The first group of layers that vLLM refuses to share out."""
     for group in parts.geometry.groups:
         apart = [heads for heads in group.state.heads if heads % ranks] if group.state else []
         if apart:
@@ -63,7 +68,12 @@ def attention_heads(parts: CheckInput) -> CheckResult:
                 f"{many(group.kv_heads, 'KV head')} on {ranks} ranks: vLLM copies none of this model; "
                 f"use {many(group.kv_heads, 'rank')} or fewer",
             )
-        if group.kv_heads < ranks:
+    return None
+
+
+def _copied(parts: CheckInput, ranks: int) -> CheckResult:
+    for group in parts.geometry.groups:
+        if group.kind not in {LayerKind.MLA, LayerKind.STATE} and group.kv_heads < ranks:
             copies = ranks // group.kv_heads
             return attention_heads.warn(
                 "KVHeadsReplicated",

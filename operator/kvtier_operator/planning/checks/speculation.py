@@ -78,6 +78,15 @@ def _draft_faults(parts: CheckInput, draft: Draft) -> Iterator[tuple[str, str]]:
                 "the model predicts"
             ),
         )
+    own = parts.geometry.shape.vocabulary
+    if asked.method is Method.DRAFT_MODEL and own and draft.vocabulary and own != draft.vocabulary:
+        yield (
+            asked.place("model"),
+            (
+                f"the draft has a vocabulary of {draft.vocabulary:,} tokens and the model one of {own:,}: "
+                "take a draft of the same"
+            ),
+        )
     accepted = {ranks} if asked.method is Method.DRAFT_MODEL else {1, ranks}
     if asked.draft_ranks is not None and asked.draft_ranks not in accepted:
         choice = " or ".join(map(str, sorted(accepted)))
@@ -112,6 +121,13 @@ def draft_known(parts: CheckInput) -> CheckResult:
             "DraftEstimated",
             f"nothing describes the draft{name}, so {draft.source} is counted for it{what_to_do}",
             by_itself=corrects,
+            field=place,
+        )
+    if draft.unknown_architecture:
+        return draft_known.warn(
+            "DraftArchitectureUnknown",
+            f"vLLM 0.32 and 0.33 have no class of the draft's {draft.unknown_architecture}, and start only "
+            "where an image of your own has one; look at `architectures` of its config.json",
             field=place,
         )
     if draft.weights_bytes is None and parts.spec.model.weights is None:
