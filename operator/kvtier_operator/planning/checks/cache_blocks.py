@@ -153,6 +153,8 @@ def hybrid_manager(parts: CheckInput) -> CheckResult:
         )
     if not off or without or not parts.geometry.hybrid:
         return hybrid_manager.passed("vLLM decides on its hybrid cache manager")
+    if not parts.geometry.keeps(LayerKind.SLIDING, LayerKind.STATE):
+        return hybrid_manager.passed(f"{OFF}: every layer keeps every token with or without the manager")
     if parts.geometry.keeps_states:
         return hybrid_manager.reject(
             "HybridManagerNeeded",

@@ -97,7 +97,7 @@ _SMALLEST_STEP_TOKENS: Final = 2048
 def hybrid_models(parts: CheckInput) -> CheckResult:
     """Some backends go without vLLM's cache manager for such models, some ask for steps of whole blocks."""
     without = parts.traits.no_hybrid_manager
-    if parts.geometry.hybrid and without:
+    if without and parts.geometry.hybrid and parts.geometry.keeps(LayerKind.SLIDING, LayerKind.STATE):
         return _without_manager(parts, without)
     if parts.traits.whole_blocks and parts.geometry.keeps_states:
         return _step_of_blocks(parts)

@@ -8,6 +8,7 @@ from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, WITH
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.model_shape.layers.draft import Draft
+from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.units import count, many
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -112,14 +113,16 @@ def draft_known(parts: CheckInput) -> CheckResult:
     if not draft.source:
         return draft_known.warn(
             "DraftUnknown",
-            f"nothing describes the draft{name}, so its layers and weights are not counted{what_to_do}",
+            f"nothing describes the draft{name}, so its layers and weights are not counted"
+            f"{_fewer(parts)}{what_to_do}",
             by_itself=corrects,
             field=place,
         )
     if draft.is_estimate:
         return draft_known.warn(
             "DraftEstimated",
-            f"nothing describes the draft{name}, so {draft.source} is counted for it{what_to_do}",
+            f"nothing describes the draft{name}, so {draft.source} is counted for it"
+            f"{_more(parts)}{what_to_do}",
             by_itself=corrects,
             field=place,
         )
@@ -139,3 +142,24 @@ def draft_known(parts: CheckInput) -> CheckResult:
         )
     layers = f"{many(draft.layers, 'layer')} with a cache" if draft.layers else "no layers with a cache"
     return draft_known.passed(f"{layers} ({draft.source})")
+
+
+def _fewer(parts: CheckInput) -> str:
+    """What a draft that is not counted may cost: beside ordinary attention no latent is stored once."""
+    ranks = parts.spec.engine.tensor_parallel_size
+    if ranks == 1 or not parts.geometry.stored_once:
+        return ""
+    return (
+        f" (if it has ordinary attention, every rank stores its latent: up to {ranks} times fewer tokens fit)"
+    )
+
+
+def _more(parts: CheckInput) -> str:
+    """What a draft that is taken to have ordinary attention may cost less."""
+    ranks = parts.spec.engine.tensor_parallel_size
+    if ranks == 1 or parts.geometry.mla or not parts.geometry.keeps(LayerKind.MLA):
+        return ""
+    return (
+        f", and with it a copy of the latent for every rank (if it keeps a latent too, up to {ranks} times "
+        "as many tokens fit)"
+    )

@@ -19,7 +19,9 @@ from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, Mo
 from kvtier_operator.planning.observed import Observed
 
 _ONE_LAYER: Final = frozenset({Method.EAGLE, Method.EAGLE3})
-"""Methods whose drafts are published with one layer, shaped as the model's."""
+"""Methods whose drafts are published with one layer, shaped as the model's, or beside latents as Llama's."""
+_HEADS, _HEAD_DIM = 128, 128
+"""Of such a layer beside latents, where nothing tells the model's heads: as many as DeepSeek V3 has."""
 _WITHOUT_CACHE: Final = {
     "gemma4_assistant": "it reads the model's cache",  # vLLM, v1/spec_decode/gemma4.py
     "gemma4_unified_assistant": "it reads the model's cache",
@@ -147,7 +149,21 @@ def _of_its_own(asked: Speculation, shape: ModelShape, observed: Observed) -> Dr
         return found
     if found is not None:
         return _of_shape(asked, found)
-    return _one_layer(asked, shape) if asked.method in _ONE_LAYER else Draft(asked)
+    if asked.method not in _ONE_LAYER:
+        return Draft(asked)
+    only_latents = {group.kind for group in shape.groups} == {LayerKind.MLA}
+    return _layer_of_heads(asked, shape) if only_latents else _one_layer(asked, shape)
+
+
+def _layer_of_heads(asked: Speculation, shape: ModelShape) -> Draft:
+    """Most drafts for models with latents have ordinary attention: every rank then stores its latent.
+
+    With a latent of its own a draft costs far less, so this is the figure that holds for either.
+    """
+    heads = shape.attention_heads or _HEADS
+    layer = LayerGroup(LayerKind.FULL, 1, kv_heads=heads, key_dim=_HEAD_DIM, value_dim=_HEAD_DIM, draft=True)
+    source = f"one layer of ordinary attention, {heads} heads of {_HEAD_DIM},"
+    return Draft(asked, (layer,), source, is_estimate=True)
 
 
 def _of_shape(asked: Speculation, shape: ModelShape) -> Draft:

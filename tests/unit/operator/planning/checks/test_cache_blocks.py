@@ -187,6 +187,12 @@ def test_other_models_do_not_need_it() -> None:
     says(verdict(hybrid_manager, with_switch(PLAIN, OFF)), PASS, "Passed")
 
 
+def test_latents_and_a_draft_of_heads_have_no_windows() -> None:
+    words = [OFF, "--spec-model", "a/b-eagle3", "--spec-tokens", "3"]
+    drafting = resource("deepseek-ai/DeepSeek-V3", engine={"extraArgs": words})
+    says(verdict(hybrid_manager, drafting), PASS, "Passed", "every layer keeps every token")
+
+
 def test_lmcache_in_the_engine_cannot_have_it() -> None:
     says(verdict(hybrid_manager, with_switch(PLAIN, OFF, backend="LMCache")), PASS, "Passed")
     result = verdict(hybrid_manager, with_switch(PLAIN, ON, backend="LMCache"))

@@ -126,6 +126,13 @@ def test_a_head_that_nothing_describes() -> None:
     says(verdict(draft_known, one), WARN, "DraftEstimated", "one layer as the model's")
 
 
+def test_what_a_draft_beside_latents_may_change_is_said() -> None:
+    one = drafting(V3, 8, model="a/b-eagle3", num_speculative_tokens=3)
+    says(verdict(draft_known, one), WARN, "DraftEstimated", "ordinary attention", "up to 8 times as many")
+    one = drafting(V3, 8, model="a/b-dflash", num_speculative_tokens=3)
+    says(verdict(draft_known, one), WARN, "DraftUnknown", "up to 8 times fewer")
+
+
 def test_weights_that_nothing_tells() -> None:
     config = {"model": "a/b-eagle3", "num_speculative_tokens": 3}
     observed = Observed(draft_config=HEAD)

@@ -158,6 +158,14 @@ def test_a_latent_beside_a_drafts_heads_is_stored_by_every_rank() -> None:
     assert not geometry.mla
 
 
+def test_an_unknown_head_beside_latents_is_taken_for_one_of_ordinary_attention() -> None:
+    geometry = drafted(
+        "moonshotai/Kimi-K2.5", ranks=8, model="a/b", method="eagle3", num_speculative_tokens=3
+    )
+    assert geometry.kv_bytes_per_token == 8 * 61 * 576 * 2 + 2 * 64 * 128 * 2
+    assert not geometry.stored_once
+
+
 class TestDescribedByTheResource:
     """`spec.model.draftGeometry`."""
 
