@@ -101,7 +101,7 @@ TRAITS: Final = BackendTraits(
         falls_back=True,
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
-    disk=DiskTraits(folder=Folder.OWN, waiting_share=DISK_WRITE_SHARE),
+    disk=DiskTraits(folder=Folder.OWN, keeps_adapters=False, waiting_share=DISK_WRITE_SHARE),
     in_published_images=False,
     refuses_other_minors=True,
     offloading=True,

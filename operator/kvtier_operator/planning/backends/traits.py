@@ -74,6 +74,7 @@ class DiskTraits:
     # what it is not; None where it keeps to its capacity and is warm after a restart
     caveat: Caveat | None = None
     direct_io: bool = True  # whether it can bypass the page cache
+    keeps_adapters: bool = True  # whether it writes what is computed with LoRA adapters
     # one in so many tokens of the CPU tier may wait to be written; None where none does
     waiting_share: int | None = None
 

@@ -7,6 +7,7 @@ warn and reject.
 from typing import Final
 
 from kvtier_operator.planning.checks import (
+    adapters,
     arguments,
     cache_blocks,
     cache_format,
@@ -37,8 +38,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     speculation.draft_known,
     model.hybrid_models,
     cache_blocks.whole_chunks,
-    weights.adapter_keys,
-    weights.adapters,
+    adapters.adapter_keys,
+    adapters.adapters,
     model.served_names,
     cache_blocks.hybrid_manager,
     cache_blocks.retention_interval,
@@ -80,6 +81,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     capacity.tier_larger_than_device,
     capacity.tier_pays,
     disk.disk_restart,
+    adapters.adapters_on_disk,
     disk.disk_behind_memory,
     disk.disk_folder,
     disk.machine_disk,

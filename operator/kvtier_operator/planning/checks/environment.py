@@ -79,6 +79,17 @@ def known_environment(parts: CheckInput) -> CheckResult:
 
 _NO_LATENTS: Final = "VLLM_MLA_DISABLE"
 _OFF: Final = "0"
+_LOADS_ADAPTERS: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+_ON: Final = frozenset({"1", "true"})
+
+
+def may_be_on(parts: CheckInput, name: str) -> bool:
+    """Whether the engine's environment switches something on, or may: what a source holds is not known."""
+    variables = [variable for variable in parts.spec.engine.env if variable.name == name]
+    return any(
+        variable.value_from is not None or (variable.value or "").strip().lower() in _ON
+        for variable in variables
+    )
 
 
 @check("spec.engine.env")
@@ -93,6 +104,15 @@ def unplanned_environment(parts: CheckInput) -> CheckResult:
                 field=f"spec.engine.env[{variable.name}]",
                 weight=-10,
             )
+    if may_be_on(parts, _LOADS_ADAPTERS):
+        return unplanned_environment.warn(
+            "AdaptersMayBeReplaced",
+            f"{_LOADS_ADAPTERS}: an adapter that is loaded at run time is in one engine alone, and one that "
+            "is loaded again with other weights under its name and path is answered from what the former "
+            "computed, on the device and in the tiers: give new weights another name",
+            field=f"spec.engine.env[{_LOADS_ADAPTERS}]",
+            weight=40,
+        )
     return unplanned_environment.passed("no variable that changes what an engine keeps")
 
 

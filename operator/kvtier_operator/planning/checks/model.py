@@ -6,6 +6,7 @@ from typing import Any, Final
 from kvtier_operator.planning.backends.kept_states import STEP
 from kvtier_operator.planning.backends.traits import NoHybridManager
 from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.checks.environment import may_be_on
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
 from kvtier_operator.planning.model_shape.shape import LayerKind
 from kvtier_operator.planning.units import count, many
@@ -187,7 +188,6 @@ def _names(overrides: Mapping[str, Any]) -> set[str]:
 
 
 _ALLOWED_BY: Final = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
-_ON: Final = frozenset({"1", "true"})
 
 
 @check("spec.engine.maxModelLen")
@@ -200,20 +200,11 @@ def model_length(parts: CheckInput) -> CheckResult:
     most = shape.most_position_tokens
     if asked is None or most is None or asked <= most:
         return model_length.passed("no longer than the model's own")
-    if _is_allowed(parts):
+    if may_be_on(parts, _ALLOWED_BY):
         return model_length.passed(f"{count(asked)} tokens, by {_ALLOWED_BY}")
     return model_length.reject(
         "LongerThanModel",
         f"{count(asked)} tokens are more than the {count(most)} of {shape.source}, and vLLM ends at "
         f"start: set it to at most {count(most)}; or, for a model whose positions can be scaled, add its "
         f'rope_parameters and "max_position_embeddings": {asked} as {OPTION} to spec.engine.extraArgs',
-    )
-
-
-def _is_allowed(parts: CheckInput) -> bool:
-    """Whether the engine's environment has vLLM take any length, or may: what a source holds is not known."""
-    variables = [variable for variable in parts.spec.engine.env if variable.name == _ALLOWED_BY]
-    return any(
-        variable.value_from is not None or (variable.value or "").strip().lower() in _ON
-        for variable in variables
     )

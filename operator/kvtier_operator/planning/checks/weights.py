@@ -1,22 +1,13 @@
-"""Whether the model's weights and adapters are known, counted and where pods can have them."""
+"""Whether the model's weights are known, counted and where pods can have them."""
 
 from kvtier_operator.api.quantity import parse_bytes
-from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.pod import Volume
-from kvtier_operator.planning.backends import any_backend_that
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
-from kvtier_operator.planning.units import many, size
+from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult
-from kvtier_operator.planning.weights.device_weights import (
-    AT_ONCE,
-    ENABLE,
-    IN_MEMORY,
-    adapter_bytes,
-    adapters_of,
-)
 from kvtier_operator.planning.weights.pod_weights import (
     HF_HOME,
     ModelSource,
@@ -201,57 +192,3 @@ def _by_download(parts: CheckInput, volume: Volume) -> CheckResult:
             "must be ReadWriteMany"
         )
     return model_volume.passed(f"the volume {keeps}")
-
-
-@check("spec.backend")
-def adapter_keys(parts: CheckInput) -> CheckResult:
-    """The adapter is in vLLM's hashes (v1/core/kv_cache_utils.py), and not in every backend's own keys."""
-    backend = parts.spec.backend
-    if adapters_of(parts.spec) is None:
-        return adapter_keys.passed("no adapters")
-    if not parts.traits.tells_adapters_apart:
-        return adapter_keys.warn(
-            "AdaptersShareKeys",
-            f"{ENABLE}: the keys of backend {backend} leave the adapter out, so a prompt to one adapter is "
-            "answered from what another has computed of the same tokens, and wrongly; set spec.backend to "
-            f"{any_backend_that(lambda traits: traits.tells_adapters_apart)}"
-            f"{parts.traits.adapters_otherwise}",
-            weight=40,
-        )
-    return adapter_keys.passed(f"backend {backend} keeps apart what adapters compute")
-
-
-@check("spec.model.loraModules")
-def adapters(parts: CheckInput) -> CheckResult:
-    """Of `--max-loras` and `--max-cpu-loras`, which are vLLM's own unless the resource has them."""
-    plan, modules = adapters_of(parts.spec), len(parts.spec.model.lora_modules)
-    if plan is None:
-        return adapters.passed("no adapters")
-    words = parts.spec.engine.extra_args
-    at_once, in_memory = words.number(AT_ONCE), words.number(IN_MEMORY)
-    too_few = ""
-    if at_once is not None and at_once < 1:
-        too_few = f"{AT_ONCE} {at_once} is less than 1"
-    elif in_memory is not None and in_memory < plan.at_once:
-        too_few = f"{IN_MEMORY} {in_memory} is less than {AT_ONCE} {plan.at_once}"
-    if too_few:
-        wrong = f"{too_few}, at which vLLM ends: raise it, or leave it out"
-        return adapters.reject("AdaptersDoNotFit", wrong, field=FIELD)
-    if adapter_bytes(parts.spec, parts.geometry) is None:
-        return adapters.warn(
-            "AdaptersNotPlanned",
-            "the model's weights or its hidden size are not known, and so not what adapters take: set "
-            "spec.model.weights, have its config.json in spec.model.configRef, or leave them room by "
-            "spec.engine.gpuMemoryUtilization and spec.engine.resources",
-            by_itself="plans without them",
-            weight=80,
-        )
-    if modules > plan.at_once:
-        return adapters.warn(
-            "AdaptersTakeTurns",
-            f"{many(modules, 'adapter')}, and a batch has requests to {plan.at_once} of them and the model: "
-            f"those to others wait; raise {AT_ONCE} in {FIELD}, which takes more of each GPU",
-        )
-    return adapters.passed(
-        f"room for {plan.at_once} in a batch, {plan.in_memory} in memory, of rank {plan.rank}"
-    )

@@ -25,7 +25,7 @@ def shape_from_catalogue(model: str) -> ModelShape | None:
     shape = shape_from_config(
         fields["config"], f"{CATALOGUE}, {fields['source']}", weights_bytes=fields.get("weights_bytes")
     )
-    return _with_weights(shape, fields)
+    return with_weights(shape, fields)
 
 
 def _of_quantised(model: str) -> ModelShape | None:
@@ -43,17 +43,18 @@ def _of_quantised(model: str) -> ModelShape | None:
         return None
     fields = entries()[entry]
     config = {**fields["config"], "quantization_config": {"quant_method": method}}
-    return _with_weights(shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised"), fields)
+    return with_weights(shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised"), fields)
 
 
-def _with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
+def with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
     """The shape with what the entry says of the weights, whose config has the fields of the cache alone."""
-    share = fields.get("experts_share")
+    share, bits = fields.get("experts_share"), fields.get("parameter_bits")
     return replace(
         shape,
         experts=shape.experts if share is None else Experts.by_share(share),
-        is_quantised=shape.is_quantised or fields.get("is_quantised", False),
+        is_quantised=shape.is_quantised or bits is not None,
+        parameter_bits=shape.parameter_bits if shape.is_quantised or bits is None else bits,
         arithmetic=arithmetic_of_entry(fields),
-        # its config does not say how many experts there are
-        matrices=shape.matrices if share is None else None,
+        # the config of a mixture of experts does not say how many there are
+        matrices=shape.matrices if share is None else fields.get("matrices"),
     )

@@ -1,6 +1,5 @@
 """The shape of the resource's model: from its own fields, the catalogue, or its config.json."""
 
-from dataclasses import replace
 from typing import Final
 
 from kvtier_operator.api.spec.model import GeometrySpec, ModelSpec
@@ -84,7 +83,7 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
     if observed.model_config is not None:
         source = observed.model_config_source or "config.json"
         read = shape_from_config(observed.model_config, source, weights_bytes=observed.weights_bytes)
-        return _with_arithmetic(read, model.name) if source.startswith(CATALOGUE) else read
+        return _with_weights(read, model.name) if source.startswith(CATALOGUE) else read
     if model.config_ref is not None:
         missing = observed.model_config_missing or f"ConfigMap {model.config_ref.name} was not looked for"
         raise InvalidInputError("", Problem("spec.model.configRef", missing))
@@ -109,16 +108,12 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
     return shape
 
 
-def _with_arithmetic(shape: ModelShape, name: str) -> ModelShape:
-    """The catalogue's fields, overridden, do not tell what computes one token; its entry does.
+def _with_weights(shape: ModelShape, name: str) -> ModelShape:
+    """The catalogue's fields, overridden, do not tell what its entry does of the weights."""
+    from kvtier_operator.planning.model_shape.catalogue import entry_of  # noqa: PLC0415 - slow to import
+    from kvtier_operator.planning.model_shape.from_catalogue import with_weights  # noqa: PLC0415 - as above
 
-    Nor do they say how many experts there are.
-    """
-    from kvtier_operator.planning.model_shape.catalogue import arithmetic_of_entry, entry_of  # noqa: PLC0415 - slow to import
-
-    entry = entry_of(name) or {}
-    matrices = None if "experts_share" in entry else shape.matrices
-    return replace(shape, arithmetic=arithmetic_of_entry(entry), matrices=matrices)
+    return with_weights(shape, entry_of(name) or {})
 
 
 def _also(observed: Observed) -> str:

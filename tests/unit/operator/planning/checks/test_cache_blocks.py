@@ -5,6 +5,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource, sized
 
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.checks.adapters import adapter_keys
 from kvtier_operator.planning.checks.cache_blocks import (
     block_hash,
     block_size,
@@ -14,7 +15,6 @@ from kvtier_operator.planning.checks.cache_blocks import (
     whole_chunks,
 )
 from kvtier_operator.planning.checks.model import hybrid_models
-from kvtier_operator.planning.checks.weights import adapter_keys
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 

@@ -10,6 +10,7 @@ from kvtier_operator.planning.checks.environment import (
     known_environment,
     unplanned_environment,
 )
+from kvtier_operator.planning.verdict import Outcome
 
 MLA = "deepseek-ai/DeepSeek-V3"
 
@@ -93,3 +94,10 @@ def test_a_variable_of_one_minor_alone_is_asked_of_the_images() -> None:
     for minor, outcome in ((32, PASS), (33, WARN)):
         engine = {"env": [{"name": name, "value": "1"}], "image": image.format(minor)}
         assert verdict(known_environment, resource(engine=engine)).outcome is outcome
+
+
+@pytest.mark.parametrize(("value", "outcome"), [("True", WARN), ("1", WARN), ("0", PASS)])
+def test_adapters_that_are_loaded_later(value: str, outcome: Outcome) -> None:
+    given = one("VLLM_ALLOW_RUNTIME_LORA_UPDATING", value)
+    reason = "AdaptersMayBeReplaced" if outcome is WARN else "Passed"
+    says(verdict(unplanned_environment, given), outcome, reason)

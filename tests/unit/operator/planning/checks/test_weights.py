@@ -1,4 +1,4 @@
-"""Checks of weights and adapters."""
+"""Checks of weights, of where they are, and of the names that clients ask for."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import check_input, on, resource
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.checks.arguments import reserved_arguments
 from kvtier_operator.planning.checks.check import Check
@@ -15,8 +14,6 @@ from kvtier_operator.planning.checks.disk import host_path
 from kvtier_operator.planning.checks.environment import reserved_environment
 from kvtier_operator.planning.checks.model import served_names
 from kvtier_operator.planning.checks.weights import (
-    adapter_keys,
-    adapters,
     model_source,
     model_volume,
     weights_known,
@@ -239,40 +236,6 @@ def test_a_figure_of_its_own_below_the_weights(gib: int, outcome: object, where:
     if outcome is WARN:
         says(result, WARN, "StorageBelowWeights", "67Gi", "61.02 GiB of weights", "67.13 GiB")
         assert result.field == f"spec.engine.resources.{where}.ephemeral-storage"
-
-
-ONE = [{"name": "sql", "source": "org/sql"}]
-
-
-def given(modules: list[dict[str, str]], *words: str, **spec: Any) -> KVCacheTier:  # noqa: ANN401 - as in YAML
-    return resource(model_fields={"loraModules": modules}, engine={"extraArgs": [*words]}, **spec)
-
-
-def test_room_for_adapters() -> None:
-    says(verdict(adapters, resource()), PASS, "Passed", "no adapters")
-    says(verdict(adapters, given(ONE)), PASS, "Passed", "room for 1 in a batch, 1 in memory, of rank 16")
-    two = [*ONE, {"name": "law", "source": "/adapters/law"}]
-    says(verdict(adapters, given(two)), WARN, "AdaptersTakeTurns", "2 adapters", "raise --max-loras")
-    says(verdict(adapters, given(two, "--max-loras", "2")), PASS, "Passed")
-    few = given(ONE, "--max-loras", "2", "--max-cpu-loras", "1")
-    says(verdict(adapters, few), REJECT, "AdaptersDoNotFit", "--max-cpu-loras 1 is less than --max-loras 2")
-    for none in ("0", "-1"):
-        says(verdict(adapters, given(ONE, "--max-loras", none)), REJECT, "AdaptersDoNotFit", "less than 1")
-        none_kept = verdict(adapters, given(ONE, "--max-cpu-loras", none))
-        says(none_kept, REJECT, "AdaptersDoNotFit", f"{none} is less than --max-loras 1")
-    unknown = given(ONE, model="own/model", geometry={"kvBytesPerToken": 1000})
-    says(verdict(adapters, unknown), WARN, "AdaptersNotPlanned", "spec.model.weights")
-
-
-def test_adapters_of_fields_share_keys_as_those_of_arguments_do() -> None:
-    says(verdict(adapter_keys, given(ONE, backend="LMCache")), WARN, "AdaptersShareKeys")
-    says(verdict(adapter_keys, given(ONE)), PASS, "Passed")
-
-
-@pytest.mark.parametrize("word", ["--lora-modules", "--no-enable-lora"])
-def test_what_the_field_makes_is_no_argument(word: str) -> None:
-    says(verdict(reserved_arguments, given(ONE, word)), REJECT, "ReservedArgument", "spec.model.loraModules")
-    says(verdict(reserved_arguments, given([], word)), PASS, "Passed")
 
 
 def test_names() -> None:

@@ -97,6 +97,14 @@ def test_experts_have_room_each() -> None:
     assert experts < found.gpu < experts * 1.1
 
 
+def test_experts_of_the_catalogue_have_room_too() -> None:
+    one = resource("openai/gpt-oss-20b", engine={"extraArgs": ["--enable-lora"]}).spec
+    found = adapter_bytes(one, resolve_geometry(one, Observed()))
+    assert found
+    experts = 2 * 16 * 24 * 32 * 3 * (2880 + 2880)
+    assert experts < found.gpu < experts * 1.3  # 4 bits and scales are taken for 4
+
+
 def test_a_model_of_unknown_size() -> None:
     one = resource(
         "own/model", geometry={"kvBytesPerToken": 1000}, model_fields={"loraModules": MODULES}

@@ -13,7 +13,7 @@ import pytest
 from kvtier_operator.planning.model_shape.catalogue import entries
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
-from kvtier_operator.planning.model_shape.shape import Experts
+from kvtier_operator.planning.model_shape.shape import Experts, ModelShape
 
 MODELS = Path(__file__).parents[5] / "cases/models"
 DENSE = {"model_type": "qwen3", "num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 1024}
@@ -25,8 +25,13 @@ def of_config(config: dict[str, Any]) -> Experts | None:
     return shape_from_config(config, "config.json").experts
 
 
+def shape_of_model(model: str) -> ModelShape:
+    config = json.loads((MODELS / model / "config.json").read_text(encoding="utf-8"))
+    return shape_from_config(config, "config.json")
+
+
 def of_model(model: str) -> Experts | None:
-    return of_config(json.loads((MODELS / model / "config.json").read_text(encoding="utf-8")))
+    return shape_of_model(model).experts
 
 
 @pytest.mark.parametrize(
@@ -115,11 +120,13 @@ def test_experts_within_weights(experts: Experts, weights: int, within: int | No
     ],
 )
 def test_the_catalogue_says_the_same(entry: str, model: str, weights_bytes: int) -> None:
-    listed, described = shape_from_catalogue(entry), of_model(model)
+    listed, described = shape_from_catalogue(entry), shape_of_model(model)
     assert listed is not None
     assert listed.experts is not None
-    assert described is not None
-    assert listed.experts.within(weights_bytes) == pytest.approx(described.within(weights_bytes), rel=0.01)
+    assert described.experts is not None
+    whole = described.experts.within(weights_bytes)
+    assert listed.experts.within(weights_bytes) == pytest.approx(whole, rel=0.01)
+    assert (listed.matrices, listed.hidden_size) == (described.matrices, described.hidden_size)
 
 
 @pytest.mark.parametrize("entry", [name for name in entries() if name != "nvidia/DeepSeek-V3.2-NVFP4"])
@@ -127,3 +134,4 @@ def test_every_entry_of_the_catalogue_tells_its_experts(entry: str) -> None:
     shape = shape_from_catalogue(entry)
     assert shape is not None
     assert shape.experts is not None
+    assert shape.matrices
