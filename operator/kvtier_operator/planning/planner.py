@@ -16,7 +16,13 @@ from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
 from kvtier_operator.planning.tiers import serve_tiers
-from kvtier_operator.planning.tiers.capacity import correct_tiers, most_tokens, plan_tiers, tier_notes
+from kvtier_operator.planning.tiers.capacity import (
+    correct_tiers,
+    gpu_notes,
+    most_tokens,
+    plan_tiers,
+    tier_notes,
+)
 from kvtier_operator.planning.weights.device_weights import adapter_notes
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
@@ -75,6 +81,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         notes=(
             *geometry.notes,
             *backend.notes,
+            *gpu_notes(spec.engine),
             *tier_notes(spec, geometry),
             *adapter_notes(spec, geometry),
             *template_notes(spec),

@@ -6,6 +6,8 @@ from tests.cases.kvcachetier import DISK
 from tests.cases.refused.refused_case import Refused
 from tests.cases.refused.refused_fields import REFUSED_FIELDS
 
+from kvtier_operator.api.spec.gpu import Gpu
+
 # Wrong resources beyond those that the rules refuse. The API server refuses them too, in its own words.
 REFUSED: Final = {
     **REFUSED_FIELDS,
@@ -60,6 +62,10 @@ REFUSED: Final = {
     "a number that no computer has": Refused(
         {"spec.engine.maxModelLen": 10**30},
         "spec.engine.maxModelLen: must be at most 2147483647, not 1000000000000000000000000000000",
+    ),
+    "a GPU by another name": Refused(
+        {"spec.engine.gpu": "A100-80GB"},
+        f"spec.engine.gpu: 'A100-80GB' is not one of {', '.join(Gpu)}; did you mean a100-80?",
     ),
     "a share of nothing": Refused(
         {"spec.engine.gpuMemoryUtilization": 0},

@@ -112,10 +112,16 @@ RULES: Final = (
         {"spec.backend": "Native", "spec.tiers.disk": {**DISK, "writesPerHour": "200Gi"}},
     ),
     RuleCase(
-        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; leave them out",
+        "gpu, gpuMemory and gpuMemoryUtilization have no meaning on device cpu; leave them out",
         "spec.engine",
         {"spec.engine": {"device": "cpu", "kvCacheMemory": "4Gi"}},
-        {"spec.engine": {"device": "cpu", "gpuMemoryUtilization": 0.9}},
+        {"spec.engine": {"device": "cpu", "gpu": "h100"}},
+    ),
+    RuleCase(
+        "gpu says how much memory it has; leave gpuMemory out, or gpu where the GPU has other memory",
+        "spec.engine.gpuMemory",
+        {"spec.engine": {"gpu": "h100", "gpuMemoryUtilization": 0.9}},
+        {"spec.engine": {"gpu": "h100", "gpuMemory": "80Gi"}},
     ),
     RuleCase(
         "give value or valueFrom, not both",

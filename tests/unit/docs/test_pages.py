@@ -173,8 +173,8 @@ def test_the_walk_through_has_the_plan_s_numbers(plan: Plan) -> None:
         "262,144",
         "409,600",
         "6,400",
-        "5,004",
-        "320,208",
+        "4,898",
+        "313,424",
         "114.20 GiB",
         "LMCACHE_MAX_LOCAL_CPU_SIZE=50.0",
     ):

@@ -10,6 +10,7 @@ from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats import FORBIDDEN_URL, HTTP_URL_PATTERN, IMAGE_NAME_PATTERN
 from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.spec.command_line import CommandLine
+from kvtier_operator.api.spec.gpu import Architecture, Gpu
 from kvtier_operator.api.spec.pod import (
     Affinity,
     EngineResources,
@@ -158,8 +159,13 @@ class EngineSpec(ApiModel):
         gt=0,
         le=1,
     )
+    gpu: Gpu | None = Field(
+        None,
+        description="The GPU by name, to plan its cache, its kernels' blocks and what pays with: by what drivers report of its memory and by its maker's data sheet, until an engine tells its own.",
+    )
     gpu_memory: ByteQuantity | None = Field(
-        None, description="Memory of one GPU, to plan the GPU tier with where the nodes do not tell it."
+        None,
+        description="Memory of one GPU in place of its name, for one that gpu has no name of: what the driver reports.",
     )
     kv_cache_memory: ByteQuantity | None = Field(
         None,
@@ -188,7 +194,7 @@ class EngineSpec(ApiModel):
     )
     resources: EngineResources = Field(
         default_factory=EngineResources,
-        description="The engine's own compute resources, before the tiers: memory here is its working set without them. Devices go into the limits, whatever their kind, and are then all that a pod asks for; without any, cuda asks for one nvidia.com/gpu a rank.",
+        description="The engine's own compute resources, before the tiers: memory here is its working set without them. Devices go into the limits, whatever their kind, and are then all that a pod asks for; without any, cuda asks for one nvidia.com/gpu a rank, or amd.com/gpu with a gpu of AMD's.",
     )
     resource_claims: list[PodClaim] = Field(
         default_factory=list,
@@ -206,14 +212,35 @@ class EngineSpec(ApiModel):
     pod_template: PodTemplate = None
 
     @rule(
-        "self.device != 'cpu' || (!has(self.gpuMemoryUtilization) && !has(self.gpuMemory))",
-        "gpuMemory and gpuMemoryUtilization have no meaning on device cpu; leave them out",
+        "self.device != 'cpu' || (!has(self.gpuMemoryUtilization) && !has(self.gpuMemory) && !has(self.gpu))",
+        "gpu, gpuMemory and gpuMemoryUtilization have no meaning on device cpu; leave them out",
     )
     def gpu_settings_need_a_gpu(self) -> bool:
         """Nothing that is written has no effect."""
         return self.device is not Device.CPU or (
-            self.gpu_memory is None and self.gpu_memory_utilization is None
+            self.gpu is None and self.gpu_memory is None and self.gpu_memory_utilization is None
         )
+
+    @rule(
+        "!has(self.gpu) || !has(self.gpuMemory)",
+        "gpu says how much memory it has; leave gpuMemory out, or gpu where the GPU has other memory",
+        field=".gpuMemory",
+    )
+    def one_says_the_gpus_memory(self) -> bool:
+        """Of two that differ one would be ignored."""
+        return self.gpu is None or self.gpu_memory is None
+
+    @property
+    def gpu_bytes(self) -> int | None:
+        """Memory of one GPU; None where nothing tells it."""
+        if self.gpu is not None:
+            return self.gpu.memory_bytes
+        return self.gpu_memory.bytes if self.gpu_memory else None
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """Of an NVIDIA GPU that is named; None where the plan has to suit all of them."""
+        return self.gpu.architecture if self.gpu else None
 
     @rule(
         "!has(self.resources) || !has(self.resources.claims) || self.resources.claims.all(taken, "

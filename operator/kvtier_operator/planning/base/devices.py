@@ -1,4 +1,4 @@
-"""The devices that an engine's pod asks for: what the resource names, or one NVIDIA GPU a rank."""
+"""The devices that an engine's pod asks for: what the resource names, or one GPU a rank."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 
-GPU: Final = "nvidia.com/gpu"
+_GPU: Final = "nvidia.com/gpu"
 _KUBERNETES_OWN: Final = "kubernetes.io/"
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _OF_A_NETWORK: Final = ("rdma", "efa", "sriov", "roce", "infiniband", "hostdev", "nic")
@@ -47,9 +47,9 @@ def named_devices(spec: Spec) -> dict[str, str]:
 
 
 def without_cuda(spec: Spec) -> tuple[str, ...]:
-    """Devices that the resource names and that run no CUDA."""
+    """Devices of the pod that run no CUDA."""
     return tuple(
-        name for name in named_devices(spec) if is_accelerator(name) and _domain(name) in _OTHER_MAKERS
+        name for name in engine_devices(spec) if is_accelerator(name) and _domain(name) in _OTHER_MAKERS
     )
 
 
@@ -76,4 +76,5 @@ def engine_devices(spec: Spec) -> dict[str, str]:
     chosen = bool(spec.engine.resource_claims) or any(map(is_accelerator, named))
     if chosen or spec.engine.device is not Device.CUDA:
         return named
-    return {**named, GPU: str(spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)}
+    gpu = spec.engine.gpu.resource if spec.engine.gpu else _GPU
+    return {**named, gpu: str(spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)}

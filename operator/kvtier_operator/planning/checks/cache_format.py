@@ -6,6 +6,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.api.spec.gpu import Architecture
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.kv_cache.split import RECURRENT_DTYPE, STATE_DTYPE, packs_keys_and_values
@@ -74,7 +75,8 @@ def _maker_of(engine: EngineSpec) -> Maker:
     """What the engine computes on."""
     if engine.device is Device.CPU:
         return Maker.CPU
-    named = (*engine.resources.limits, *engine.resources.requests)
+    of_gpu = (engine.gpu.resource,) if engine.gpu else ()
+    named = (*engine.resources.limits, *engine.resources.requests, *of_gpu)
     return next(
         (_GPU_OF[prefix] for prefix in _GPU_OF for name in named if name.startswith(prefix)), Maker.NVIDIA
     )
@@ -144,13 +146,16 @@ def cache_dtype(parts: CheckInput) -> CheckResult:
         if (vllm_minor(parts.spec.engine.image) or 0) >= _KEEPS_ITS_OWN:
             return cache_dtype.reject(_NOT_SUPPORTED, message, field=field)
         return cache_dtype.warn("CacheDtypeNotModels", message, field=field)
-    if (of := _on_blackwell_alone(parts, dtype)) is not None:
+    gpu = parts.spec.engine.gpu
+    of = None if gpu and gpu.architecture is Architecture.BLACKWELL else _on_blackwell_alone(parts, dtype)
+    if of is not None:
+        alone = f"only GPUs of compute capability 10 (B200, GB200) keep {dtype}{of}"
+        if gpu:
+            return cache_dtype.reject(
+                _NOT_SUPPORTED, f"{alone}, and gpu is {gpu}: vLLM does not start; choose another", field=field
+            )
         return cache_dtype.warn(
-            "CacheDtypeNeedsGPU",
-            f"only GPUs of compute capability 10 (B200, GB200) keep {dtype}{of}: on others vLLM does not "
-            "start",
-            field=field,
-            weight=170,
+            "CacheDtypeNeedsGPU", f"{alone}: on others vLLM does not start", field=field, weight=170
         )
     return cache_dtype.passed(f"cache of {dtype} on device {parts.spec.engine.device}")
 

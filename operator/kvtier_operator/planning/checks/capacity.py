@@ -1,10 +1,10 @@
 """Whether the device's cache and the tiers hold sequences, and whether the CPU tier is of use."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.checks.check import CheckInput, check
@@ -28,7 +28,10 @@ from kvtier_operator.planning.weights.device_weights import (
 _MAY_NOT_FIT: Final = "SequenceMayNotFit"
 _STARTS: Final = "starts the engines, and EnginesReady has vLLM's words if they end"
 _MOST_USED: Final = 0.95
-_GPU: Final = "spec.engine.gpuMemory"
+
+
+def _gpu_field(engine: EngineSpec) -> str:
+    return "spec.engine.gpu" if engine.gpu else "spec.engine.gpuMemory"
 
 
 @check("spec.engine.kvCacheMemory", about_sizes=True)
@@ -56,7 +59,7 @@ def device_cache(parts: CheckInput) -> CheckResult:
             f"by estimate, {message}{_ways_to_fit(parts)} until each rank has {size(needed)}",
             by_itself=_STARTS,
             weight=180,
-            field=_GPU,
+            field=_gpu_field(parts.spec.engine),
         )
     return device_cache.reject(
         "SequenceDoesNotFit", f"{message}set spec.engine.kvCacheMemory to at least {size(needed)} a rank"
@@ -76,7 +79,7 @@ def _by_weights(parts: CheckInput) -> CheckResult:
             "NoRoomForCache",
             f"{held}, of which vLLM takes {size(usable)}, and leave nothing for a KV cache; "
             f"{_ways_to_fit(parts)}",
-            field=_GPU,
+            field=_gpu_field(parts.spec.engine),
         )
     if not weights.known:
         return device_cache.passed(f"{held}, which a plan cannot know: the engine says it", reason="Unknown")
@@ -92,7 +95,7 @@ def _by_weights(parts: CheckInput) -> CheckResult:
         f"activations: vLLM may not start; {_ways_to_fit(parts)}",
         by_itself=_STARTS,
         weight=180,
-        field=_GPU,
+        field=_gpu_field(parts.spec.engine),
     )
 
 
@@ -104,7 +107,7 @@ def _weights_text(parts: CheckInput, weights: RankWeights) -> str:
     return (
         f"weights of {size(parts.geometry.weights_bytes or 0)}{f', {method} on the GPU,' if method else ''} "
         f"take {least if weights.known else f'{least} to {most}'} on {gpus}"
-        f" of {size(engine.gpu_memory.bytes if engine.gpu_memory else 0)}"
+        f" of {size(engine.gpu_bytes or 0)}"
     )
 
 
@@ -181,6 +184,12 @@ def tier_larger_than_device(parts: CheckInput) -> CheckResult:
     return tier_larger_than_device.passed(f"{numbers}: {cpu.tokens / max(gpu.tokens, 1):.1f} times as many")
 
 
+_PREFILL_SHARE: Final = 0.4
+"""What prefill reaches of a GPU's dense bf16."""
+_LINK_SHARE: Final = 0.625
+"""What copies to the device reach of the link: 40 GB/s of PCIe 5's 64 (vLLM #42212)."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Speed:
     """Planning values; `kvtier bench` measures the machine's own.
@@ -206,6 +215,19 @@ _SPEEDS: Final = {
     # Two cores: 15,400 tokens of a Llama of 73 million parameters in 12.06 s; 5 ms over a device hit.
     Device.CPU: _Speed(flops_per_rank=1.9e11, cpu_bytes_per_s=4e9, cpu_latency_s=5e-3),
 }
+
+
+def _speed(engine: EngineSpec) -> _Speed:
+    speed = _SPEEDS[engine.device]
+    if engine.gpu is None:
+        return speed
+    return replace(
+        speed,
+        flops_per_rank=_PREFILL_SHARE * engine.gpu.flops,
+        cpu_bytes_per_s=_LINK_SHARE * engine.gpu.link_bytes_per_s,
+    )
+
+
 _OPERATIONS_PER_PARAMETER: Final = (
     2  # a multiply and an add for each weight and token (Kaplan et al., 2001.08361)
 )
@@ -233,7 +255,7 @@ class _Loading:
 @check("spec.tiers")
 def tier_pays(parts: CheckInput) -> CheckResult:
     """Whether each tier is read sooner than a prompt is computed, by the parameters that compute a token."""
-    speed, ranks = _SPEEDS[parts.spec.engine.device], parts.spec.engine.tensor_parallel_size
+    speed, ranks = _speed(parts.spec.engine), parts.spec.engine.tensor_parallel_size
     tiers = _loading(parts, speed)
     computing = active_parameters(parts.geometry)
     if computing is None:

@@ -75,7 +75,7 @@ def _missing(parts: CheckInput) -> list[str]:
     return [
         name
         for name, known in (
-            ("spec.engine.gpuMemory", parts.spec.engine.gpu_memory is not None),
+            ("spec.engine.gpu", parts.spec.engine.gpu_bytes is not None),
             ("spec.model.weights", parts.geometry.weights_bytes is not None),
         )
         if not known

@@ -18,6 +18,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.gpu import Architecture
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK
 from kvtier_operator.planning.backends import traits_of
@@ -33,7 +34,6 @@ from kvtier_operator.planning.kv_cache.sizing import (
 )
 from kvtier_operator.planning.kv_cache.split import Split, boundaries_apart, split_on
 from kvtier_operator.planning.model_shape.block_tokens import (
-    Architecture,
     Attention,
     BlockChoice,
     attention_of,
@@ -64,6 +64,8 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
     """
     shape = boundaries_apart(shape, spec.engine)
     split = Split.of(shape, spec.engine)
+    if spec.engine.architecture:
+        split = split_on(spec.engine.architecture, split, shape)
     if shape.bytes_per_token is not None:
         return _of_sum_alone(shape, shape.bytes_per_token, spec, split)
     layers = _kept(shape, spec)
@@ -191,7 +193,7 @@ def _is_partial(layer: LayerGroup, layers: tuple[LayerGroup, ...]) -> bool:
 def _steps(shape: ModelShape, spec: Spec) -> tuple[int, ...]:
     """What a raised block is a multiple of, in the image's minor of vLLM, or in 0.32 and 0.33."""
     minor = vllm_minor(spec.engine.image)
-    if _prefills_without_export(spec):
+    if _prefills_without_export(spec) or spec.engine.architecture is Architecture.AMPERE:
         return (1,)
     if minor is None:
         return tuple(sorted({1, shape.state_alignment_tokens}))

@@ -7,6 +7,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device, KVCacheDtype
+from kvtier_operator.api.spec.gpu import Architecture
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK, speculation
 from kvtier_operator.planning.backends import any_backend_that, traits_of
@@ -20,7 +21,6 @@ from kvtier_operator.planning.kv_cache.blocks import (
     state_block_tokens,
 )
 from kvtier_operator.planning.kv_cache.split import Split, packs_keys_and_values
-from kvtier_operator.planning.model_shape.block_tokens import Architecture
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div, count, size
 
@@ -85,7 +85,7 @@ def why_full(shape: ModelShape, spec: Spec) -> str:
 def explain_gpu_differences(
     values: Mapping[Architecture, Sequence[int]], what: str, planned: str, then: str = ""
 ) -> tuple[str, ...]:
-    """What only a running engine knows, one line; nothing where all GPUs agree.
+    """What only a running engine knows, one line; nothing where all GPUs and minors agree.
 
     Args:
         values: On each GPU; two where vLLM's minors differ.
@@ -96,15 +96,16 @@ def explain_gpu_differences(
     gpus: dict[tuple[int, ...], list[str]] = {}
     for gpu, found in values.items():
         gpus.setdefault(tuple(dict.fromkeys(found)), []).append(gpu)
-    if len(gpus) < 2:  # noqa: PLR2004 - one alone
+    if len(gpus) == 1 and all(len(found) == 1 for found in gpus):
         return ()
     each = ", ".join(
         f"{' (vLLM 0.33: '.join(count(value) for value in found)}{')' * (len(found) - 1)} on "
         f"{' and '.join(gpus[found])}"
         for found in sorted(gpus)
     )
+    decides = "the GPU" if len(gpus) > 1 else "vLLM's minor"
     line = (
-        f"the GPU decides {what}, which a plan cannot know: {each}; planned with {planned}, and the picker "
+        f"{decides} decides {what}, which a plan cannot know: {each}; planned with {planned}, and the picker "
         f"follows what a running engine says{then}"
     )
     return (line,)

@@ -5,7 +5,8 @@ from typing import Final
 
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import EngineSpec, KVCacheDtype
-from kvtier_operator.planning.model_shape.block_tokens import Architecture, Elements
+from kvtier_operator.api.spec.gpu import Architecture
+from kvtier_operator.planning.model_shape.block_tokens import Elements
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 from kvtier_operator.planning.units import ceil_div
 

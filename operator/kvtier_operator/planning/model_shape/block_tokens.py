@@ -15,6 +15,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
+from kvtier_operator.api.spec.gpu import Architecture
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 
 _OPTION: Final = "--attention-backend"
@@ -81,21 +82,12 @@ DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.CUDA: 16, Device.CPU
 check_and_update_config (0.32) and update_block_size_for_backend (0.33)."""
 
 
-class Architecture(StrEnum):
-    """NVIDIA GPUs by the major number of their compute capability, each with a well-known example."""
-
-    AMPERE = "Ampere, Ada (A100, L40S)"
-    HOPPER = "Hopper (H100, H200)"
-    BLACKWELL = "Blackwell (B200)"
-    BLACKWELL_WORKSTATION = "RTX Blackwell"
-
-
 @dataclass(frozen=True, slots=True)
 class BlockChoice:
     """The block that vLLM takes."""
 
-    tokens: int  # tokens of a block; on a Hopper GPU where that decides
-    by_gpu: Mapping[Architecture, int]  # what the first backend of each GPU takes by itself
+    tokens: int  # tokens of a block; on a Hopper GPU where that decides and none is named
+    by_gpu: Mapping[Architecture, int]  # what the first backend takes by itself, of each GPU that it may be
     multiple: int  # a block must be a multiple of this for any backend to take it
     given: bool  # whether the resource says it
 
@@ -194,7 +186,9 @@ def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) 
     needed, named = BACKENDS.get(named_backend(engine.extra_args), (None, 0))
     if needed is attention.of_backends:
         blocks, multiple = dict.fromkeys(Architecture, named), named
-    tokens = engine.block_size or blocks[Architecture.HOPPER]
+    if engine.architecture:
+        blocks = {engine.architecture: blocks[engine.architecture]}
+    tokens = engine.block_size or blocks[engine.architecture or Architecture.HOPPER]
     return BlockChoice(tokens, blocks, multiple, given=engine.block_size is not None)
 
 

@@ -236,7 +236,7 @@ def sequences_of(engine: EngineSpec) -> int:
         return asked
     if engine.device is Device.CPU:
         return _CPU_SEQUENCES * engine.tensor_parallel_size
-    small = engine.gpu_memory is not None and engine.gpu_memory.bytes < _SMALL_GPU_BYTES
+    small = engine.gpu in A100 or (engine.gpu_bytes is not None and engine.gpu_bytes < _SMALL_GPU_BYTES)
     twice = 2 if engine.extra_args.value(_MODE) == "throughput" else 1
     return twice * (_SEQUENCES_OF_SMALL_GPU if small else _SEQUENCES_BY_DEFAULT)
 

@@ -97,7 +97,7 @@ def _device_figures(spec: Spec, geometry: Geometry, tiers: TiersPlan) -> tuple[F
         how = "spec.engine.kvCacheMemory" if engine.kv_cache_memory else "the default of device cpu"
     else:
         used = engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION
-        memory = size(engine.gpu_memory.bytes) if engine.gpu_memory else "?"
+        memory = size(engine.gpu_bytes) if engine.gpu_bytes else "?"
         held, adapters = rank_weights(engine, geometry), adapter_bytes(spec, geometry)
         how = (
             f"{memory} x {used:g} - {size(held.least_bytes if held else 0)} weights "

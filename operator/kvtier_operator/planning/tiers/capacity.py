@@ -11,7 +11,7 @@ from kvtier_operator.planning.base.tier_plan import BackendPlan, TierPlan, Tiers
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.planning.tiers import traits_of_tier
-from kvtier_operator.planning.units import GIB, round_down, round_up
+from kvtier_operator.planning.units import GIB, round_down, round_up, size
 from kvtier_operator.planning.weights.device_weights import adapter_bytes, rank_weights
 
 CPU_DEVICE_KV_CACHE_BYTES: Final = 4 * GIB
@@ -77,6 +77,18 @@ def tier_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
         return ()
     why = "of this model the tiers keep tokens alone, and no window or state of each prefix"
     return (f"spec.tiers.cpu.expectedPrefixTokens changes nothing: {why}; leave it out",)
+
+
+def gpu_notes(engine: EngineSpec) -> tuple[str, ...]:
+    """What is taken of a GPU that the resource names."""
+    if (gpu := engine.gpu) is None:
+        return ()
+    note = (
+        f"gpu {gpu} is planned with {size(gpu.memory_bytes)} at {gpu.memory_bytes_per_s / 1e12:g} TB/s, "
+        f"{gpu.link_bytes_per_s / 1e9:g} GB/s to the host each way and {gpu.flops / 1e12:g} TFLOP/s of dense "
+        "bf16: ceilings of a data sheet, which an engine's own memory and `kvtier bench` replace"
+    )
+    return (note,)
 
 
 def chunk_bytes(geometry: Geometry, backend: BackendPlan) -> int:
@@ -152,9 +164,9 @@ def device_cache_bytes(spec: Spec, geometry: Geometry) -> int | None:
 
 def usable_bytes(engine: EngineSpec) -> int | None:
     """What vLLM takes of a GPU; None where nothing tells its size."""
-    if engine.gpu_memory is None:
+    if engine.gpu_bytes is None:
         return None
-    return int(engine.gpu_memory.bytes * (engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION))
+    return int(engine.gpu_bytes * (engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION))
 
 
 def most_tokens(tiers: TiersPlan, geometry: Geometry, ranks: int) -> EngineTokens:
@@ -188,7 +200,7 @@ def why_not_believed(reported: EngineTokens, most: EngineTokens) -> str:
         sizes.append(("blocks", Tier.GPU, reported.gpu_blocks, most.gpu_blocks or 0))
     return ", ".join(
         f"{number} {what} in tier {tier.label}, {limit} at most"
-        for what, tier, number, limit in sorted(sizes, key=lambda size: size[1])
+        for what, tier, number, limit in sorted(sizes, key=lambda told: told[1])
         if not 0 <= number <= limit
     )
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from tests.cases.planning import check_input, resource, sized
 
 from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.api.spec.gpu import Gpu
 from kvtier_operator.planning.checks import CHECKS
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan
@@ -40,7 +41,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         engine["kvCacheMemory"] = f"{draw(st.integers(64, 1 << 20))}Mi"
     elif device == "cuda" and draw(st.booleans()):
-        engine["gpuMemory"] = f"{draw(st.integers(8, 200))}Gi"
+        engine |= draw(st.sampled_from([{"gpu": gpu.value} for gpu in Gpu] + [{"gpuMemory": "24Gi"}]))
     if draw(st.booleans()):
         engine["extraArgs"] = draw(
             st.sampled_from([["--enforce-eager"], ["--port", "1"], ["--kv-offloading-size=1"]])

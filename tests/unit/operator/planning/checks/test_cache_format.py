@@ -138,6 +138,10 @@ def test_heads_that_nvfp4_has_no_kernel_for() -> None:
 def test_what_only_some_gpus_keep(model: str, dtype: str, words: str) -> None:
     one = resource(model, engine={"kvCacheDtype": dtype})
     says(verdict(cache_dtype, one), WARN, "CacheDtypeNeedsGPU", "capability 10", words)
+    named = resource(model, engine={"kvCacheDtype": dtype, "gpu": "h200"})
+    says(verdict(cache_dtype, named), REJECT, "CacheDtypeNotSupported", "gpu is h200")
+    able = resource(model, engine={"kvCacheDtype": dtype, "gpu": "gb200"})
+    says(verdict(cache_dtype, able), PASS, "Passed")
 
 
 @pytest.mark.parametrize(

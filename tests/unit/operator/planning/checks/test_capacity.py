@@ -71,6 +71,9 @@ def test_weights_that_leave_nothing() -> None:
     result = verdict(device_cache, resource(engine={"gpuMemory": "40Gi"}))
     says(result, REJECT, "NoRoomForCache", "61.02 GiB", "on the one GPU of 40 GiB", "spec.model.weights")
     assert result.field == "spec.engine.gpuMemory"
+    named = verdict(device_cache, resource(engine={"gpu": "l40s"}))
+    says(named, REJECT, "NoRoomForCache", "on the one GPU of 44.30 GiB")
+    assert named.field == "spec.engine.gpu"
 
 
 SLICE = {"resources": {"limits": {"nvidia.com/mig-1g.20gb": 1}}, "maxModelLen": 8_192}
@@ -233,6 +236,18 @@ def test_break_even_of_a_dense_model() -> None:
     # 5 ms / (164 - 6.55 us) = 31.8 -> 32 tokens
     result = verdict(tier_pays, resource())
     says(result, PASS, "Pays", "152,587 tokens/s", "6,104 tokens/s", "from 32 cached tokens")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "rates"),
+    [
+        # 0.625 x 64 GB/s / 262,144 B; 0.4 x 989 TFLOP/s / 65.5 GFLOP
+        ("h100", ("152,587 tokens/s", "6,037 tokens/s")),
+        ("l4", ("76,293 tokens/s", "738 tokens/s")),
+    ],
+)
+def test_a_gpu_that_is_named_sets_both_speeds(gpu: str, rates: tuple[str, str]) -> None:
+    says(verdict(tier_pays, resource(engine={"gpu": gpu})), PASS, "Pays", *rates)
 
 
 def test_break_even_of_the_disk_is_later() -> None:

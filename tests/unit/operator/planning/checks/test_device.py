@@ -145,6 +145,9 @@ def test_an_image_for_another_device() -> None:
     gaudi = limits(limits={"habana.ai/gaudi": 1})
     says(verdict(device_image, resource(engine=gaudi)), WARN, "ImageOfAnotherDevice", "habana.ai/gaudi")
     says(verdict(device_image, resource(engine={**gaudi, "image": "a/gaudi:1"})), PASS, "Passed")
+    instinct = resource(engine={"gpu": "mi300x", "tensorParallelSize": 8})
+    says(verdict(devices, instinct), PASS, "Passed", "8 amd.com/gpu")
+    says(verdict(device_image, instinct), WARN, "ImageOfAnotherDevice", "amd.com/gpu")
     mig = limits(limits={"nvidia.com/mig-3g.40gb": 1})
     says(verdict(device_image, resource(engine=mig)), PASS, "Passed")
 

@@ -48,17 +48,17 @@ def test_a_weight_that_nobody_gave_is_not_missed() -> None:
 def test_the_devices_cache_is_not_known() -> None:
     result = verdict(picker_gpu_entries, resource())
     says(result, PASS, "LeftToOperator", "the operator asks the first one", "spec.engine.kvCacheMemory")
-    assert result.field == "spec.engine.gpuMemory"
+    assert result.field == "spec.engine.gpu"
 
 
 @pytest.mark.parametrize(
     ("spec", "ways", "field"),
     [
-        ({}, "set spec.engine.gpuMemory, or spec.engine.kvCacheMemory", "spec.engine.gpuMemory"),
+        ({}, "set spec.engine.gpu, or spec.engine.kvCacheMemory", "spec.engine.gpu"),
         (
             {"model": "deepseek-ai/DeepSeek-V3"},
-            "set spec.engine.gpuMemory with spec.model.weights, or spec.engine.kvCacheMemory",
-            "spec.engine.gpuMemory",
+            "set spec.engine.gpu with spec.model.weights, or spec.engine.kvCacheMemory",
+            "spec.engine.gpu",
         ),
         (
             {"model": "deepseek-ai/DeepSeek-V3", "engine": {"gpuMemory": "80Gi"}},

@@ -96,6 +96,13 @@ def test_what_the_gpu_decides_is_a_range(
     assert all(f"{least:,} on Blackwell (B200)" in note or f"{least:,} on RTX" in note for note in said)
 
 
+@pytest.mark.parametrize(("gpu", "planned"), [("b200", 43_188), ("h200", 48_068), ("gb300", 43_188)])
+def test_a_gpu_that_is_named_leaves_no_range(gpu: str, planned: int) -> None:
+    found = published("deepseek-ai--DeepSeek-V3.2", kvCacheDtype="fp8", gpu=gpu)
+    assert (found.kv_bytes_per_token, found.kv_bytes_per_token_by_gpu) == (planned, ())
+    assert not any("decides" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     ("block", "backend", "token_bytes"),
     [
@@ -118,6 +125,10 @@ def test_blocks_of_gated_delta_net_are_aligned_by_the_newer_minor() -> None:
     assert found.block_tokens_by_gpu == (784, 832)
     assert any("784 (vLLM 0.33: 832) on Hopper" in note for note in found.notes)
     assert published("Qwen--Qwen3.5-27B", device="cpu").block_tokens_by_gpu == ()
+    assert published("Qwen--Qwen3.5-27B", gpu="l40s").block_tokens_by_gpu == ()
+    named = published("Qwen--Qwen3.5-27B", gpu="h100")
+    assert named.block_tokens_by_gpu == (784, 832)
+    assert any("vLLM's minor decides the tokens of a block" in note for note in named.notes)
 
 
 EAGLE = ["--speculative-config", '{"method": "eagle", "model": "a/b", "num_speculative_tokens": 2}']

@@ -200,6 +200,8 @@ def test_device_and_memory_of_one_size_hold_the_same_prefixes(model: str, ranks:
         ([], {}, 8_192),
         ([], {"gpuMemory": "24Gi"}, 2_048),
         ([], {"gpuMemory": "180Gi"}, 16_384),
+        ([], {"gpu": "b200"}, 16_384),
+        ([], {"gpu": "a100-80"}, 2_048),
         (["--max-num-batched-tokens", "4096"], {}, 4_096),
     ],
 )
