@@ -18,14 +18,20 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 
 Panel = tuple[str, str, Mapping[str, str]]
 """Title, unit and PromQL by legend, as `planning.objects.monitoring.grafana.panel` takes them."""
+Serve = Callable[[Spec, Geometry, BackendPlan], BackendPlan]
+"""What a backend needs, with what a tier adds to it."""
+
+
+def by_backends(_spec: Spec, _geometry: Geometry, backend: BackendPlan) -> BackendPlan:
+    """Add nothing: every backend plans this kind itself."""
+    return backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierTraits:
     """What is true of one kind of tier."""
 
-    # what a backend needs for it beside the rest; the same of a kind that all backends plan with
-    serve: Callable[[Spec, Geometry, BackendPlan], BackendPlan] = lambda _spec, _geometry, backend: backend
+    serve: Serve  # gives it its bytes and says what a backend needs for it; `by_backends` where those do
     in_memory: bool = False  # whether it is the pod's memory: each chunk is rounded up, pages may be huge
     growing: str | None = None  # metric that is 1 while it is not what it will be
     pinned_bytes: str | None = None  # metric of what is locked of it
@@ -48,14 +54,22 @@ class TierTraits:
 def traits_of_tier(tier: Tier) -> TierTraits:
     """What is true of a kind of tier."""
     if tier is Tier.GPU:
-        return TierTraits()
+        return TierTraits(serve=by_backends)
     return cast("TierTraits", import_module(f"{__name__}.{tier.label}").TRAITS)
 
 
 def serve_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> BackendPlan:
-    """What the backend needs, with what the tiers add to it."""
+    """What the backend needs, with what the tiers add to it.
+
+    Raises LookupError: Neither a tier's own file nor the backend says how many bytes it has.
+    """
     for tier in spec.tiers.by_tier():
         backend = traits_of_tier(tier).serve(spec, geometry, backend)
+        if tier not in backend.bytes_per_rank:
+            raise LookupError(
+                f"tier {tier.label} has no bytes_per_rank: backend {spec.backend} gives it none, nor does "
+                f"`serve` of planning/tiers/{tier.label}.py"
+            )
     return backend
 
 

@@ -47,7 +47,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
     device = _gpu_tier(spec, geometry)
     by_tier = {} if device is None else {Tier.GPU: device}
     for tier, wanted in spec.tiers.by_tier().items():
-        bytes_per_rank = backend.bytes_per_rank.get(tier, 0)
+        bytes_per_rank = backend.bytes_per_rank[tier]
         in_memory = traits_of_tier(tier).in_memory
         if bytes_per_rank or in_memory:
             whole = TierPlan(

@@ -7,7 +7,7 @@ from kvtier_common.metrics import cpu_tier
 from kvtier_operator.api.resource import Source
 from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.base.tier_plan import TierPlan
-from kvtier_operator.planning.tiers import Panel, TierTraits
+from kvtier_operator.planning.tiers import Panel, TierTraits, by_backends
 from kvtier_operator.planning.tiers.capacity import TOLERANCE, differs
 from kvtier_operator.planning.units import size
 
@@ -58,6 +58,7 @@ def _in_use(tier: Mapping[str, Any]) -> str:
 
 
 TRAITS: Final = TierTraits(
+    serve=by_backends,
     in_memory=True,
     growing=cpu_tier.GROWING,
     pinned_bytes=cpu_tier.PINNED_BYTES,

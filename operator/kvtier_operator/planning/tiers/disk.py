@@ -6,7 +6,7 @@ from typing import Any, Final
 from kvtier_common.metrics import disk_tier
 from kvtier_operator.planning.base.promql import Alert, Series
 from kvtier_operator.planning.base.tier_plan import TierPlan
-from kvtier_operator.planning.tiers import Panel, TierTraits
+from kvtier_operator.planning.tiers import Panel, TierTraits, by_backends
 
 
 def _alerts(series: Series, _planned: TierPlan) -> Iterator[Alert]:
@@ -67,5 +67,10 @@ def _in_use(tier: Mapping[str, Any]) -> str:
 
 
 TRAITS: Final = TierTraits(
-    degraded=disk_tier.DEGRADED, pays=disk_tier.PAYS, alerts=_alerts, panels=_panels, in_use=_in_use
+    serve=by_backends,
+    degraded=disk_tier.DEGRADED,
+    pays=disk_tier.PAYS,
+    alerts=_alerts,
+    panels=_panels,
+    in_use=_in_use,
 )

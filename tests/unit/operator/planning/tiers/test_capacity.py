@@ -1,5 +1,7 @@
 """Bytes and tokens of every tier, worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 from tests.cases.planning import check_input, resource, sized
 
@@ -7,6 +9,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.tiers import TierTraits, serve_tiers
 from kvtier_operator.planning.tiers.capacity import chunk_bytes
 
 GIB = 1024**3
@@ -230,3 +233,15 @@ def test_a_tier_of_unlike_blocks_is_counted_in_the_larger_ones() -> None:
     assert given.geometry.group_block_tokens == (32, 16)
     assert (given.backend.tokens_per_chunk, given.router.tokens_per_entry) == (32, 64)
     assert chunk_bytes(given.geometry, given.backend) == 5 * 32 * 4 * 2 * 64 * 2
+
+
+def test_a_kind_of_tier_that_nothing_gives_bytes_is_an_error() -> None:
+    parts = check_input(
+        resource(tiers={"disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "/mnt"}}}})
+    )
+    assert serve_tiers(parts.spec, parts.geometry, parts.backend) == parts.backend
+    without = replace(parts.backend, bytes_per_rank={Tier.CPU: GIB})
+    with pytest.raises(LookupError, match=r"tier disk has no bytes_per_rank.*planning/tiers/disk\.py"):
+        serve_tiers(parts.spec, parts.geometry, without)
+    with pytest.raises(TypeError, match="serve"):
+        TierTraits()  # type: ignore[call-arg]
