@@ -11,6 +11,7 @@ from kvtier_operator.api.formats import TAGGED
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.flavors import picker_image
 
 KVTIER_REPOSITORY: Final = "kvtier/operator"
@@ -52,6 +53,8 @@ PUBLISHED: Final = {
     ImageName.ENVOY: f"envoyproxy/envoy:distroless-v{_ENVOY_VERSION}",
 }
 """Each with a tag, which a digest may follow. The doctor's and the pickers' are put together."""
+_KVTIER_ENGINES: Final = ("/kvtier/engine", "/kvtier/engine-cpu")
+"""Of all registries; their tag is kvtier's version."""
 
 
 def picker_image_name(flavor: Flavor) -> str:
@@ -134,6 +137,17 @@ class ImageSource:
         if not self.registry:
             return image
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
+
+
+def vllm_minor_in(image: str) -> int | None:
+    """33 where an engine's image has vLLM 0.33: by vLLM's own tag, or by that of kvtier's engines of now.
+
+    None where the reference does not tell.
+    """
+    path, tag = repository_of(image), image.partition("@")[0].rpartition(":")[2]
+    if tag == ENGINE_VERSION and f"/{path}".endswith(_KVTIER_ENGINES):
+        return vllm_minor(PUBLISHED[ImageName.VLLM])
+    return vllm_minor(image)
 
 
 def repository_of(image: str) -> str:

@@ -8,7 +8,8 @@ from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.api.spec.tiers import one_of
 from kvtier_operator.planning.arguments.serve_options import Fault, faults_of, serve_options
-from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
+from kvtier_operator.planning.backends.engine_image import engine_minor
+from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.kv_cache.split import ENGINES_BY, EXECUTOR
@@ -28,7 +29,7 @@ def known_arguments(parts: CheckInput) -> CheckResult:
     words, image = parts.spec.engine.extra_args.words, parts.spec.engine.image
     if not words:
         return known_arguments.passed("no arguments of the resource's own")
-    minor = vllm_minor(image)
+    minor = engine_minor(parts.spec, parts.observed)
     minors = (minor,) if minor in KNOWN_MINORS else KNOWN_MINORS
     faults_by_minor = {minor: [*faults_of(words, serve_options(minor))] for minor in minors}
     refusing = {minor: faults for minor, faults in faults_by_minor.items() if faults}

@@ -92,20 +92,21 @@ def prefix_fills_block(parts: CheckInput) -> CheckResult:
     geometry = parts.geometry
     longest = parts.spec.engine.max_model_len or geometry.shape.max_position_tokens
     block_tokens = geometry.block_tokens
-    most = max((block_tokens, *geometry.block_tokens_by_gpu))
+    blocks = (block_tokens, *geometry.block_tokens_by_gpu)
+    least, most = min(blocks), max(blocks)
     if longest is None or longest > most:
         return prefix_fills_block.passed(f"a prefix is found from {count(block_tokens)} tokens on")
-    if longest > block_tokens:
+    if longest > least:
         return prefix_fills_block.warn(
             "NothingMayBeFound",
-            f"{count(longest)} tokens: a block has {count(block_tokens)}, but {count(most)} on some GPUs or "
-            "with vLLM 0.33, where no prompt would fill one and nothing would ever be found again; raise it "
-            f"above {count(most)}",
+            f"{count(longest)} tokens: a block has {count(least)} or {count(most)}, by the GPU and vLLM's "
+            "minor, and where no prompt fills one nothing is ever found again; raise it above "
+            f"{count(most)}",
         )
     state = " (a whole linear-attention state)" if geometry.bytes_per_prefix else ""
     return prefix_fills_block.reject(
         "NothingCanBeFound",
-        f"{count(longest)} tokens, and a block has {count(block_tokens)}{state}: no prompt fills one, so "
+        f"{count(longest)} tokens, and a block has {count(least)}{state}: no prompt fills one, so "
         f"nothing is ever found again, in a tier or on the device; raise it above {count(most)}",
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.spec.gpu import Architecture
-from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.kv_cache.split import RECURRENT_DTYPE, STATE_DTYPE, packs_keys_and_values
 from kvtier_operator.planning.model_shape.block_tokens import BACKENDS, OPTIONS, Attention, named_backend
@@ -143,7 +143,7 @@ def cache_dtype(parts: CheckInput) -> CheckResult:
             f"the model computes in {unlike}, and vLLM 0.33 starts with a cache of {dtype} only where "
             "that is the same: set kvCacheDtype to auto"
         )
-        if (vllm_minor(parts.spec.engine.image) or 0) >= _KEEPS_ITS_OWN:
+        if (engine_minor(parts.spec, parts.observed) or 0) >= _KEEPS_ITS_OWN:
             return cache_dtype.reject(_NOT_SUPPORTED, message, field=field)
         return cache_dtype.warn("CacheDtypeNotModels", message, field=field)
     gpu = parts.spec.engine.gpu

@@ -10,6 +10,8 @@ from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.pod import PodClaim
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND
 from kvtier_operator.planning.backends import backends_that, traits_of
+from kvtier_operator.planning.backends.engine_image import engine_image as image_of
+from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.base.devices import (
     engine_devices,
     is_accelerator,
@@ -20,7 +22,7 @@ from kvtier_operator.planning.base.devices import (
     not_tested,
     without_cuda,
 )
-from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
+from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.images import PUBLISHED, repository_of
 from kvtier_operator.planning.units import many
@@ -176,8 +178,7 @@ _BUILD: Final = (
 @check("spec.engine.image")
 def engine_image(parts: CheckInput) -> CheckResult:
     """Without kvtier's connector vLLM ends at start; the connector refuses minors that it does not know."""
-    named, backend = parts.spec.engine.image, parts.spec.backend
-    image = named or parts.observed.images.engine(parts.traits.images[parts.spec.engine.device])
+    backend, image = parts.spec.backend, image_of(parts.spec, parts.observed.images)
     if parts.observed.machine is not None:
         return engine_image.passed("a local run takes this machine's vLLM", reason="NotLooked")
     name = _without_registry(repository_of(image))
@@ -187,7 +188,7 @@ def engine_image(parts: CheckInput) -> CheckResult:
         return engine_image.reject(
             "ConnectorNotInImage", f"{image} is published without {parts.traits.title}, so vLLM ends: {build}"
         )
-    minor = vllm_minor(named)
+    minor = engine_minor(parts.spec, parts.observed)
     if minor is not None and minor not in KNOWN_MINORS:
         return _of_another_minor(parts, minor)
     if without and any(f"/{start}" in name for start in published):

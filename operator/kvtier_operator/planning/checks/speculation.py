@@ -5,7 +5,7 @@ from typing import Final
 
 from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.planning.arguments.speculation import GONE_FROM_NEWER, WITHOUT_LAYERS, Method
-from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.model_shape.layers.draft import Draft
 from kvtier_operator.planning.model_shape.shape import LayerKind
@@ -31,7 +31,7 @@ def speculation_supported(parts: CheckInput) -> CheckResult:
     if faults := [*_draft_faults(parts, draft)]:
         return speculation_supported.reject_each("SpeculationNotSupported", faults)
     method = draft.speculation.method
-    minor = vllm_minor(parts.spec.engine.image)
+    minor = engine_minor(parts.spec, parts.observed)
     if method in GONE_FROM_NEWER and (minor is None or minor >= _REMOVED_IN):
         field = draft.speculation.place("method", "model")
         message = f"vLLM 0.{_REMOVED_IN} has no method {method} any more: take another"

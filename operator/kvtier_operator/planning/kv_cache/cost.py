@@ -22,7 +22,7 @@ from kvtier_operator.api.spec.gpu import Architecture
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.speculation import DROPS_LAST_BLOCK
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.kv_cache.sizing import (
     KVCost,
     Sizing,
@@ -56,8 +56,13 @@ _EXPORTS_STATES: Final = 33
 """The first minor that exports states inside a prefill."""
 
 
-def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
+def kv_geometry(shape: ModelShape, spec: Spec, minor: int | None) -> Geometry:
     """What one token of this model costs in this engine and, through its backend, in a tier.
+
+    Args:
+        shape: The model's.
+        spec: What is wanted.
+        minor: Of vLLM; None if it is not known.
 
     Raises:
         InvalidInputError: No layer keeps tokens, or vLLM finds no block for all of them.
@@ -84,7 +89,7 @@ def kv_geometry(shape: ModelShape, spec: Spec) -> Geometry:
     attention = _attention(shape, spec)
     choice = choose_block(spec.engine, attention, split.dtype)
     sizing = Sizing(shape, layers, spec, split)
-    steps = _steps(shape, spec)
+    steps = _steps(shape, minor)
     cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.CUDA else 1)
     on_gpus = _on_gpus(sizing, choice, steps)
     partial = tuple(layer for layer in layers if _is_partial(layer, layers))
@@ -190,9 +195,8 @@ def _is_partial(layer: LayerGroup, layers: tuple[LayerGroup, ...]) -> bool:
     return layer.kind is LayerKind.STATE
 
 
-def _steps(shape: ModelShape, spec: Spec) -> tuple[int, ...]:
-    """What a raised block is a multiple of, in the image's minor of vLLM, or in 0.32 and 0.33."""
-    minor = vllm_minor(spec.engine.image)
+def _steps(shape: ModelShape, spec: Spec, minor: int | None) -> tuple[int, ...]:
+    """What a raised block is a multiple of, in this minor of vLLM, or in 0.32 and 0.33."""
     if _prefills_without_export(spec) or spec.engine.architecture is Architecture.AMPERE:
         return (1,)
     if minor is None:
@@ -313,5 +317,5 @@ def resolve_geometry(spec: Spec, observed: Observed) -> Geometry:
     except InvalidInputError as error:
         raise with_option_named(error, spec) from error
     draft = plan_draft(spec, shape, observed)
-    geometry = kv_geometry(with_draft(shape, draft), spec)
+    geometry = kv_geometry(with_draft(shape, draft), spec, engine_minor(spec, observed))
     return geometry if draft is None else _with_weights(geometry, draft, spec.engine.tensor_parallel_size)

@@ -8,7 +8,7 @@ from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
-from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.backends.engine_image import engine_image
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.base.ending import Ending
 from kvtier_operator.planning.base.tier_plan import BackendPlan
@@ -36,7 +36,7 @@ def plan_engine(
     """
     engine, machine = resource.spec.engine, observed.machine
     return EnginePlan(
-        image=engine.image or observed.images.engine(traits_of(resource.spec.backend).images[engine.device]),
+        image=engine_image(resource.spec, observed.images),
         args=_args(resource, backend, ending, machine),
         env=_env(resource.spec, backend, machine),
         env_from_resource=_env_from_resource(resource),

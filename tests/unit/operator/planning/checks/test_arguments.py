@@ -83,14 +83,18 @@ def test_words_that_vllm_takes(words: list[str]) -> None:
     ids=str,
 )
 def test_what_one_minor_has(words: list[str], image: str, lacks: int) -> None:
-    says(verdict(known_arguments, with_words(*words)), WARN, "ArgumentNotKnown", f"in vLLM 0.{lacks}, ")
+    unknown = with_words(*words, image="r.example/fork:7")
+    says(verdict(known_arguments, unknown), WARN, "ArgumentNotKnown", f"in vLLM 0.{lacks}, ")
+    by_default = verdict(known_arguments, with_words(*words))  # an image of 0.33
+    assert by_default.outcome is (REJECT if lacks == 33 else PASS)
     says(verdict(known_arguments, with_words(*words, image=image)), REJECT, "ArgumentNotKnown")
     other = NEWER if image == OLDER else OLDER
     says(verdict(known_arguments, with_words(*words, image=other)), PASS, "Passed")
 
 
 def test_words_of_which_no_minor_has_all() -> None:
-    result = verdict(known_arguments, with_words("--monokernel", "--spec-method=medusa"))
+    local = Observed(machine=Machine())
+    result = verdict(known_arguments, with_words("--monokernel", "--spec-method=medusa"), local)
     says(result, REJECT, "ArgumentNotKnown", "in vLLM 0.32, ", "in vLLM 0.33, ")
 
 

@@ -94,7 +94,7 @@ def test_mla_on_the_cpu_has_no_prefix_cache() -> None:
 
 def test_a_state_raises_the_block() -> None:
     result = verdict(block_size, resource("Qwen/Qwen3-Next-80B-A3B-Instruct"))
-    says(result, WARN, "BlockSizeRaised", "16 to 544 tokens", "holds a whole linear-attention state")
+    says(result, WARN, "BlockSizeRaised", "16 to 576 tokens", "holds a whole linear-attention state")
 
 
 def test_a_block_of_packed_elements_is_raised() -> None:
@@ -135,7 +135,7 @@ NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"
 
 @pytest.mark.parametrize("longest", [256, 544])
 def test_a_longest_sequence_that_no_block_fits_in(longest: int) -> None:
-    # the block grows to 544 tokens to hold a state; a hit leaves one token to compute
+    # the block grows to 544 tokens on Ampere to hold a state; a hit leaves one token to compute
     result = verdict(prefix_fills_block, resource(NEXT, engine={"maxModelLen": longest}))
     says(result, REJECT, "NothingCanBeFound", f"{longest} tokens", "a block has 544", "above 576")
     assert result.field == "spec.engine.maxModelLen"
@@ -144,12 +144,12 @@ def test_a_longest_sequence_that_no_block_fits_in(longest: int) -> None:
 @pytest.mark.parametrize("longest", [545, 576])
 def test_one_that_only_some_blocks_fit_in(longest: int) -> None:
     result = verdict(prefix_fills_block, resource(NEXT, engine={"maxModelLen": longest}))
-    says(result, WARN, "NothingMayBeFound", "544", "576 on some GPUs or with vLLM 0.33", "above 576")
+    says(result, WARN, "NothingMayBeFound", "544 or 576, by the GPU", "above 576")
 
 
 @pytest.mark.parametrize("engine", [{"maxModelLen": 577}, {}])
 def test_one_that_is_longer_than_a_block(engine: dict[str, int]) -> None:
-    says(verdict(prefix_fills_block, resource(NEXT, engine=engine)), PASS, "Passed", "from 544 tokens on")
+    says(verdict(prefix_fills_block, resource(NEXT, engine=engine)), PASS, "Passed", "from 576 tokens on")
 
 
 def test_a_model_without_states() -> None:
@@ -222,13 +222,13 @@ def test_a_model_that_keeps_every_token_takes_none() -> None:
 
 
 def test_only_multiples_of_blocks_and_chunks() -> None:
-    # blocks of 544 tokens, chunks of one
+    # blocks of 576 tokens, chunks of one
     says(
         verdict(retention_interval, with_interval(STATES, OPTION, "1000")),
         REJECT,
         "RetentionIntervalNotSupported",
-        "multiples of 544",
-        "set it to 1088",
+        "multiples of 576",
+        "set it to 1152",
     )
     says(
         verdict(retention_interval, with_interval(WINDOWS, OPTION, "96")),
@@ -243,13 +243,13 @@ def test_only_multiples_of_blocks_and_chunks() -> None:
 
 
 def test_what_is_kept_more_often_takes_more() -> None:
-    result = verdict(retention_interval, with_interval(STATES, f"{OPTION}=5440"))
-    says(result, WARN, "StatesKeptOften", "every 5,440 tokens", "a prefix of 262,144 tokens")
+    result = verdict(retention_interval, with_interval(STATES, f"{OPTION}=5760"))
+    says(result, WARN, "StatesKeptOften", "every 5,760 tokens", "a prefix of 262,144 tokens")
     says(
         verdict(retention_interval, with_interval(STATES, OPTION, "None")),
         WARN,
         "StatesKeptOften",
-        "every 544",
+        "every 576",
     )
 
 

@@ -9,7 +9,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.speculation import draft_known, speculation_supported
-from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.verdict import Outcome
 
 LLAMA, V3 = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
@@ -101,7 +101,8 @@ def test_tokens_are_a_multiple_of_the_predictors() -> None:
 
 def test_a_method_that_the_newer_minor_has_no_more() -> None:
     one = drafting(LLAMA, model="a/b", method="medusa", num_speculative_tokens=3)
-    result = verdict(speculation_supported, one)
+    says(verdict(speculation_supported, one), REJECT, "MethodRemoved", "0.33")  # the default image's
+    result = verdict(speculation_supported, one, Observed(machine=Machine()))
     says(result, WARN, "MethodRemoved", "0.33")
     assert result.field == "spec.engine.extraArgs[0]"
 

@@ -53,9 +53,9 @@ FIGURES = {
     # every fourth of 48 layers is full: 2 x 12 x 8 x 128 x 2. The others make 3 groups of 12, each with
     # ceil(8191 / 16) = 512 blocks of its chunk: 3 x 512 x 16 x 12 x 4096
     "meta-llama/Llama-4-Scout-17B-16E-Instruct": (49_152, 1_207_959_552),
-    # 12 of 48 layers have attention: 2 x 12 x 2 x 256 x 2. The block grows to 544 tokens to hold a state:
-    # 36 state layers x 544 x 2048 B
-    "Qwen/Qwen3-Next-80B-A3B-Instruct": (24_576, 40_108_032),
+    # 12 of 48 layers have attention: 2 x 12 x 2 x 256 x 2. The block grows to 576 tokens to hold a state:
+    # 36 state layers x 576 x 2048 B
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": (24_576, 42_467_328),
 }
 
 

@@ -70,11 +70,12 @@ def test_the_hybrid_cache_manager_can_be_turned_off_by_hand() -> None:
     assert off.kv_bytes_per_token == 2 * 36_864
 
 
-@pytest.mark.parametrize(("ranks", "block"), [(1, 544), (2, 544), (4, 272)])
+@pytest.mark.parametrize(("ranks", "block"), [(1, 576), (2, 576), (4, 320)])
 def test_a_block_grows_until_it_holds_a_state(ranks: int, block: int) -> None:
     # state: conv 8192 x 3 x 2 B + 32 x 128 x 128 x 2 B = 1,097,728 B; page: 2048 B a token at one rank;
-    # 1,097,728 / 2048 = 536 -> 544, the number that vLLM logs for Qwen3-Next. Two ranks halve both; on four
-    # the 2 KV heads are replicated, so a page stays at 1024 B a token: 274,432 / 1024 = 268 -> 272
+    # 1,097,728 / 2048 = 536 -> 576, a multiple of the 64 tokens that vLLM 0.33 exports states at. Two ranks
+    # halve both; on four the 2 KV heads are replicated, so a page stays at 1024 B a token:
+    # 274,432 / 1024 = 268 -> 320
     assert geometry("Qwen/Qwen3-Next-80B-A3B-Instruct", ranks).block_tokens == block
 
 

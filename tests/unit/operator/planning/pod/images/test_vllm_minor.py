@@ -1,8 +1,14 @@
 """What an image's tag tells of vLLM."""
 
-import pytest
+from typing import Any
 
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.images import ENGINE_VERSION, ImageSource
+from kvtier_operator.planning.observed import Machine, Observed
 
 
 @pytest.mark.parametrize(
@@ -20,3 +26,28 @@ from kvtier_operator.planning.base.vllm_minor import vllm_minor
 )
 def test_a_tag_of_vllms_own_image_tells(image: str | None, minor: int | None) -> None:
     assert vllm_minor(image) == minor
+
+
+@pytest.mark.parametrize(
+    ("fields", "images", "minor"),
+    [
+        ({}, {}, 33),
+        ({"backend": "Native", "engine": {"device": "cpu"}}, {}, 33),
+        ({"backend": "LMCache"}, {}, None),
+        ({"engine": {"image": "vllm/vllm-openai:v0.32.0"}}, {}, 32),
+        ({}, {"registry": "r.example:5000/mirror"}, 33),
+        ({}, {"references": {"engine": f"r.example/a/kvtier/engine:{ENGINE_VERSION}@sha256:{'0' * 64}"}}, 33),
+        ({}, {"references": {"engine": "r.example/a/kvtier/engine:9.9.9"}}, None),
+        ({}, {"references": {"engine": "r.example/vllm-with-kvtier:v0.32.0"}}, 32),
+    ],
+    ids=str,
+)
+def test_a_plan_without_an_image_is_of_the_default_image_s_minor(
+    fields: dict[str, Any], images: dict[str, Any], minor: int | None
+) -> None:
+    observed = Observed(images=ImageSource(**images))
+    assert engine_minor(resource(**fields).spec, observed) == minor
+
+
+def test_a_local_run_takes_this_machines_vllm() -> None:
+    assert engine_minor(resource().spec, Observed(machine=Machine())) is None
