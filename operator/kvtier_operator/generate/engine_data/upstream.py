@@ -27,6 +27,22 @@ _POOLING: Final = (
     "_TOKEN_CLASSIFICATION_MODELS",
     "_SEQUENCE_CLASSIFICATION_MODELS",
 )
+# Groups of options are named after the configuration that they go into (engine/arg_utils.py).
+_ALWAYS_MADE: Final = (
+    "ModelConfig",
+    "LoadConfig",
+    "ParallelConfig",
+    "CacheConfig",
+    "ObservabilityConfig",
+    "SchedulerConfig",
+)
+_BOUNDS: Final = ("ge", "gt", "le", "lt")
+# Of the server: entrypoints/cli/serve.py (without one it serves nothing), validate_parsed_serve_args.
+_SERVERS_BOUNDS: Final = {
+    "--api-server-count": {"ge": 1},
+    "-asc": {"ge": 1},
+    "--sse-keep-alive-interval": {"ge": 0},
+}
 _OR_NONE: Final = "_optional_type"
 _WRAPPERS: Final = (_OR_NONE, "_parse_type")
 _WINDOW: Final = "sliding_window"
@@ -160,6 +176,27 @@ def options(parser: Any) -> Mapping[str, Any]:  # noqa: ANN401 - vLLM has no typ
     """Argparse's own account of each option, by its name."""
     actions: Mapping[str, Any] = parser._option_string_actions
     return actions
+
+
+def bounds_of(parser: Any) -> Mapping[str, Mapping[str, float]]:  # noqa: ANN401 - as above
+    """Bounds of numbers by option name, as pydantic has them: `{"ge": 1}`.
+
+    Of the configurations that every engine makes: those of adapters and of images not every engine does.
+    """
+    configurations, bounds = importlib.import_module("vllm.config"), dict(_SERVERS_BOUNDS)
+    for group in parser._action_groups:
+        fields = (
+            getattr(configurations, group.title).__pydantic_fields__ if group.title in _ALWAYS_MADE else {}
+        )
+        for action in group._group_actions:
+            field = fields.get(action.dest)
+            limits = {
+                name: getattr(limit, name)
+                for limit in (field.metadata if field else ())
+                if (name := type(limit).__name__.lower()) in _BOUNDS
+            }
+            bounds.update(dict.fromkeys(action.option_strings, limits) if limits else {})
+    return bounds
 
 
 def converter_of(convert: Any) -> tuple[str, bool]:  # noqa: ANN401 - as above

@@ -1,9 +1,10 @@
-"""Options of `vllm serve`, and the words of spec.engine.extraArgs that its parser refuses, as it reads them.
+"""Options of `vllm serve`, and the words of spec.engine.extraArgs that it refuses, as it reads them.
 
 Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args), 0.32 and 0.33; Python's argparse.
 """
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,27 @@ class Count(StrEnum):
     ONE_OR_MORE = "+"
 
 
+class Bound(StrEnum):
+    """A side on which numbers end."""
+
+    AT_LEAST = "at_least"
+    ABOVE = "above"
+    AT_MOST = "at_most"
+    BELOW = "below"
+
+    def holds(self, number: float, limit: float) -> bool:
+        """Whether a number keeps within it; one that is not a number does not."""
+        return bool(_COMPARISONS[self](number, limit))
+
+
+_COMPARISONS: Final = {
+    Bound.AT_LEAST: operator.ge,
+    Bound.ABOVE: operator.gt,
+    Bound.AT_MOST: operator.le,
+    Bound.BELOW: operator.lt,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """What an option takes."""
@@ -49,6 +71,8 @@ class Option:
     or_none: bool = False  # whether an empty value and `None` are taken, too
     count: Count = Count.ONE  # how many values follow
     choices: tuple[str, ...] = ()  # the only values; empty where any will do
+    # of a number that the parser takes: outside of them vLLM ends at start
+    bounds: tuple[tuple[Bound, float], ...] = ()
 
 
 @cache
@@ -79,12 +103,15 @@ def _option(entry: Mapping[str, Any]) -> Option:
         or_none=entry.get("or_none", False),
         count=Count(entry.get("values", Count.ONE)),
         choices=tuple(entry.get("choices", ())),
+        bounds=tuple((Bound(name), limit) for name, limit in entry.get("bounds", {}).items()),
     )
 
 
 # Source: vllm/utils/argparse_utils.py (human_readable_int) and vllm/engine/arg_utils.py (optional_type,
 # union_dict_and_str), 0.32 and 0.33.
-_SIZE: Final = re.compile(r"\d+(?:\.\d+)?[kmgt]|\d+[KMGT]")
+_SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<decimal>[kmgt])|(?P<whole>\d+)(?P<binary>[KMGT])")
+_POWERS: Final = " kmgt"
+_AUTO: Final = -1
 _SIZE_IN_JSON: Final = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
 _OBJECT: Final = re.compile(r"(?s)\s*{.*}\s*")
 _NONE: Final = frozenset({"", "None"})
@@ -111,8 +138,21 @@ def is_taken(value: str, option: Option) -> bool:
     return not option.choices or value in option.choices
 
 
+def is_within_bounds(value: str, option: Option) -> bool:
+    """Whether a value that the parser takes is one that vLLM starts with."""
+    if not option.bounds or (option.or_none and value in _NONE):
+        return True
+    number = _READ[option.takes](value)
+    return isinstance(number, int | float) and all(
+        bound.holds(number, limit) for bound, limit in option.bounds
+    )
+
+
 def values_in_words(option: Option) -> str:
     """What it takes."""
+    if option.bounds:
+        bounds = (f"{bound.replace('_', ' ')} {limit:g}" for bound, limit in option.bounds)
+        return f"{_WORDS[option.takes]}, {' and '.join(bounds)}"
     if not option.choices:
         return _WORDS.get(option.takes, "text")
     *others, last = option.choices
@@ -127,12 +167,17 @@ def _reads(read: Callable[[str], object], value: str) -> bool:
     return True
 
 
-def _size(value: str) -> object:
-    return None if _SIZE.fullmatch(value.strip()) else int(value)
+def _size(value: str) -> int:
+    size = _SIZE.fullmatch(value.strip())
+    if size is None:
+        return int(value)
+    if size["number"] is not None:
+        return int(float(size["number"]) * 1000 ** _POWERS.index(size["decimal"]))
+    return int(size["whole"]) << (10 * _POWERS.index(size["binary"].lower()))
 
 
-def _size_or_auto(value: str) -> object:
-    return None if value.strip().lower() == "auto" else _size(value)
+def _size_or_auto(value: str) -> int:
+    return _AUTO if value.strip().lower() == "auto" else _size(value)
 
 
 def _json(value: str) -> object:
@@ -166,7 +211,7 @@ _NEAR: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A word that vLLM's parser ends at."""
+    """A word that vLLM ends at."""
 
     position: int  # the item's, from 0
     message: str  # what is wrong, and what to do
@@ -184,7 +229,7 @@ class _Word:
 
 
 def faults_of(extra_args: Sequence[str], options: Mapping[str, Option]) -> Iterator[Fault]:
-    """Everything that the parser would end at, in the order of the items."""
+    """Everything that vLLM would end at, in the order of the items."""
     words, faults = _translate(extra_args, options)
     yield from sorted([*faults, *_walk(words, options)], key=lambda fault: fault.position)
 
@@ -249,6 +294,7 @@ def _word(position: int, text: str, options: Mapping[str, Option]) -> _Word:
 def _walk(words: list[_Word], options: Mapping[str, Option]) -> Iterator[Fault]:
     left = words
     only_values = False
+    out_of_bounds: dict[str, list[Fault]] = {}  # of the last one of each option, which alone counts
     while left:
         word, left = left[0], left[1:]
         if word.text == _REST and not only_values:
@@ -267,6 +313,9 @@ def _walk(words: list[_Word], options: Mapping[str, Option]) -> Iterator[Fault]:
         takes = _values_of(word, option, values)
         left = left[len(takes) :]
         yield from _of_values(word, option, takes)
+        out_of_bounds[word.names[0]] = [*_out_of_bounds(word, option, takes)]
+    for faults in out_of_bounds.values():
+        yield from faults
 
 
 def _values_of(word: _Word, option: Option, values: list[_Word]) -> list[_Word]:
@@ -278,17 +327,33 @@ def _values_of(word: _Word, option: Option, values: list[_Word]) -> list[_Word]:
 
 def _of_values(word: _Word, option: Option, values: list[_Word]) -> Iterator[Fault]:
     name = word.names[0]
-    given = [(each.position, each.text) for each in values]
-    if word.joined is not None:
-        given = [(word.position, word.joined)]
+    texts = _places_and_texts(word, values)
     if option.takes is Takes.NOTHING:
-        if given:
+        if texts:
             yield Fault(word.position, f"{name} takes no value: give it alone")
-    elif not given and option.count is not Count.ONE_OR_NONE:
+        return
+    if not texts and option.count is not Count.ONE_OR_NONE:
         yield Fault(word.position, f"{name} needs a value: {values_in_words(option)}")
-    for position, value in given:
-        if option.takes is not Takes.NOTHING and not is_taken(value, option):
-            yield Fault(position, f"{name} {_short(value)}: vLLM takes {values_in_words(option)}")
+    for position, value in texts:
+        if not is_taken(value, option):
+            yield _not_taken(position, name, value, option)
+
+
+def _out_of_bounds(word: _Word, option: Option, values: list[_Word]) -> Iterator[Fault]:
+    for position, value in _places_and_texts(word, values):
+        if option.bounds and is_taken(value, option) and not is_within_bounds(value, option):
+            yield _not_taken(position, word.names[0], value, option)
+
+
+def _places_and_texts(word: _Word, values: list[_Word]) -> list[tuple[int, str]]:
+    """Of an option's values, the item and the text of each."""
+    if word.joined is not None:
+        return [(word.position, word.joined)]
+    return [(value.position, value.text) for value in values]
+
+
+def _not_taken(position: int, name: str, value: str, option: Option) -> Fault:
+    return Fault(position, f"{name} {_short(value)}: vLLM takes {values_in_words(option)}")
 
 
 def _no_option(word: _Word, options: Mapping[str, Option]) -> Fault:

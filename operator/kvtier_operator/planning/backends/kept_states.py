@@ -17,7 +17,8 @@ _LIMITS: Final = ("--max-num-scheduled-tokens", "--long-prefill-token-threshold"
 """What a step computes of one prompt at most, below the tokens of its batch (v1/core/sched/scheduler.py)."""
 _STEP_TOKENS: Final = ((160 * GIB, 16_384), (70 * GIB, 8_192), (0, 2_048))
 """vLLM's default by the GPU's memory (engine/arg_utils.py, get_batch_defaults); an A100's is the last."""
-_A100: Final = frozenset({Gpu.A100_40, Gpu.A100_80})
+A100: Final = frozenset({Gpu.A100_40, Gpu.A100_80})
+"""GPUs of which vLLM takes fewer tokens and sequences than of others with their memory."""
 _HOPPER_STEP_TOKENS: Final = 8_192
 _CPU_STEP_TOKENS: Final = 2_048
 
@@ -66,7 +67,7 @@ def _batched_tokens(engine: EngineSpec) -> int:
     twice = 2 if engine.extra_args.value("--performance-mode") == "throughput" else 1
     if engine.device is Device.CPU:
         return _CPU_STEP_TOKENS * engine.tensor_parallel_size * twice
-    memory_bytes = 0 if engine.gpu in _A100 else engine.gpu_bytes
+    memory_bytes = 0 if engine.gpu in A100 else engine.gpu_bytes
     if memory_bytes is None:
         return _HOPPER_STEP_TOKENS * twice
     return twice * next(tokens for least, tokens in _STEP_TOKENS if memory_bytes >= least)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kvtier_operator.api.spec.command_line import FIELD
-from kvtier_operator.planning.base.vllm_minor import vllm_minor
+from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.model_shape.config.engine_data.quantization import (
     computes_in_bfloat16_alone,
@@ -59,7 +59,7 @@ def _quantization_faults(parts: CheckInput) -> Iterator[tuple[str, str]]:
         yield quantization.field, f"vLLM loads {method} with {_ALLOW} alone: add it to spec.engine.extraArgs"
     if computes_in_bfloat16_alone(method) and arguments.value("--dtype") in _FLOAT16:
         yield arguments.field_path("--dtype"), f"vLLM computes {method} in bfloat16 alone: remove it"
-    minor = vllm_minor(parts.spec.engine.image)
+    minor = engine_minor(parts.spec, parts.observed)
     if shape.mixed_by_modelopt and minor is not None and minor < _MIXED_SINCE:
         yield (
             quantization.field,

@@ -11,6 +11,7 @@ from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import Device, EngineSpec
+from kvtier_operator.planning.backends.kept_states import A100
 from kvtier_operator.planning.base.devices import without_cuda
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import takes_media

@@ -1,12 +1,14 @@
 """What is refused of extraArgs before an engine starts is what vLLM's own parser refuses, and no more."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
+from vllm import EngineArgs
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
 from kvtier_operator.api.spec.command_line import CommandLine
@@ -20,7 +22,14 @@ from kvtier_operator.generate.engine_data.serve_options import (
 from kvtier_operator.generate.engine_data.upstream import options
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.planning.arguments.effects import effect_of
-from kvtier_operator.planning.arguments.serve_options import Count, Option, Takes, faults_of, serve_options
+from kvtier_operator.planning.arguments.serve_options import (
+    Bound,
+    Count,
+    Option,
+    Takes,
+    faults_of,
+    serve_options,
+)
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 VALUES: Final = (
@@ -31,6 +40,8 @@ WITHIN: Final = frozenset({Takes.JSON, Takes.JSON_OR_TEXT})
 """Of these only the outermost form is looked at, and so it is of what names an adapter."""
 LORA: Final = "--lora-modules"
 MANY: Final = 300
+SERVERS: Final = frozenset({"--api-server-count", "--sse-keep-alive-interval"})
+"""Their bounds are not the engine's."""
 
 
 @cache
@@ -71,6 +82,53 @@ def test_names_of_one_option_are_one_in_the_table_of_effects() -> None:
         assert len({effect_of(argument) for argument in arguments}) <= 1, group
 
 
+def starts(model: Path, *words: str) -> bool:
+    """Whether vLLM makes an engine's configuration of them."""
+    parsed = parser().parse_args(["--skip-tokenizer-init", *words])
+    parsed.model = str(model)
+    try:
+        EngineArgs.from_cli_args(parsed).create_engine_config()
+    except ValueError:
+        return False
+    return True
+
+
+def beyond(bound: Bound, limit: float) -> float:
+    """The nearest whole number that does not keep within a bound."""
+    return limit + {Bound.AT_LEAST: -1, Bound.ABOVE: 0, Bound.AT_MOST: 1, Bound.BELOW: 0}[bound]
+
+
+def test_every_bound_is_one_that_vllm_keeps(model_folder: Callable[..., Path]) -> None:
+    options = serve_options(int(this_minor()))
+    cases = [
+        f"{name}={beyond(*bound):g}"
+        for name, option in options.items()
+        for bound in option.bounds
+        if name.startswith("--") and name not in SERVERS
+    ]
+    model = model_folder()
+    assert starts(model)
+    assert len(cases) > 40
+    assert [word for word in cases if not takes([word])] == []
+    assert [word for word in cases if starts(model, word)] == []
+    assert [word for word in cases if not [*faults_of([word], options)]] == []
+
+
+@pytest.mark.parametrize(("values", "is_good"), [(["-1", "8"], True), (["8", "-1"], False)])
+def test_of_an_option_that_is_given_twice_the_last_one_counts(
+    values: list[str], is_good: bool, model_folder: Callable[..., Path]
+) -> None:
+    words = [word for value in values for word in ("--max-num-seqs", value)]
+    assert starts(model_folder(), *words) is is_good
+    assert (not [*faults_of(words, serve_options(int(this_minor())))]) is is_good
+
+
+def of_the_parser() -> dict[str, Option]:
+    """The options, as far as the parser looks at them: bounds are the configuration's."""
+    options = serve_options(int(this_minor()))
+    return {name: replace(option, bounds=()) for name, option in options.items()}
+
+
 def ways(name: str, option: Option) -> Iterator[list[str]]:
     """How one may write an option, well and badly."""
     yield from ([name], [f"{name}=1"], [name, "stray"], [f"{name} 1"], [name, name], [f"{name}x", "1"])
@@ -82,7 +140,7 @@ def ways(name: str, option: Option) -> Iterator[list[str]]:
 
 
 def test_every_option_is_refused_and_taken_as_vllm_does() -> None:
-    options = serve_options(int(this_minor()))
+    options = of_the_parser()
     differs = []
     for name, option in options.items():
         if name == FILE or option.count is Count.ONE_OR_NONE:
@@ -109,5 +167,4 @@ def test_every_option_is_refused_and_taken_as_vllm_does() -> None:
     ids=" ".join,
 )
 def test_words(words: list[str]) -> None:
-    ours = not [*faults_of(words, serve_options(int(this_minor())))]
-    assert takes(words) == ours
+    assert takes(words) == (not [*faults_of(words, of_the_parser())])

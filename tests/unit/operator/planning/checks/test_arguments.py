@@ -103,6 +103,36 @@ def test_all_unknown_ones_are_told_at_once() -> None:
     says(result, REJECT, "ArgumentNotKnown", "--foo", "extraArgs[2]: --seed x", "extraArgs[3]: vLLM has")
 
 
+@pytest.mark.parametrize(
+    ("words", "item", "message"),
+    [
+        (["--max-num-seqs", "-1"], 1, "--max-num-seqs -1: vLLM takes a whole number, at least 1"),
+        (
+            ["--max-num-batched-tokens=0k"],
+            0,
+            "--max-num-batched-tokens 0k: vLLM takes a whole number, or one",
+        ),
+        (["--watermark", "1"], 1, "--watermark 1: vLLM takes a number, at least 0 and below 1"),
+        (["--watermark=nan"], 0, "--watermark nan: vLLM takes a number, at least 0 and below 1"),
+        (["--api-server-count", "0"], 1, "at least 1"),
+        (["--max-num-seqs", "8", "--max-num-seqs=0"], 2, "at least 1"),
+    ],
+    ids=str,
+)
+def test_numbers_with_which_vllm_does_not_start(words: list[str], item: int, message: str) -> None:
+    result = verdict(known_arguments, with_words(*words))
+    says(result, REJECT, "ArgumentNotKnown", message)
+    assert result.field == f"spec.engine.extraArgs[{item}]"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--max-num-seqs", "0", "--max-num-seqs=8"], ["--watermark=.5"], ["--max-num-batched-tokens=1k"]],
+)
+def test_numbers_that_vllm_takes(words: list[str]) -> None:
+    says(verdict(known_arguments, with_words(*words)), PASS, "Passed")
+
+
 def test_an_image_of_ones_own_may_know_more() -> None:
     result = verdict(known_arguments, with_words("--of-a-plugin", image="r.example/fork:7"))
     says(result, WARN, "ArgumentNotKnown", "no option --of-a-plugin", "by itself kvtier passes them on")
