@@ -12,7 +12,8 @@ from tests.cases.planning import resource
 from tests.shared.newer_vllm import engines_environment
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
-from kvtier_operator.planning.model_shape.block_tokens import BACKENDS, Architecture, Attention, choose_block
+from kvtier_operator.api.spec.gpu import Architecture
+from kvtier_operator.planning.model_shape.block_tokens import BACKENDS, Attention, choose_block
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 _MAJOR = {
