@@ -17,6 +17,8 @@ OFFLOADED_GIB: Final = "--cpu-offload-gb"
 GROUP_SIZE: Final = "--offload-group-size"
 _OFFLOADING: Final = (OFFLOADED_GIB, GROUP_SIZE)
 """With them vLLM keeps some of the weights in the host's memory, whole layers up to a bound."""
+_BALANCED: Final = "--enable-eplb"
+_BALANCER: Final = "--eplb-config"
 _WHOLE: Final = Fraction(1)
 _ONLINE: Final[Mapping[str, Fraction]] = {
     "fp8": Fraction(1, 2),
@@ -59,9 +61,19 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
         held = RankWeights(ceil(weights * least / (ranks * engines)), ceil(weights * most / ranks))
     else:
         shared = experts or 0 if engines > 1 else 0
-        of_rank = Fraction(weights - shared, ranks) + Fraction(shared, ranks * engines)
+        copies = (experts or 0) * _copied_share(engine, geometry)
+        of_rank = Fraction(weights - shared, ranks) + (shared + copies) / (ranks * engines)
         held = RankWeights(ceil(of_rank * least), ceil(of_rank * most))
     return replace(held, least_bytes=0) if engine.extra_args.last(*_OFFLOADING) else held
+
+
+def _copied_share(engine: EngineSpec, geometry: Geometry) -> Fraction:
+    """What part of the experts is in memory twice (config/parallel.py, EPLBConfig)."""
+    line, experts = engine.extra_args, geometry.shape.expert_count
+    copies = line.json_object(_BALANCER).get("num_redundant_experts")
+    if not line.is_on(_BALANCED) or not experts or not isinstance(copies, int) or copies < 0:
+        return Fraction(0)
+    return Fraction(copies, experts)
 
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
