@@ -311,8 +311,8 @@ def resolve_geometry(spec: Spec, observed: Observed) -> Geometry:
         InvalidInputError: Nothing knows the model, or what is known cannot be sized.
     """
     must_not_be_a_draft(observed)
-    observed = with_overrides(spec, observed)
     try:
+        observed = with_overrides(spec, observed)
         shape = resolve_shape(spec.model, observed)
     except InvalidInputError as error:
         raise with_option_named(error, spec) from error

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.config.engine_data.defaults import (
+    is_known_type,
     nested_type,
     read_once,
     works_out_head_dim,
@@ -21,6 +22,7 @@ from kvtier_operator.planning.observed import Observed
 
 OPTION: Final = "--hf-overrides"
 _PART: Final = "_config"
+_TEXT: Final = "text_config"
 _NO_PARTS: Final = frozenset({"quantization_config", "compression_config"})
 """Mappings that transformers keeps as they are."""
 
@@ -87,6 +89,11 @@ def _still_read(
 
 def _merge(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
     root_type = str(config.get("model_type") or "")
+    lacks_it = is_known_type(root_type) and _TEXT not in config and not nested_type(root_type, _TEXT)
+    if lacks_it and isinstance(overrides.get(_TEXT), Mapping):
+        raise InvalidInputError(
+            "planning", Problem(_TEXT, f"the model's configuration has no {_TEXT}: name its fields alone")
+        )
     parts = {name for name in config if name.endswith(_PART) and name not in _NO_PARTS}
     changed = {
         name: _update(config[name], value, nested_type(root_type, name)) if name in parts else value

@@ -20,6 +20,17 @@ CONFIG = {
     "max_position_embeddings": 4096,
 }
 QUANTISED = CONFIG | {"quantization_config": {"quant_method": "modelopt", "kv_cache_quant_algo": "FP8"}}
+LLAMA = {**CONFIG, "model_type": "llama", "hidden_size": 256}
+del LLAMA["head_dim"]
+GEMMA = CONFIG | {"model_type": "gemma3_text", "num_hidden_layers": 6, "sliding_window": 512}
+GEMMA4 = CONFIG | {
+    "model_type": "gemma4_text",
+    "layer_types": ["sliding_attention", "full_attention"] * 2,
+    "sliding_window": 512,
+    "attention_k_eq_v": True,
+    "num_global_key_value_heads": 1,
+    "global_head_dim": 128,
+}
 NESTED = {"model_type": "any", "text_config": CONFIG}
 
 
@@ -61,6 +72,10 @@ def test_a_wrong_field_of_the_file_is_the_files() -> None:
         ({"num_hidden_layers": 1}, NESTED, 4 * 512),  # the root's, where vLLM does not look
         ({"rope_scaling": {"rope_type": "yarn"}}, CONFIG, 4 * 512),
         ({"quantization_config": {"quant_method": "awq"}}, QUANTISED, 4 * 512),  # as a whole
+        ({"hidden_size": 512}, LLAMA, 4 * 512),  # heads are of the size that the file's width gives
+        ({"hidden_size": 512, "head_dim": 32}, LLAMA, 4 * 256),
+        ({"sliding_window_pattern": 2}, GEMMA, 512),  # of 5 windows before each layer of full attention
+        ({"attention_k_eq_v": False}, GEMMA4, 2 * 512),
     ],
 )
 def test_fields_take_another_value(overrides: object, config: dict[str, Any], per_token: int) -> None:
@@ -118,5 +133,5 @@ def test_a_language_model_that_stands_by_itself_is_the_part_within() -> None:
     nested = geometry({"text_config": {"num_hidden_layers": 2}}, model=model)
     assert nested.kv_bytes_per_token == geometry({"num_hidden_layers": 2}, model=model).kv_bytes_per_token
     assert nested.kv_bytes_per_token * 32 == geometry({}, model=model).kv_bytes_per_token
-    plain = geometry({"text_config": {"num_hidden_layers": 2}}, CONFIG)
-    assert plain.kv_bytes_per_token == geometry({}, CONFIG).kv_bytes_per_token
+    with pytest.raises(InvalidInputError, match=r"--hf-overrides: text_config: .* has no text_config"):
+        geometry({"text_config": {"num_hidden_layers": 2}}, CONFIG)
