@@ -11,6 +11,7 @@ from typing import Any, Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.arguments.speculation import WITHOUT_LAYERS, Method, Speculation, speculation
+from kvtier_operator.planning.model_shape.config.engine_data.architectures import unknown_draft
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.from_config import shape_from_config
 from kvtier_operator.planning.model_shape.layers.mtp import like_the_model, mtp_groups, mtp_layers
@@ -192,8 +193,10 @@ def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draf
     config, source = observed.draft_config, observed.draft_config_source or "the draft's config.json"
     if why := _WITHOUT_CACHE.get(str(config.get("model_type"))):
         return Draft(asked, source=f"{source}: {why}", weights_bytes=observed.draft_weights_bytes)
-    if isinstance(layer := config.get("transformer_layer_config"), Mapping):
-        config = layer  # the speculators library's form (vLLM, transformers_utils/configs/speculators)
+    layer = config.get("transformer_layer_config")
+    of_speculators = isinstance(layer, Mapping)  # vLLM, transformers_utils/configs/speculators
+    if isinstance(layer, Mapping):
+        config = layer
     try:
         shape = shape_from_config(config, source, weights_bytes=observed.draft_weights_bytes)
     except InvalidInputError as error:  # which advises what to do about a model
@@ -202,4 +205,5 @@ def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draf
     if asked.method is Method.MTP:  # a checkpoint of the predictors alone, described as the whole model is
         fields = ConfigFields(config, source)
         return replace(shape, groups=mtp_groups(fields, shape, mtp_layers(fields) or 1))
-    return shape
+    unknown = "" if of_speculators else unknown_draft(ConfigFields(config, source), asked.method)
+    return replace(shape, unknown_architecture=unknown)

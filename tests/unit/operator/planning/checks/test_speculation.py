@@ -148,3 +148,35 @@ def test_known_drafts() -> None:
     )
     ngram = drafting(LLAMA, method="ngram", num_speculative_tokens=4)
     says(verdict(draft_known, ngram), PASS, "Passed", "no layers")
+
+
+SMALL = HEAD | {"vocab_size": 32_000}
+
+
+@pytest.mark.parametrize(("vocabulary", "outcome"), [(32_000, PASS), (31_000, REJECT)])
+def test_a_draft_model_has_the_models_vocabulary(vocabulary: int, outcome: Outcome) -> None:
+    one = drafting("a/b", 1, "17Gi", method="draft_model", model="a/small", num_speculative_tokens=3)
+    observed = Observed(model_config=SMALL, draft_config=SMALL | {"vocab_size": vocabulary})
+    result = verdict(speculation_supported, one, observed)
+    assert result.outcome is outcome, result.message
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "unknown"),
+    [
+        ("eagle", "LlamaForCausalLM", ""),
+        ("eagle3", "LlamaForCausalLMEagle3", ""),
+        ("eagle3", "LlamaForCausalLM", ""),
+        ("eagle3", "PEagleDraftModel", "Eagle3PEagleDraftModel"),
+        ("dflash", "DFlashDraftModel", ""),
+        ("draft_model", "DominoForCausalLM", "DominoForCausalLM"),
+    ],
+)
+def test_drafts_of_a_class_that_vllm_lacks(method: str, name: str, unknown: str) -> None:
+    one = drafting(LLAMA, 1, "17Gi", method=method, model="a/b", num_speculative_tokens=3)
+    draft = HEAD | {"architectures": [name], "vocab_size": 128_256}
+    result = verdict(draft_known, one, Observed(draft_config=draft))
+    if unknown:
+        says(result, WARN, "DraftArchitectureUnknown", f"the draft's {unknown},")
+    else:
+        says(result, PASS, "Passed")

@@ -1,6 +1,7 @@
 """What the engine knows of a model that its file leaves out, as `make generate` wrote it down."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -35,6 +36,29 @@ def unknown_architecture(config: ConfigFields) -> str:
     """The same, unless vLLM names it as one that the Transformers library serves."""
     name = without_own_class(config)
     return "" if name in _table()["library"] else name
+
+
+# How vLLM names the class of a draft by what the file names, by method, and names that it leaves as they
+# are (transformers_utils/configs/eagle.py).
+_OF_DRAFTS: Final = {
+    "eagle": re.compile(r"Eagle.*"),
+    "eagle3": re.compile(r"Eagle3.*|.*Eagle3"),
+    "dflash": re.compile(r"DFlash.*|.*DFlash|LiLiCorrDraftModel"),
+}
+_PREFIXES: Final = {"eagle": "Eagle", "eagle3": "Eagle3", "dflash": "DFlash"}
+_NAMED_ALREADY: Final = "eagle"
+"""Type of files that have the names as vLLM makes them."""
+
+
+def unknown_draft(config: ConfigFields, method: str) -> str:
+    """The name that vLLM makes of a draft's class, where it has none of that name; empty elsewhere."""
+    if method not in _PREFIXES or config.root_text("model_type") == _NAMED_ALREADY:
+        return unknown_architecture(config)
+    names = [
+        name if _OF_DRAFTS[method].fullmatch(name) else _PREFIXES[method] + name
+        for name in architectures_of(config)
+    ]
+    return "" if any(_has_own_class(each) for each in names) else next(iter(names), "")
 
 
 def refuse_removed(config: ConfigFields) -> None:
