@@ -11,6 +11,7 @@ from kvtier_operator.planning.model_shape.config.engine_data.quantization import
     has_method,
     is_deprecated,
 )
+from kvtier_operator.planning.model_shape.shape import Width, WidthOf
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -75,20 +76,47 @@ _AN_EXPERT_A_RANK: Final = frozenset(
 """Types whose classes refuse more ranks than experts (vLLM, models/qwen3_moe.py and its like)."""
 
 
-@check("spec.engine.tensorParallelSize")
+_RANKS: Final = "spec.engine.tensorParallelSize"
+_TOWER_MODE: Final = "--mm-encoder-tp-mode"
+
+
+@check(_RANKS)
 def weights_shared_out(parts: CheckInput) -> CheckResult:
-    """VLLM refuses otherwise (config/model.py, _verify_with_expert_parallelism; models/*_moe.py)."""
-    engine, experts = parts.spec.engine, parts.geometry.shape.expert_count
-    if experts == 0 and engine.extra_args.is_on(_EXPERT_PARALLEL):
+    """VLLM ends while it makes the layers where ranks cut them."""
+    experts, arguments = parts.geometry.shape.expert_count, parts.spec.engine.extra_args
+    if experts == 0 and arguments.is_on(_EXPERT_PARALLEL):  # config/model.py, _verify_with_expert_parallelism
         return weights_shared_out.reject(
             "NoExperts",
             f"the model has no experts, and vLLM ends at start with {_EXPERT_PARALLEL}: remove it",
-            field=engine.extra_args.field_path(_EXPERT_PARALLEL),
+            field=arguments.field_path(_EXPERT_PARALLEL),
         )
-    ranks = engine.tensor_parallel_size
+    ranks = parts.spec.engine.tensor_parallel_size
     if experts and experts < ranks and parts.geometry.shape.model_type in _AN_EXPERT_A_RANK:
         return weights_shared_out.reject(
             "FewerExpertsThanRanks",
             f"{many(experts, 'expert')} cannot be shared out over {ranks} ranks; use {experts} or fewer",
         )
-    return weights_shared_out.passed("no experts, or enough for every rank")
+    faults = [(_RANKS, _cut(width, ranks)) for width in _shared(parts) if width.is_cut_by(ranks)]
+    if faults:
+        return weights_shared_out.reject_each("WidthCut", faults)
+    return weights_shared_out.passed("ranks share the weights out evenly, as far as config.json tells")
+
+
+def _shared(parts: CheckInput) -> Iterator[Width]:
+    """Widths that ranks share out, with the engine's arguments."""
+    arguments = parts.spec.engine.extra_args
+    whole = {WidthOf.EXPERTS} if arguments.is_on(_EXPERT_PARALLEL) else set()
+    if arguments.value(_TOWER_MODE) == "data":
+        whole.add(WidthOf.TOWER)
+    return (width for width in parts.geometry.shape.widths if width.of not in whole)
+
+
+def _cut(width: Width, ranks: int) -> str:
+    parts = f" in multiples of {width.multiple_of:,}" if width.multiple_of > 1 else ""
+    fewer = (each for each in range(1, ranks) if ranks % each == 0)
+    possible = ", ".join(str(each) for each in fewer if not width.is_cut_by(each))
+    other = f", or add {_TOWER_MODE}=data" if width.of is WidthOf.TOWER else ""
+    return (
+        f"{width.field} of {width.elements:,} cannot be shared out over {ranks} ranks{parts}; "
+        f"use one of {possible}{other}"
+    )

@@ -32,6 +32,7 @@ from kvtier_operator.planning.model_shape.parameters import (
     sizes_of,
 )
 from kvtier_operator.planning.model_shape.shape import LayerKind, ModelShape, State
+from kvtier_operator.planning.model_shape.widths import shared_widths
 
 # vLLM reads that repository's config.json (transformers_utils/configs/ultravox.py, text_model_id).
 _TYPE: Final = "ultravox"
@@ -75,6 +76,8 @@ _FP8_BY_GPU: Final = {"glm_moe_dsa", "glm5_next", "glm5_next_text"}
 # v1/attention/backends/gdn_attn.py, FLASHINFER_GDN_CHECKPOINT_ALIGNMENT).
 _GATED_DELTA_NET: Final = ("qwen3_next", "qwen3_5", "qwen4_exp")
 _GATED_DELTA_NET_TOKENS: Final = 64
+# Their classes have layers with states, whatever a file says of its layers.
+_HYBRIDS: Final = ("nemotron_h", "qwen3_next", "qwen3_5")
 # vLLM, layers/quantization/turboquant/config.py, _get_full_attention_layer_indices.
 _BESIDE_STATES: Final = {"falcon_h1", "zamba2"}
 # Its class divides the KV heads and copies none (vLLM, models/gpt_oss.py, OAIAttention).
@@ -132,12 +135,13 @@ def shape_from_config(
         weights_bytes=weights_bytes,
         experts=experts_of(fields, weights_bytes),
         expert_count=expert_count(fields),
+        widths=tuple(shared_widths(config, fields)),
         model_type=model_type,
         quantization=quantization_method(fields),
         mixed_by_modelopt=is_mixed_by_modelopt(fields),
         vocabulary=fields.int_in_file("vocab_size"),
         own_code=_is_own_code(config, fields),
-        state_of_class=None if LayerKind.STATE in kinds else _state_of_class(fields),
+        state_of_class=None if LayerKind.STATE in kinds else _state_of_class(config, fields),
         is_quantised=bool(quantization_of(fields)),
         chunked_attention=is_chunked(fields),
         state_alignment_tokens=_GATED_DELTA_NET_TOKENS if model_type.startswith(_GATED_DELTA_NET) else 1,
@@ -176,10 +180,14 @@ def _is_own_code(config: Mapping[str, Any], fields: ConfigFields) -> bool:
     )
 
 
-def _state_of_class(fields: ConfigFields) -> State | None:
-    """A hybrid's class stands for its layers (config/model.py, is_hybrid); `layer_types` may not."""
-    hybrid = fields.text("model_type").startswith("nemotron_h") and not fields.has("layer_types")
-    return recurrent_state(fields) if hybrid else None
+def _state_of_class(config: Mapping[str, Any], fields: ConfigFields) -> State | None:
+    """A hybrid's class stands for its layers, unless `layer_types` at the root has attention alone.
+
+    Source: vLLM, config/model.py, is_hybrid.
+    """
+    model_type = fields.text("model_type")
+    unseen = not fields.has("layer_types") or isinstance(config.get(_PART), Mapping)
+    return recurrent_state(fields) if unseen and model_type.startswith(_HYBRIDS) else None
 
 
 def _refuse_other_caches(fields: ConfigFields) -> None:

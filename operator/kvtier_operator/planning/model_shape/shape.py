@@ -51,6 +51,28 @@ class Experts:
         return found if not found or weights_bytes < 2 * found <= 2 * weights_bytes else None
 
 
+class WidthOf(StrEnum):
+    """What a width belongs to, where an argument decides whether ranks share it out."""
+
+    LAYERS = "every layer"
+    EXPERTS = "experts, which --enable-expert-parallel leaves whole"
+    TOWER = "what encodes images, which --mm-encoder-tp-mode data leaves whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """A width of a model's matrices that ranks share out evenly."""
+
+    field: str  # of config.json
+    elements: int
+    multiple_of: int = 1  # what each rank's part is to be a multiple of
+    of: WidthOf = WidthOf.LAYERS
+
+    def is_cut_by(self, ranks: int) -> bool:
+        """Whether so many ranks get no whole parts of it."""
+        return ranks > 1 and bool(self.elements % (ranks * self.multiple_of))
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """One layer's state: the inputs of a short convolution, and a recurrent state.
@@ -155,6 +177,7 @@ class ModelShape:
     weights_bytes: int | None = None  # size of the weights; None if not known
     experts: Experts | None = None  # the routed experts among the weights; None where nothing tells them
     expert_count: int | None = None  # routed experts of one layer; None where nothing tells
+    widths: tuple[Width, ...] = ()  # what ranks share out beside heads and states, as far as known
     model_type: str = ""  # of the language model; empty if not known
     quantization: str = ""  # method of a quantised checkpoint, spelt with hyphens; empty if not known
     mixed_by_modelopt: bool = False  # whether vLLM before 0.33 does not load ModelOpt's mix

@@ -121,6 +121,29 @@ def test_what_no_backend_keeps(model: str, engine: dict[str, Any], words: tuple[
         says(result, PASS, "Passed")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model_type": "falcon_h1", "mamba_n_heads": 24, "mamba_d_head": 64, "mamba_d_state": 128},
+        {"model_type": "paligemma", "head_dim": 128},
+    ],
+    ids=str,
+)
+def test_turboquant_needs_layers_of_attention_alone_that_see_what_came_before(fields: dict[str, Any]) -> None:
+    model = Observed(model_config=LLAMA | {"head_dim": 128} | fields)
+    result = verdict(cache_dtype, resource(engine={"kvCacheDtype": "turboquant_4bit_nc"}), model)
+    says(result, REJECT, "CacheDtypeNotSupported", "turboquant_4bit_nc")
+
+
+@pytest.mark.parametrize(("dtype", "outcome"), [("fp8", WARN), ("auto", PASS)])
+def test_plain_drafts_beside_sparse_latents(dtype: str, outcome: object) -> None:
+    draft = {"num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
+    config = '{"method": "eagle3", "model": "a/b", "num_speculative_tokens": 3}'
+    engine = {"kvCacheDtype": dtype, "extraArgs": ["-sc", config]}
+    one = resource("deepseek-ai/DeepSeek-V3.2", engine=engine)
+    assert verdict(cache_dtype, one, Observed(draft_config=draft)).outcome is outcome
+
+
 def test_heads_that_nvfp4_has_no_kernel_for() -> None:
     geometry = {"layers": 32, "kvHeads": 8, "headDim": 96}
     one = resource(geometry=geometry, engine={"kvCacheDtype": "nvfp4"})

@@ -1,4 +1,4 @@
-"""Checks of the checkpoint's code, quantisation and experts."""
+"""Checks of the checkpoint's code and quantisation, and of how ranks share it out."""
 
 from typing import Any
 
@@ -18,7 +18,15 @@ CONFIG = {
     "hidden_size": 1024,
 }
 CODE = CONFIG | {"model_type": "of_its_own", "auto_map": {"AutoConfig": "configuration.Config"}}
-EXPERTS = CONFIG | {"model_type": "qwen3_moe", "num_experts": 8}
+EXPERTS = CONFIG | {"model_type": "qwen3_moe", "num_experts": 8, "moe_intermediate_size": 12}
+UNEVEN = CONFIG | {"intermediate_size": 2052}
+BLOCKS = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+GROUPS = {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}
+WEIGHTS = {"num_bits": 4, "group_size": 128}
+PACKED = {"quant_method": "compressed-tensors", "format": "pack-quantized"}
+PACKED = {"quantization_config": PACKED | {"config_groups": {"group_0": {"weights": WEIGHTS}}}}
+TOWER = {"model_type": "qwen2_5_vl", "text_config": CONFIG, "vision_config": {"num_heads": 12}}
+EXPERT_PARALLEL = "--enable-expert-parallel"
 MXFP4 = CONFIG | {"quantization_config": {"quant_method": "mxfp4"}}
 DEPRECATED = CONFIG | {"quantization_config": {"quant_method": "fbgemm_fp8"}}
 PRODUCER = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "MIXED_PRECISION"}}
@@ -39,10 +47,29 @@ OLDER, NEWER = ({"image": f"vllm/vllm-openai:v0.{minor}.0"} for minor in (32, 33
         (quantization, MXFP4, {}, ""),
         (quantization, MIXED, OLDER, "QuantizationNotSupported"),
         (quantization, MIXED, NEWER, ""),
-        (weights_shared_out, CONFIG, {"extraArgs": ["--enable-expert-parallel"]}, "NoExperts"),
-        (weights_shared_out, EXPERTS, {"extraArgs": ["--enable-expert-parallel"]}, ""),
+        (weights_shared_out, CONFIG, {"extraArgs": [EXPERT_PARALLEL]}, "NoExperts"),
+        (weights_shared_out, EXPERTS, {"extraArgs": [EXPERT_PARALLEL]}, ""),
         (weights_shared_out, EXPERTS, {"tensorParallelSize": 16}, "FewerExpertsThanRanks"),
-        (weights_shared_out, EXPERTS, {"tensorParallelSize": 8}, ""),
+        (weights_shared_out, EXPERTS, {"tensorParallelSize": 8}, "WidthCut"),
+        (weights_shared_out, EXPERTS, {"tensorParallelSize": 8, "extraArgs": [EXPERT_PARALLEL]}, ""),
+        (weights_shared_out, EXPERTS, {"tensorParallelSize": 4}, ""),
+        (weights_shared_out, UNEVEN, {"tensorParallelSize": 4}, ""),
+        (weights_shared_out, UNEVEN, {"tensorParallelSize": 8}, "WidthCut"),
+        (weights_shared_out, UNEVEN | {"model_type": "lfm2"}, {"tensorParallelSize": 8}, ""),
+        *(
+            (weights_shared_out, CONFIG | kind | {"intermediate_size": 1280}, {"tensorParallelSize": n}, cut)
+            for kind in (BLOCKS, GROUPS, PACKED)
+            for n, cut in ((1, ""), (2, ""), (4, "WidthCut"))
+        ),
+        (weights_shared_out, EXPERTS | BLOCKS | {"moe_intermediate_size": 64}, {"tensorParallelSize": 2}, ""),
+        (weights_shared_out, TOWER, {"tensorParallelSize": 4}, ""),
+        (weights_shared_out, TOWER, {"tensorParallelSize": 8}, "WidthCut"),
+        (
+            weights_shared_out,
+            TOWER,
+            {"tensorParallelSize": 8, "extraArgs": ["--mm-encoder-tp-mode=data"]},
+            "",
+        ),
     ],
 )
 def test_what_does_not_start_is_refused(

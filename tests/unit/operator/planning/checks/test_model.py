@@ -58,6 +58,13 @@ def test_states_are_shared_out_too(model: str, ranks: int, heads: str | None) ->
     assert heads is None or heads in result.message
 
 
+def test_a_state_that_cannot_be_shared_out_goes_before_copied_heads() -> None:
+    config = SIX_HEADS | {"model_type": "falcon_h1", "num_attention_heads": 16, "num_key_value_heads": 2}
+    config |= {"mamba_n_heads": 24, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128}
+    one, observed = resource(engine={"tensorParallelSize": 16}), Observed(model_config=config)
+    says(verdict(attention_heads, one, observed), REJECT, "StateNotDivisible", "24 heads or groups")
+
+
 QWEN = {"num_hidden_layers": 4, "num_attention_heads": 4, "hidden_size": 256, "max_position_embeddings": 4096}
 ALLOWED = {"name": "VLLM_ALLOW_LONG_MAX_MODEL_LEN"}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}

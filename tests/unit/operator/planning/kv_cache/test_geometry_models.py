@@ -201,3 +201,27 @@ def test_a_recurrent_state_is_in_the_convolutions_dtype_where_nothing_says_anoth
         one.spec.model.name, engine={"extraArgs": [*arguments, "--mamba-ssm-cache-dtype=float32"]}
     )
     assert resolve_geometry(one.spec, Observed()) == resolve_geometry(both.spec, Observed())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "block_tokens"),
+    [
+        ([], 1_088),
+        (["--gdn-prefill-backend", "triton"], 1_056),
+        (['--additional-config={"gdn_prefill_backend": "triton"}'], 1_056),
+        (["--gdn-prefill-backend=flashinfer"], 1_088),
+    ],
+)
+def test_blocks_follow_the_kernels_of_gated_delta_net(arguments: list[str], block_tokens: int) -> None:
+    image = "vllm/vllm-openai:v0.33.0"
+    geometry = published("Qwen--Qwen3.5-35B-A3B", image=image, extraArgs=arguments)
+    assert geometry.block_tokens == block_tokens
+
+
+def test_a_block_has_room_for_the_state_of_a_class_whose_layers_keep_none() -> None:
+    path = MODELS / "nvidia--Nemotron-H-56B-Base-8K/config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config |= {"hybrid_override_pattern": "*-" * 4, "num_hidden_layers": 8}
+    geometry = resolve_geometry(resource("a/b").spec, Observed(model_config=config))
+    assert geometry.block_tokens == 4_128  # as of the whole model
+    assert geometry.bytes_per_prefix == 0

@@ -53,6 +53,8 @@ def test_falcon_keeps_its_own_dtype() -> None:
         ({"hybrid_override_pattern": "M*", "mamba_num_heads": 8, "mamba_head_dim": []}, "mamba_head_dim"),
         ({"quantization_config": {"quant_method": "bitsandbytes"}}, "quantization_config.quant_method"),
         ({"quantization_config": {"quant_method": "gptq", "desc_act": True}}, "quantization_config.desc_act"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 3}}, "quantization_config.bits"),
+        ({"quantization_config": {"quant_method": "gptq", "sym": False}}, "quantization_config.sym"),
     ],
 )
 def test_refused(config: dict[str, Any], field: str) -> None:
