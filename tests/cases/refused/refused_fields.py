@@ -43,7 +43,8 @@ REFUSED_FIELDS: Final = {
     "missing name of the model": Refused(
         {"spec.model": {}},
         "spec.model.name: is required (Model as vLLM takes it: a Hugging Face id such as "
-        "Qwen/Qwen3-32B, or a folder in the engine's image, in spec.model.volume or on this machine)",
+        "Qwen/Qwen3-32B, a folder in the engine's image, in spec.model.volume or on this machine, or a "
+        "bucket's s3://, gs:// or az://, whose weights vLLM streams)",
     ),
     "no tier": Refused(
         {"spec.tiers": {}}, "spec.tiers.cpu: is required (CPU memory; give at least its capacity)"

@@ -177,12 +177,20 @@ MODEL_RULES: Final = (
         {"spec.model.revision": "main"},
         {"spec.model.source": "pvc://models", "spec.model.revision": "main"},
     ),
-    RuleCase(
-        "name is no URL: for https://huggingface.co/Qwen/Qwen3-8B write Qwen/Qwen3-8B; where weights come "
-        "from is source's to say",
-        "spec.model.name",
-        {"spec.model.name": "s3://bucket/qwen"},
-        {"spec.model.name": "https://huggingface.co/Qwen/Qwen3-8B"},
+    *(
+        RuleCase(
+            "name is no URL: for hf://Qwen/Qwen3-8B or https://huggingface.co/Qwen/Qwen3-8B write "
+            "Qwen/Qwen3-8B; where weights come from is source's to say, but for s3://, "
+            "gs:// and az://, which vLLM streams",
+            "spec.model.name",
+            {"spec.model.name": f"{bucket}://bucket/qwen"},
+            {"spec.model.name": url},
+        )
+        for bucket, url in (
+            ("s3", "https://huggingface.co/Qwen/Qwen3-8B"),
+            ("gs", "hf://Qwen/Qwen3-8B"),
+            ("az", "pvc://models/qwen"),
+        )
     ),
     *(
         RuleCase(

@@ -80,7 +80,7 @@ class SourcedModel(ApiModel):
     """A model by its name, and its weights."""
 
     name: str = Field(
-        description="Model as vLLM takes it: a Hugging Face id such as Qwen/Qwen3-32B, or a folder in the engine's image, in spec.model.volume or on this machine. Clients call it so, wherever source has it from.",
+        description="Model as vLLM takes it: a Hugging Face id such as Qwen/Qwen3-32B, a folder in the engine's image, in spec.model.volume or on this machine, or a bucket's s3://, gs:// or az://, whose weights vLLM streams. Clients call it so, wherever source has it from.",
         min_length=1,
         max_length=512,
         json_schema_extra={
@@ -187,13 +187,13 @@ class SourcedModel(ApiModel):
         return self.revision is None or self.source is None
 
     @rule(
-        "!self.name.matches('^https?://')",
-        "name is no URL: for https://huggingface.co/Qwen/Qwen3-8B write Qwen/Qwen3-8B; where weights come from is source's to say",
+        "!self.name.contains('://') || self.name.matches('^(s3|gs|az)://')",
+        "name is no URL: for hf://Qwen/Qwen3-8B or https://huggingface.co/Qwen/Qwen3-8B write Qwen/Qwen3-8B; where weights come from is source's to say, but for s3://, gs:// and az://, which vLLM streams",
         field=".name",
     )
     def name_is_no_page(self) -> bool:
-        """What a browser shows is the first thing to copy, and vLLM takes it for a folder."""
-        return not self.name.startswith(("http://", "https://"))
+        """What a browser shows, or another tool's file, is the first thing to copy."""
+        return "://" not in self.name or self.name.startswith(("s3://", "gs://", "az://"))
 
     @rule(
         f"!self.name.matches(r'{_NO_NAME}')",

@@ -6,6 +6,7 @@ from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE
+from kvtier_operator.planning.pod_template.template import engine_mounts
 from kvtier_operator.planning.units import size
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.pod_weights import (
@@ -13,6 +14,7 @@ from kvtier_operator.planning.weights.pod_weights import (
     ModelSource,
     SourceKind,
     is_downloaded,
+    is_streamed,
     moves_weights,
     plan_weights,
     weights_volume_bytes,
@@ -94,7 +96,7 @@ def model_source(parts: CheckInput) -> CheckResult:
     """What kvtier mounts is only read, so pods may share it; a fetcher writes."""
     source = source_of(parts.spec.model)
     if source is None:
-        return model_source.passed("the model is found by its name", reason="NoModelSource")
+        return _by_name(parts)
     if parts.observed.machine is not None:
         here = source.kind is SourceKind.NODE
         what = f"folder {source.place}" if here else "the model from this machine's own cache"
@@ -112,6 +114,53 @@ def model_source(parts: CheckInput) -> CheckResult:
         case SourceKind.NODE:
             return model_source.passed(f"{source.place} must be on every node, and readable by user 1000")
     return _by_fetcher(parts, source)
+
+
+def _by_name(parts: CheckInput) -> CheckResult:
+    name = parts.spec.model.name
+    if is_streamed(parts.spec.model):
+        return _by_streaming(parts)
+    if name.startswith("/") and parts.observed.machine is None:
+        return _by_path(parts)
+    return model_source.passed("the model is found by its name", reason="NoModelSource")
+
+
+def _by_streaming(parts: CheckInput) -> CheckResult:
+    """A disk tier knows a bucket's path, not what lies there (kvtier_connector.vllm.fingerprint)."""
+    model, disk = parts.spec.model, parts.spec.tiers.disk
+    if not model.served_names:
+        return model_source.warn(
+            "BucketIsName",
+            f"vLLM streams the weights from the bucket, and clients must ask for {model.name}: set "
+            "spec.model.servedNames to what they call the model",
+            field="spec.model.servedNames",
+        )
+    if disk is not None and parts.traits.disk.folder is not Folder.EMPTIED and _is_persistent(disk.volume):
+        return model_source.warn(
+            "WeightsKnownByPath",
+            f"the disk tier knows the weights by {model.name} alone: where that gets new ones, prompts are "
+            "answered from what the former computed, and wrongly; give new weights a path of their own",
+            field="spec.model.name",
+            weight=40,
+        )
+    return model_source.passed("vLLM streams the weights from the bucket, and downloads none")
+
+
+def _by_path(parts: CheckInput) -> CheckResult:
+    """A folder must be in the engine's container: in the image, or mounted there."""
+    name, image = parts.spec.model.name, parts.spec.engine.image
+    folders = (*([HF_HOME] if parts.spec.model.volume else []), *engine_mounts(parts.spec))
+    if any(f"{name}/".startswith(f"{folder.rstrip('/')}/") for folder in folders):
+        return model_source.passed(f"{name} is mounted in the engine's container")
+    if image is not None:
+        return model_source.passed(f"{name} must be in image {image}: nothing is mounted there")
+    return model_source.warn(
+        "ModelNotMounted",
+        f"{name} is a folder, and nothing is mounted there: write file://{name} of the node or "
+        "pvc://CLAIM/FOLDER into spec.model.source, and what clients call the model into spec.model.name",
+        field="spec.model.name",
+        weight=100,
+    )
 
 
 def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
@@ -152,6 +201,13 @@ def model_volume(parts: CheckInput) -> CheckResult:
         )
     if is_downloaded(parts.spec):
         return _by_download(parts, volume)
+    if is_streamed(parts.spec.model):
+        return model_volume.warn(
+            "ModelVolumeUnused",
+            "vLLM streams the weights from the bucket, so nothing is downloaded: leave the volume out",
+            by_itself="mounts it all the same",
+            weight=-40,
+        )
     return _folder(parts.spec.model.name, volume)
 
 

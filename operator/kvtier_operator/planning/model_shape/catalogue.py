@@ -1,5 +1,6 @@
 """The catalogue of well-known models: data beside this file."""
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -53,6 +54,25 @@ def arithmetic_of_entry(fields: Mapping[str, Any]) -> Arithmetic | None:
     if (weights_bytes := fields.get("weights_bytes")) is None:
         return None
     return Arithmetic(weights_bytes // _BYTES_PER_PARAMETER, "the catalogue, all for every token")
+
+
+_OF_COPIES: Final = re.compile(
+    r"[-.](fp8|fp4|nvfp4|mxfp4|mxfp8|awq|gptq|int[48]|w\d+a\d+|[48]bit|bnb|dynamic|static|block|kv|quantized|unsloth|"
+    r"autoround|gguf|mlx|bf16)$"
+)
+"""What others add to a model's name, a word at a time, who quantise it or put it up again."""
+
+
+def original(model: str) -> str | None:
+    """The model of the catalogue of which this is a copy by its name; None for no copy, or of several."""
+    base = model.lower().rpartition("/")[2]
+    published = {name for name, _ in _published_names()}
+    while not (found := [name for name in published if name.lower().rpartition("/")[2] == base]):
+        shorter = _OF_COPIES.sub("", base)
+        if shorter == base:
+            return None
+        base = shorter
+    return found[0] if len(found) == 1 else None
 
 
 def similar(model: str) -> tuple[str, ...]:

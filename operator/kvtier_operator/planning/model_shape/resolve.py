@@ -88,23 +88,12 @@ def resolve_shape(model: ModelSpec, observed: Observed) -> ModelShape:
         missing = observed.model_config_missing or f"ConfigMap {model.config_ref.name} was not looked for"
         raise InvalidInputError("", Problem("spec.model.configRef", missing))
     # PyYAML costs 20 ms to import and the catalogue as much to read: not for those who need neither.
-    from kvtier_operator.planning.model_shape.catalogue import similar  # noqa: PLC0415 - slow to import
     from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue  # noqa: PLC0415 - slow to import
+    from kvtier_operator.planning.model_shape.unknown import unknown_model  # noqa: PLC0415 - as above
 
     shape = shape_from_catalogue(model.name)
     if shape is None:
-        near = similar(model.name)
-        hint = f" (the catalogue has {' and '.join(near)})" if near else ""
-        raise InvalidInputError(
-            "",
-            Problem(
-                "spec.model.name",
-                f"nothing knows the KV geometry of {model.name!r}{hint}{_also(observed)}; put its "
-                "config.json into a ConfigMap and name that in spec.model.configRef, or set "
-                "spec.model.geometry (kvtier plan also takes --model-config FILE, and --hub where the "
-                "operator has modelConfigs: hub)",
-            ),
-        )
+        raise unknown_model(model.name, observed.model_config_missing)
     return shape
 
 
@@ -114,7 +103,3 @@ def _with_weights(shape: ModelShape, name: str) -> ModelShape:
     from kvtier_operator.planning.model_shape.from_catalogue import with_weights  # noqa: PLC0415 - as above
 
     return with_weights(shape, entry_of(name) or {})
-
-
-def _also(observed: Observed) -> str:
-    return f"; {observed.model_config_missing}" if observed.model_config_missing else ""

@@ -7,6 +7,7 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.label_selector import mapping, mappings
 from kvtier_operator.planning.base.merge import DIRECTIVE, merged
+from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.objects.engine.containers import runs_as_root
 from kvtier_operator.planning.objects.engine.deployment import planned_engine_template
 from kvtier_operator.planning.objects.picker import planned_picker_template
@@ -39,6 +40,14 @@ def engine_affinity(spec: Spec) -> Mapping[str, Any]:
     """Of the engines' pods, the template's included."""
     pod = mapping((spec.engine.pod_template or {}).get("spec"))
     return merged(spec.engine.affinity or {}, mapping(pod.get("affinity")))
+
+
+def engine_mounts(spec: Spec) -> tuple[str, ...]:
+    """Folders at which the template mounts volumes of its own in the engine's container."""
+    pod = mapping((spec.engine.pod_template or {}).get("spec"))
+    engines = (each for each in mappings(pod.get("containers")) if each.get("name") == Component.ENGINE)
+    mounts = (mount for engine in engines for mount in mappings(engine.get("volumeMounts")))
+    return tuple(path for mount in mounts if isinstance(path := mount.get("mountPath"), str))
 
 
 def added_containers(template: Mapping[str, Any] | None, path: str) -> dict[str, str]:

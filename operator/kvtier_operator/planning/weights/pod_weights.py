@@ -123,12 +123,21 @@ def _is_mounted(path: str) -> bool:
     return path.startswith((SHARED_MEMORY, MOUNT_ROOT))
 
 
+BUCKETS: Final = ("s3://", "gs://", "az://")
+"""How names begin whose weights vLLM streams from a bucket (transformers_utils/runai_utils.py)."""
+
+
+def is_streamed(model: ModelSpec) -> bool:
+    """Whether vLLM reads the weights from a bucket straight to its devices."""
+    return model.source is None and model.name.lower().startswith(BUCKETS)
+
+
 def is_downloaded(spec: Spec) -> bool:
     """Whether vLLM or a fetcher brings the model: a path names a folder that is there, a source may."""
     source = model_source(spec.model)
     if source is not None:
         return source.kind is SourceKind.FETCHED
-    return not spec.model.name.startswith("/")
+    return not spec.model.name.startswith("/") and not is_streamed(spec.model)
 
 
 def is_brought(spec: Spec) -> bool:

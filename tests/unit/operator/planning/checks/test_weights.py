@@ -226,6 +226,38 @@ def test_what_leaves_unknown_weights_out(
         says(verdict_on_model(weights_known, model, on(), engine=engine), PASS, "Unknown")
 
 
+def test_a_folder_is_in_the_engines_container() -> None:
+    folder: dict[str, Any] = UNKNOWN | {"name": "/models/x"}
+    result = verdict_on_model(model_source, folder)
+    says(result, WARN, "ModelNotMounted", "file:///models/x", "pvc://", "spec.model.source")
+    assert result.field == "spec.model.name"
+    mount = {"name": "models", "mountPath": "/models"}
+    template = {
+        "spec": {
+            "containers": [{"name": "engine", "volumeMounts": [mount]}],
+            "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
+        }
+    }
+    says(verdict_on_model(model_source, folder, engine={"podTemplate": template}), PASS, "Passed", "mounted")
+    says(verdict_on_model(model_source, folder, engine={"image": "own/vllm:1"}), PASS, "Passed", "own/vllm:1")
+    says(verdict_on_model(model_source, folder, on()), PASS, "NoModelSource")
+    below = verdict_on_model(model_source, UNKNOWN | {"name": "/var/lib/kvtier/huggingface/x"})
+    says(below, WARN, "ModelNotMounted")  # no volume
+
+
+def test_a_bucket_is_streamed() -> None:
+    bucket: dict[str, Any] = UNKNOWN | {"name": "s3://bucket/x", "weights": "60Gi"}
+    says(verdict_on_model(model_source, bucket), WARN, "BucketIsName", "ask for s3://bucket/x", "servedNames")
+    named = bucket | {"servedNames": ["chat"]}
+    says(verdict_on_model(model_source, named), PASS, "Passed", "downloads none")
+    claim = {"persistentVolumeClaim": {"claimName": "kv"}}
+    tiers = {"cpu": {"capacity": "100Gi"}, "disk": {"capacity": "1Ti", "volume": claim}}
+    says(
+        verdict_on_model(model_source, named, tiers=tiers), WARN, "WeightsKnownByPath", "a path of their own"
+    )
+    says(verdict_on_model(model_volume, named | CLAIM), WARN, "ModelVolumeUnused", "streams")
+
+
 @pytest.mark.parametrize(("gib", "outcome"), [(67, WARN), (68, PASS)])
 @pytest.mark.parametrize("where", ["requests", "limits"])
 def test_a_figure_of_its_own_below_the_weights(gib: int, outcome: object, where: str) -> None:

@@ -57,6 +57,7 @@ def claim(storage: str, **more: str) -> dict[str, Any]:
             {"hostPath": {"path": "/srv/models", "type": "DirectoryOrCreate"}},
         ),
         (UNKNOWN | {"name": "/models/qwen"}, None),
+        (UNKNOWN | {"name": "s3://bucket/qwen", "weights": "5Gi"}, None),
         (
             UNKNOWN
             | {"name": f"{HF_HOME}/qwen", "volume": {"persistentVolumeClaim": {"claimName": "models"}}},

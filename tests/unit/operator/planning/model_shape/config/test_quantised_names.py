@@ -4,6 +4,7 @@ import pytest
 
 from kvtier_operator.api.spec.engine import KVCacheDtype
 from kvtier_operator.planning.model_shape.from_catalogue import shape_from_catalogue
+from kvtier_operator.planning.model_shape.unknown import unknown_model
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,22 @@ def test_known(name: str, base: str, has_scales: bool) -> None:
 )
 def test_not_known(name: str) -> None:
     assert shape_from_catalogue(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("nvidia/Qwen3-32B-FP8", "Qwen/Qwen3-32B"),
+        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "meta-llama/Llama-3.3-70B-Instruct"),
+        ("RedHatAI/Qwen2.5-7B-Instruct-quantized.w4a16", "Qwen/Qwen2.5-7B-Instruct"),
+        ("unsloth/Qwen3-8B-unsloth-bnb-4bit", "Qwen/Qwen3-8B"),
+        ("unsloth/gpt-oss-20b", "openai/gpt-oss-20b"),
+        ("a/Qwen3-8B-of-mine", None),
+    ],
+)
+def test_a_copy_is_called_one(name: str, base: str | None) -> None:
+    message = str(unknown_model(name, ""))
+    assert (f"by its name a copy of {base}, " in message) is (base is not None), message
 
 
 def test_a_checkpoint_that_names_its_cache() -> None:
