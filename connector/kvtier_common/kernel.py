@@ -61,6 +61,13 @@ def physical_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def meminfo_bytes(proc: Path = Path("/proc")) -> dict[str, int]:
+    """What the kernel says of the machine's memory, by name, such as `MemAvailable` or `Hugetlb`."""
+    text = (proc / "meminfo").read_text(encoding="ascii")
+    fields = (line.partition(":") for line in text.splitlines() if line.endswith(" kB"))
+    return {name: int(value.split()[0]) * 1024 for name, _, value in fields}
+
+
 def memory_limit_bytes(proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> int | None:
     """What the control groups leave this process, such as a container's limit; None for no limit."""
     return lowest_limit(

@@ -36,10 +36,9 @@ def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
     one, replicas = plan.doctor.demands, max(1, plan.resource.spec.least_replicas)
     sidecars = sum(sidecar.memory_bytes for sidecar in plan.engine.sidecars)
     pages = replace(one.hugepages, pages=one.hugepages.pages * replicas) if one.hugepages else None
-    required_pages = pages.bytes if pages and pages.required else 0
     return replace(
         one,
-        memory_bytes=(one.memory_bytes + sidecars) * replicas + required_pages,
+        memory_bytes=(one.memory_bytes + sidecars) * replicas,
         shm_bytes=one.shm_bytes * replicas,
         hugepages=pages,
         volumes=tuple(

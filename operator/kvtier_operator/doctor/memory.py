@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.kernel import memory_limit_bytes, physical_bytes
+from kvtier_common.kernel import meminfo_bytes, memory_limit_bytes, physical_bytes
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.planning.units import size
 
@@ -17,11 +17,15 @@ class MemoryFacts:
 
     limit_bytes: int  # ordinary memory that this process and its like may take together
     source: str  # where the limit stands, such as `memory.max of the control group`
+    reserved_bytes: int = 0  # of explicit huge pages, which are no ordinary memory, used or not
+    available_bytes: int | None = None  # what could be taken now; None where nothing tells it
 
 
 def memory(needed_bytes: int, facts: MemoryFacts, place: Place) -> Verdict:
     """The Plan's limit against the kernel's."""
     numbers = f"{size(needed_bytes)} needed, {size(facts.limit_bytes)} allowed ({facts.source})"
+    if not place.in_pod and facts.available_bytes is not None:
+        numbers = f"{numbers}, {size(facts.available_bytes)} of it available now"
     if needed_bytes <= facts.limit_bytes:
         return Verdict.passed(_CHECK, numbers)
     if place.in_pod:
@@ -36,11 +40,15 @@ def memory(needed_bytes: int, facts: MemoryFacts, place: Place) -> Verdict:
 
 
 def probe_memory() -> MemoryFacts:
-    """The control groups' limit or physical memory, whichever is lower."""
-    physical, limit = physical_bytes(), memory_limit_bytes()
-    if limit is not None and limit < physical:
-        return MemoryFacts(limit, "the control group's limit")
-    return MemoryFacts(physical, "physical memory")
+    """The control groups' limit or physical memory less reserved huge pages, whichever is lower."""
+    fields, limit = meminfo_bytes(), memory_limit_bytes()
+    reserved = fields.get("Hugetlb", 0)  # of all sizes (Documentation/filesystems/proc.rst)
+    ordinary, source = physical_bytes() - reserved, "physical memory"
+    if reserved:
+        source = f"{source} less {size(reserved)} of huge pages"
+    if limit is not None and limit < ordinary:
+        ordinary, source = limit, "the control group's limit"
+    return MemoryFacts(ordinary, source, reserved, min(fields.get("MemAvailable", ordinary), ordinary))
 
 
 _SHM_CHECK: Final = "shared-memory"

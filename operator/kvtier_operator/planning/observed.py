@@ -14,7 +14,9 @@ from kvtier_operator.planning.images import ImageSource
 class Machine:
     """The machine a local run uses; None where a figure is not known."""
 
-    memory_bytes: int | None = None  # physical memory
+    memory_bytes: int | None = None  # ordinary memory: without what is reserved for explicit huge pages
+    reserved_bytes: int = 0  # of explicit huge pages of all sizes, used or not
+    available_bytes: int | None = None  # ordinary memory that could be taken now
     shm_bytes: int | None = None  # size of /dev/shm
     free_hugepages: Mapping[int, int] | None = None  # free explicit huge pages, by page size in bytes
     memlock_bytes: int | None = None  # RLIMIT_MEMLOCK; None for unlimited or not known

@@ -40,8 +40,11 @@ def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Mac
     """Observes this machine, with the disk of a folder that may be missing; `own` are the tier's there."""
     place = (disk_path or Path()).absolute()
     there = next(each for each in (place, *place.parents) if each.is_dir())
+    memory = probe_memory()
     return Machine(
-        memory_bytes=probe_memory().limit_bytes,
+        memory_bytes=memory.limit_bytes,
+        reserved_bytes=memory.reserved_bytes,
+        available_bytes=memory.available_bytes,
         shm_bytes=shutil.disk_usage(_SHM).free if _SHM.is_dir() else None,
         free_hugepages=free_hugepages(),
         memlock_bytes=memlock_bytes(),

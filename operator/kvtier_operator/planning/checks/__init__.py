@@ -67,6 +67,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     weights.model_source,
     weights.model_volume,
     device.devices,
+    device.node_devices,
     device.device_image,
     device.engine_image,
     device.shared_claim,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device, EngineSpec
+from kvtier_operator.api.spec.gpu import LARGEST
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.checks.check import CheckInput, check
@@ -41,6 +42,8 @@ def device_cache(parts: CheckInput) -> CheckResult:
     Weights alone are refused where they do not fit; what else a GPU holds is an estimate.
     """
     engine, gpu = parts.spec.engine, parts.tiers.gpu
+    if (fault := _too_large_for_gpus(parts)) is not None:
+        return device_cache.reject("NoGPUHolds", fault, field="spec.engine.tensorParallelSize")
     if gpu is None or gpu.bytes_per_rank == 0:
         return _by_weights(parts)
     longest = engine.max_model_len or parts.geometry.shape.max_position_tokens
@@ -64,6 +67,42 @@ def device_cache(parts: CheckInput) -> CheckResult:
     return device_cache.reject(
         "SequenceDoesNotFit", f"{message}set spec.engine.kvCacheMemory to at least {size(needed)} a rank"
     )
+
+
+_RANKS: Final = (2, 4, 8, 16, 32, 64)
+
+
+def _too_large_for_gpus(parts: CheckInput) -> str | None:
+    """Why no GPU holds the weights and the cache that is asked for; None where one may.
+
+    Of a named GPU `_by_weights` looks at the weights alone.
+    """
+    engine, geometry = parts.spec.engine, parts.geometry
+    weights, cache = rank_weights(engine, geometry), engine.kv_cache_memory
+    if engine.device is Device.CPU or weights is None or (engine.gpu_bytes and cache is None):
+        return None
+    # a cache of a given size is not bounded by the utilisation (vLLM, v1/worker/gpu_worker.py)
+    share = 1 if cache else engine.gpu_memory_utilization or GPU_MEMORY_UTILIZATION
+    room = int(share * (engine.gpu_bytes or LARGEST.memory_bytes)) - (cache.bytes if cache else 0)
+    if weights.least_bytes < room:
+        return None
+    enough = next((ranks for ranks in _RANKS if _least_bytes(parts, ranks) < room), None)
+    ways = [f"set spec.engine.tensorParallelSize to at least {enough}"] if enough else []
+    ways += ["lower spec.engine.kvCacheMemory"] if cache else []
+    largest = f"and the largest there is, {LARGEST}, has {size(LARGEST.memory_bytes)}"
+    has = f"which has {size(engine.gpu_bytes)}" if engine.gpu_bytes else largest
+    return (
+        f"weights of {size(geometry.weights_bytes or 0)} take {size(weights.least_bytes)}"
+        f"{f' beside a KV cache of {cache}' if cache else ''} on {each_of(parts.ranks, 'GPU')}, {has}; "
+        f"{', or '.join(ways or ['serve a smaller checkpoint'])}"
+    )
+
+
+def _least_bytes(parts: CheckInput, ranks: int) -> int:
+    """The least that one GPU holds of the weights with so many ranks."""
+    engine = parts.spec.engine.model_copy(update={"tensor_parallel_size": ranks})
+    weights = rank_weights(engine, parts.geometry)
+    return weights.least_bytes if weights else 0
 
 
 def _by_weights(parts: CheckInput) -> CheckResult:
@@ -172,6 +211,8 @@ def tier_larger_than_device(parts: CheckInput) -> CheckResult:
     gpu, cpu = parts.tiers.gpu, parts.tiers.cpu
     if gpu is None:
         return tier_larger_than_device.passed("the device's own cache is not known", reason="Unknown")
+    if not gpu.tokens:
+        return tier_larger_than_device.passed("the device's own cache holds nothing", reason="Unknown")
     numbers = f"CPU tier {count(cpu.tokens)} tokens, device {count(gpu.tokens)}"
     if cpu.tokens <= gpu.tokens:
         return tier_larger_than_device.warn(
@@ -181,7 +222,7 @@ def tier_larger_than_device(parts: CheckInput) -> CheckResult:
             by_itself="makes the tier all the same",
             weight=200,
         )
-    return tier_larger_than_device.passed(f"{numbers}: {cpu.tokens / max(gpu.tokens, 1):.1f} times as many")
+    return tier_larger_than_device.passed(f"{numbers}: {cpu.tokens / gpu.tokens:.1f} times as many")
 
 
 _PREFILL_SHARE: Final = 0.4

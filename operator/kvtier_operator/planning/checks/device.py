@@ -168,6 +168,30 @@ def device_image(parts: CheckInput) -> CheckResult:
     )
 
 
+_NODE_GPUS: Final = 8
+
+
+@check("spec.engine.tensorParallelSize")
+def node_devices(parts: CheckInput) -> CheckResult:
+    """A pod is on one node, and engines do not span pods."""
+    gpu = parts.spec.engine.gpu
+    most = gpu.node_gpus if gpu else _NODE_GPUS
+    # of MIG slices a node has more
+    whole = [each for each in engine_devices(parts.spec).items() if each[0].endswith("/gpu")]
+    name, ranks = max(
+        ((name, parse_quantity(each)) for name, each in whole), key=lambda each: each[1], default=("", 0)
+    )
+    if parts.observed.machine is not None or parts.observed.nodes is not None or ranks <= most:
+        return node_devices.passed("a usual node has as many devices")
+    return node_devices.warn(
+        "MoreThanANodeHas",
+        f"{ranks} {name} in one pod, and a node with {gpu or 'such GPUs'} usually has {most}: lower "
+        "spec.engine.tensorParallelSize or dataParallelSize, or see that a node of yours has as many",
+        by_itself="makes pods that wait for such a node",
+        weight=120,
+    )
+
+
 _REGISTRIES: Final = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
 _BUILD: Final = (
     "leave it out for kvtier's own, or build one (connector/Containerfile with "

@@ -18,31 +18,57 @@ from kvtier_operator.planning.verdict import CheckResult
 
 @check("spec.tiers.cpu.capacity")
 def machine_memory(parts: CheckInput) -> CheckResult:
-    """The tier alone, then the whole pod with its huge pages and sidecars, against physical memory."""
-    memory = parts.machine.memory_bytes
-    if memory is None:
-        return machine_memory.passed(
-            "no machine to look at: nodes are checked before rollout", reason="NotLooked"
-        )
+    """The tier alone, then the pod with its sidecars and huge pages: of this machine, or of usual servers."""
+    memory, reserved = parts.machine.memory_bytes, parts.machine.reserved_bytes
     replicas = max(1, parts.spec.least_replicas)
     tier = parts.spec.tiers.cpu.capacity.bytes * replicas
-    if tier > memory:
+    if memory is None:
+        return _usual_server(parts)
+    if tier > memory + reserved:
         return machine_memory.reject(
             "TierLargerThanMachine",
             f"the CPU tier of {size_exact(tier)}{_times(replicas)} is larger than this machine's memory, "
-            f"{size_exact(memory)}; lower it",
+            f"{size_exact(memory + reserved)}; lower it",
         )
-    pages = parts.backend.hugepages.bytes if parts.backend.hugepages else 0
+    pages = (parts.backend.hugepages.bytes if parts.backend.hugepages else 0) * replicas
     sidecars = sum(sidecar.memory_bytes for sidecar in parts.backend.sidecars)
-    pod = sum(line.bytes for line in parts.budget.memory) + pages + sidecars
-    total = pod * replicas
-    if total > memory:
+    ordinary = (sum(line.bytes for line in parts.budget.memory) + sidecars) * replicas
+    ordinary -= min(_free_pages_bytes(parts), tier)
+    over = max(ordinary - memory, ordinary + pages - memory - reserved)
+    has = f"{size(memory)}{f' beside {size(reserved)} of huge pages' if reserved else ''}"
+    if over > 0:
         return machine_memory.reject(
             "BudgetLargerThanMachine",
-            f"the engine with its tiers needs {size(total)}{_times(replicas)}, this machine has "
-            f"{size(memory)}; {_ways_to_lower(parts, tier, total - memory)}",
+            f"the engine with its tiers needs {size(ordinary + pages)}{_times(replicas)}, this machine has "
+            f"{has}; {_ways_to_lower(parts, tier, over)}",
         )
-    return machine_memory.passed(f"{size(total)} needed, {size(memory)} in this machine")
+    now = parts.machine.available_bytes
+    available = f", {size(now)} of it available now" if now is not None else ""
+    return machine_memory.passed(f"{size(ordinary + pages)} needed, {has} in this machine{available}")
+
+
+_LARGE_SERVER_BYTES: Final = 6 << 40
+"""24 memory modules of 256 GiB: more than servers with GPUs have, but for a few."""
+
+
+def _usual_server(parts: CheckInput) -> CheckResult:
+    capacity_bytes = parts.spec.tiers.cpu.capacity.bytes
+    if capacity_bytes > _LARGE_SERVER_BYTES and parts.observed.nodes is None:
+        return machine_memory.warn(
+            "TierLargerThanServers",
+            f"a CPU tier of {size(capacity_bytes)} in one pod: large servers have up to "
+            f"{size(_LARGE_SERVER_BYTES)} of memory; see that a node of yours has as much, or lower it",
+        )
+    return machine_memory.passed(
+        "no machine to look at: nodes are checked before rollout", reason="NotLooked"
+    )
+
+
+def _free_pages_bytes(parts: CheckInput) -> int:
+    """What a tier that prefers huge pages, and requires none, finds of them on this machine."""
+    pages = None if parts.backend.hugepages else _pages(parts)
+    pool = parts.machine.free_hugepages or {}
+    return pool.get(pages.page_bytes, 0) * pages.page_bytes if pages else 0
 
 
 def _ways_to_lower(parts: CheckInput, tier_bytes: int, over_bytes: int) -> str:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from kvtier_operator.doctor import examine as examining
 from kvtier_operator.doctor.hugepages import HugepagesFacts, PageCosts, huge_pages_unused, hugepages
 from kvtier_operator.doctor.memlock import MemlockFacts, memlock
 from kvtier_operator.doctor.memory import MemoryFacts, SharedMemoryFacts, memory, shared_memory
 from kvtier_operator.doctor.verdict import Place, Severity, Verdict
 from kvtier_operator.doctor.volume import VolumeFacts, volume
-from kvtier_operator.planning.pod.demands import HugepagesDemand, MemlockDemand, VolumeDemand
+from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PASS, WARN, FAIL = Severity.PASS, Severity.WARN, Severity.FAIL
@@ -40,6 +41,23 @@ def says(verdict: Verdict, severity: Severity, *words: str) -> None:
 )
 def test_memory(place: Place, limit: int, severity: Severity, words: list[str]) -> None:
     says(memory(GIB, MemoryFacts(limit, "the control group's limit"), place), severity, *words)
+
+
+def test_what_is_available_now_is_said_of_a_shared_machine() -> None:
+    facts = MemoryFacts(2 * GIB, "physical memory less 6 GiB of huge pages", 6 * GIB, GIB // 2)
+    says(memory(GIB, facts, HERE), PASS, "less 6 GiB of huge pages), 512 MiB of it available now")
+    assert "available" not in memory(GIB, facts, POD).message
+
+
+@pytest.mark.parametrize(("free", "ordinary"), [(0, 4 * GIB), (512, 3 * GIB), (4096, 2 * GIB)])
+def test_a_tier_that_prefers_huge_pages_takes_the_free_ones_first(
+    free: int, ordinary: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = HugepagesDemand(2 * MIB, 1024, required=False)
+    facts = HugepagesFacts("", free, None)
+    monkeypatch.setattr(examining, "probe_hugepages", lambda _: facts)
+    verdicts = examining.examine(Demands(4 * GIB, 0, hugepages=wanted), HERE)
+    assert f"{ordinary // GIB} GiB needed" in next(verdicts).message
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,27 @@ def test_weights_that_leave_nothing() -> None:
     assert named.field == "spec.engine.gpu"
 
 
+LLAMA = "meta-llama/Llama-3.1-405B"
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [
+        ({}, ("755.96 GiB on the one GPU", "mi355x, has 287.90 GiB", "tensorParallelSize to at least 4")),
+        ({"kvCacheMemory": "100Gi"}, ("beside a KV cache of 100Gi", "to at least 8", "lower spec.engine.kv")),
+        (
+            {"gpu": "h100", "kvCacheMemory": "60Gi", "tensorParallelSize": 8},
+            ("94.50 GiB beside", "which has 79.10 GiB", "to at least 64"),
+        ),
+    ],
+    ids=str,
+)
+def test_what_no_gpu_holds(engine: dict[str, Any], words: tuple[str, ...]) -> None:
+    result = verdict(device_cache, resource(LLAMA, engine=engine))
+    says(result, REJECT, "NoGPUHolds", *words)
+    says(verdict(device_cache, resource(LLAMA, engine={"tensorParallelSize": 4})), PASS, "Unknown")
+
+
 SLICE = {"resources": {"limits": {"nvidia.com/mig-1g.20gb": 1}}, "maxModelLen": 8_192}
 
 
@@ -229,6 +250,8 @@ def test_the_device_keeps_windows_too() -> None:
 
 def test_a_device_that_is_not_known() -> None:
     says(verdict(tier_larger_than_device, resource()), PASS, "Unknown")
+    nothing = resource(engine={"gpuMemory": "40Gi"})
+    says(verdict(tier_larger_than_device, nothing), PASS, "Unknown", "holds nothing")
 
 
 def test_break_even_of_a_dense_model() -> None:

@@ -14,6 +14,7 @@ from kvtier_operator.planning.checks.device import (
     device_image,
     devices,
     engine_image,
+    node_devices,
     shared_claim,
 )
 from kvtier_operator.planning.checks.memory import memlock
@@ -139,6 +140,26 @@ def test_what_kubernetes_would_refuse(name: str, amount: object, words: str) -> 
     result = verdict(devices, resource(engine=limits(limits={name: amount, "cpu": "1"})))
     says(result, REJECT, "NoSuchResource", words)
     assert result.field == f"spec.engine.resources.limits.{name}"
+
+
+@pytest.mark.parametrize(
+    ("engine", "outcome"),
+    [
+        ({"tensorParallelSize": 8}, PASS),
+        ({"tensorParallelSize": 8, "dataParallelSize": 2}, WARN),
+        ({"tensorParallelSize": 8, "gpu": "gb200"}, WARN),
+        ({"tensorParallelSize": 16, "gpu": "a100-40"}, PASS),
+        (limits(limits={"nvidia.com/mig-1g.10gb": 56}), PASS),
+    ],
+    ids=str,
+)
+def test_more_gpus_than_a_node_has(engine: dict[str, Any], outcome: Outcome) -> None:
+    one = resource(engine=engine)
+    result = verdict(node_devices, one)
+    assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "MoreThanANodeHas", "nvidia.com/gpu in one pod")
+    says(verdict(node_devices, one, on()), PASS, "Passed")
 
 
 def test_an_image_for_another_device() -> None:

@@ -15,6 +15,7 @@ from kvtier_operator.planning.checks.memory import (
     shared_memory,
 )
 from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.verdict import Outcome
 
 GIB = 1024**3
 
@@ -59,6 +60,25 @@ def test_huge_pages_count_too(policy: str) -> None:
     total = limit + (100 * GIB if policy == "Require" else 0)
     says(verdict(machine_memory, one, on(memory_bytes=total)), PASS, "Passed")
     says(verdict(machine_memory, one, on(memory_bytes=total - 1)), REJECT, "BudgetLargerThanMachine")
+
+
+def test_pages_reserved_for_huge_ones_are_no_ordinary_memory() -> None:
+    plain = resource(cpu="10Gi")
+    limit = sum(line.bytes for line in check_input(plain).budget.memory)
+    full = on(memory_bytes=limit - 1, reserved_bytes=100 * GIB, free_hugepages={2 << 20: 51_200})
+    result = verdict(machine_memory, plain, full)
+    says(result, REJECT, "BudgetLargerThanMachine", "beside 100 GiB of huge pages")
+    for policy in ("Prefer", "Require"):
+        huge = resource(tiers={"cpu": {"capacity": "10Gi", "hugepages": {"policy": policy}}})
+        says(verdict(machine_memory, huge, full), PASS, "Passed")
+
+
+@pytest.mark.parametrize(("capacity", "outcome"), [("6Ti", PASS), ("100Ti", WARN)])
+def test_a_tier_that_no_usual_server_holds(capacity: str, outcome: Outcome) -> None:
+    result = verdict(machine_memory, resource(cpu=capacity))
+    assert result.outcome is outcome
+    seen = verdict(machine_memory, resource(cpu=capacity), Observed(nodes=()))
+    says(seen, PASS, "NotLooked")
 
 
 def test_a_servers_memory_counts_too() -> None:
