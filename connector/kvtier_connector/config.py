@@ -19,8 +19,9 @@ SPEC_MODULE: Final = "kvtier_connector.vllm.spec"
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
-HUGEPAGE_BYTES: Final = (2 * MIB, GIB)
-"""x86-64's two hugetlbfs page sizes (Linux, Documentation/admin-guide/mm/hugetlbpage.rst)."""
+HUGEPAGE_BYTES: Final = (2 * MIB, GIB, 512 * MIB, 16 * GIB)
+"""Of hugetlbfs on x86-64, and on arm64 with pages of 4 KiB; the last two are arm64's with pages of 64 KiB
+(Linux, Documentation/arch/arm64/hugetlbpage.rst)."""
 
 
 KEY_BYTES: Final = 36
@@ -53,7 +54,7 @@ class ConnectorConfig:
 
     cpu_capacity_bytes: int  # size of the CPU tier, all ranks of one engine together
     hugepages: Policy = Policy.PREFER  # whether the region must, may or must not be on hugetlbfs pages
-    hugepage_bytes: int = HUGEPAGE_BYTES[0]  # hugetlbfs page size, 2 MiB or 1 GiB
+    hugepage_bytes: int = HUGEPAGE_BYTES[0]  # hugetlbfs page size, one that the kernel has
     # whether the region must, may or must not be locked (CPU) or page-locked for DMA (CUDA)
     memlock: Policy = Policy.PREFER
     # engine blocks that are stored and looked up together. More make fewer keys and larger copies; a prompt's
@@ -79,7 +80,8 @@ class ConnectorConfig:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise _bad(name, value, "a whole number, 1 or more")
         if isinstance(self.hugepage_bytes, bool) or self.hugepage_bytes not in HUGEPAGE_BYTES:
-            allowed = " or ".join(str(size) for size in HUGEPAGE_BYTES)
+            *others, last = sorted(HUGEPAGE_BYTES)
+            allowed = f"{', '.join(map(str, others))} or {last}"
             raise _bad("hugepage_bytes", self.hugepage_bytes, f"{allowed} (bytes)")
         for name in ("hugepages", "memlock"):
             value = getattr(self, name)

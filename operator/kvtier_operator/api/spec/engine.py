@@ -10,7 +10,7 @@ from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats import FORBIDDEN_URL, HTTP_URL_PATTERN, IMAGE_NAME_PATTERN
 from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.spec.command_line import CommandLine
-from kvtier_operator.api.spec.gpu import Architecture, Gpu
+from kvtier_operator.api.spec.gpu import LARGE_PAGE_BYTES, SMALL_PAGE_BYTES, Architecture, Gpu
 from kvtier_operator.api.spec.pod import (
     Affinity,
     EngineResources,
@@ -236,6 +236,11 @@ class EngineSpec(ApiModel):
         if self.gpu is not None:
             return self.gpu.memory_bytes
         return self.gpu_memory.bytes if self.gpu_memory else None
+
+    @property
+    def host_page_bytes(self) -> int:
+        """Ordinary pages of the kernel that the engine runs on, as far as its GPU tells."""
+        return LARGE_PAGE_BYTES if self.gpu and self.gpu.on_grace else SMALL_PAGE_BYTES
 
     @property
     def architecture(self) -> Architecture | None:

@@ -10,6 +10,10 @@ from enum import StrEnum
 from typing import Final, Self
 
 _GIB: Final = 1024**3
+SMALL_PAGE_BYTES: Final = 4 << 10
+"""A kernel's ordinary pages, but for some of arm64."""
+LARGE_PAGE_BYTES: Final = 64 << 10
+"""Of the kernels that NVIDIA has for Grace."""
 
 
 class Architecture(StrEnum):
@@ -30,7 +34,7 @@ class Gpu(StrEnum):
     link_bytes_per_s: float  # to the host's memory, each way
     flops: float  # floating-point operations a second, bf16 without sparsity
     node_gpus: int  # most that a usual node has
-    on_grace: bool  # whether the host is NVIDIA Grace: arm64, whose kernels have pages of 64 KiB
+    on_grace: bool  # whether the host is NVIDIA Grace: arm64, with a kernel of large pages
 
     # NVIDIA's data sheets: H100, H100 NVL, H200, GH200, A100, A10, A30, L4, L40S, RTX PRO 6000 Blackwell Server Edition,
     # HGX B200 and B300 (a GPU's part), GB200 and GB300 NVL72 (a GPU's part; two GPUs share the NVLink-C2C of a Grace).

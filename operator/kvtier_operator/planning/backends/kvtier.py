@@ -97,7 +97,7 @@ TRAITS: Final = BackendTraits(
     images={Device.CUDA: ImageName.ENGINE, Device.CPU: ImageName.ENGINE_CPU},
     cpu=CpuTraits(
         place=TierPlace.ENGINE,
-        page_sizes=frozenset({HugepageSize.TWO_MIB, HugepageSize.ONE_GIB}),
+        page_sizes=frozenset(HugepageSize),
         falls_back=True,
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier

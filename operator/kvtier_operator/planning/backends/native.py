@@ -20,7 +20,7 @@ from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.model_shape.geometry import Geometry
-from kvtier_operator.planning.units import ceil_div
+from kvtier_operator.planning.units import ceil_div, size
 
 _INDEX_BYTES_PER_ENTRY: Final = 600
 """Of vLLM's LRU index (v1/kv_offload/cpu/policies/lru.py): 515 to 593 bytes an entry measured under 0.32."""
@@ -93,6 +93,8 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
             Tier.DISK: share.disk_bytes // share.ranks_per_engine,
         },
         tokens_per_chunk=tokens_per_chunk,
+        # shared_offload_region.py: BLOCK_SIZE_ALIGNMENT is the machine's page
+        chunk_alignment_bytes=spec.engine.host_page_bytes,
         notes=_notes(spec),
     )
 
@@ -117,7 +119,8 @@ def _namespace(spec: Spec) -> str:
 
 
 def _notes(spec: Spec) -> tuple[str, ...]:
-    notes = ["backend Native keeps the tier in /dev/shm, on 4 KiB pages, and every rank pins all of it"]
+    page = size(spec.engine.host_page_bytes)
+    notes = [f"backend Native keeps the tier in /dev/shm, on {page} pages, and every rank pins all of it"]
     disk = spec.tiers.disk
     if disk is not None and (disk.volume.persistent_volume_claim or disk.volume.host_path):
         notes.append(

@@ -140,6 +140,13 @@ def hugepages_backend(parts: CheckInput) -> CheckResult:
         return hugepages_backend.passed("no huge pages asked for", reason="NotAskedFor")
     wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
     if wanted in traits.cpu.page_sizes:
+        if not _may_have(parts, wanted):
+            return hugepages_backend.warn(
+                "PagesOfAnotherKernel",
+                _other_kernel(parts, wanted),
+                field="spec.tiers.cpu.hugepages.pageSize",
+                weight=110,
+            )
         if cpu.hugepages.policy is Policy.PREFER:
             return hugepages_backend.warn("HugepagesNotRequested", _PREFER, by_itself=_prefer_text(traits))
         return hugepages_backend.passed(f"backend {backend} takes {wanted} pages")
@@ -154,6 +161,25 @@ def hugepages_backend(parts: CheckInput) -> CheckResult:
         return hugepages_backend.reject("HugepagesNotSupported", f"{problem}; {advice}")
     fallback = "goes on with 4 KiB pages, which Prefer allows"
     return hugepages_backend.warn("HugepagesNotSupported", f"{problem}; {advice}", by_itself=fallback)
+
+
+def _may_have(parts: CheckInput, wanted: HugepageSize) -> bool:
+    """Whether the kernel may have pages of that size: of this machine or a cluster the pools tell."""
+    engine, nodes = parts.spec.engine, parts.observed.nodes or ()
+    if parts.observed.machine or any(f"hugepages-{wanted}" in node.allocatable for node in nodes):
+        return True
+    arm = engine.gpu is None and engine.node_selector.get("kubernetes.io/arch") == "arm64"
+    return arm or wanted.needs_page_bytes in {None, engine.host_page_bytes}
+
+
+def _other_kernel(parts: CheckInput, wanted: HugepageSize) -> str:
+    page_bytes, gpu = parts.spec.engine.host_page_bytes, parts.spec.engine.gpu
+    sizes = (each for each in HugepageSize if each.needs_page_bytes in {None, page_bytes})
+    return (
+        f"{wanted}: the kernel {f'beside {gpu}' if gpu else 'of most nodes'} has ordinary pages of "
+        f"{size(page_bytes)}, and no huge ones of that size beside them: set it to {one_of(sizes)}, or "
+        "see that your nodes' kernels differ"
+    )
 
 
 def _prefer_text(traits: BackendTraits) -> str:

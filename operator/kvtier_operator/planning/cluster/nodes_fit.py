@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.api.spec.tiers import one_of
+from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.planning.base.devices import is_device, named_devices
 from kvtier_operator.planning.base.node import CPU, Node
 from kvtier_operator.planning.cluster.pod_needs import (
@@ -19,12 +21,12 @@ from kvtier_operator.planning.cluster.pod_needs import (
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import EPHEMERAL_STORAGE, without_weights
-from kvtier_operator.planning.units import GIB, MIB, ceil_div, count, many, size
+from kvtier_operator.planning.units import ceil_div, count, many, size
 
 _MEMORY: Final = "memory"
 _BYTES: Final = frozenset({_MEMORY, EPHEMERAL_STORAGE, "storage"})
 _HUGEPAGES: Final = "hugepages-"
-_PAGE_BYTES: Final = {"hugepages-2Mi": 2 * MIB, "hugepages-1Gi": GIB}
+_PAGE_BYTES: Final = {f"{_HUGEPAGES}{page}": page.bytes for page in HugepageSize}
 _MILLI: Final = 1000
 _NAMED_REASONS: Final = 3
 _IN_SUMMARY: Final[tuple[Callable[[str], bool], ...]] = (
@@ -183,6 +185,8 @@ class Shortage:
     needed: int  # what one engine requests of it
     left: int  # what the node has left of it beside the engines that it holds
     held: int  # engines that the node holds
+    # of huge pages: those that the node's kernel has where this is no size of it
+    instead: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -216,10 +220,18 @@ def _shortages(needs: Mapping[str, int], available: Mapping[str, int], held: int
         held: Engines counted on the node.
     """
     resources = (
-        Shortage(name, needed, available.get(name, 0) - held * needed, held) for name, needed in needs.items()
+        Shortage(name, needed, available.get(name, 0) - held * needed, held, _other_pages(name, available))
+        for name, needed in needs.items()
     )
     short = (resource for resource in resources if resource.missing > 0)
     return tuple(sorted(short, key=lambda shortage: (_rank(shortage.resource), shortage.resource)))
+
+
+def _other_pages(name: str, available: Mapping[str, int]) -> tuple[str, ...]:
+    """A kubelet names every size that its kernel has, those too of which nothing is reserved."""
+    if not name.startswith(_HUGEPAGES) or name in available:
+        return ()
+    return tuple(other for other in _PAGE_BYTES if other in available)
 
 
 def _amount(resource: str, number: int) -> str:
@@ -233,6 +245,9 @@ def _amount(resource: str, number: int) -> str:
 
 def _reserve(short: Shortage, plan: Plan) -> tuple[str, ...]:
     del plan
+    if short.instead:
+        sizes = one_of(name.removeprefix(_HUGEPAGES) for name in short.instead)
+        return (f"set spec.tiers.cpu.hugepages.pageSize to {sizes}, which its kernel has",)
     page_bytes = _PAGE_BYTES.get(short.resource)
     if page_bytes is None:
         return (f"reserve {size(short.missing)} more of {short.resource} there",)

@@ -6,7 +6,8 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.quantity import ByteQuantity
+from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
+from kvtier_operator.api.spec.gpu import LARGE_PAGE_BYTES, SMALL_PAGE_BYTES
 from kvtier_operator.api.spec.tiers import TierFields, TierSpec
 
 
@@ -28,15 +29,24 @@ YamlPolicy = Annotated[Policy, BeforeValidator(_off_from_boolean)]
 
 
 class HugepageSize(StrEnum):
-    """Sizes of explicit huge pages on x86-64 and arm64 with 4 KiB base pages."""
+    """Sizes of explicit huge pages (Linux, Documentation/arch/arm64/hugetlbpage.rst)."""
 
-    TWO_MIB = "2Mi"
-    ONE_GIB = "1Gi"
+    TWO_MIB = "2Mi"  # of every kernel
+    ONE_GIB = "1Gi"  # of x86-64, and of arm64 with pages of 4 KiB
+    HALF_GIB = "512Mi"  # of arm64 with pages of 64 KiB, as on GB200
+    SIXTEEN_GIB = "16Gi"  # the same
 
     @property
     def bytes(self) -> int:
         """Size of one page in bytes."""
-        return 2 * 1024**2 if self is HugepageSize.TWO_MIB else 1024**3
+        return parse_bytes(self.value)
+
+    @property
+    def needs_page_bytes(self) -> int | None:
+        """Size of the ordinary pages of the kernels that have it; None where all have it."""
+        if self is HugepageSize.TWO_MIB:
+            return None
+        return SMALL_PAGE_BYTES if self is HugepageSize.ONE_GIB else LARGE_PAGE_BYTES
 
 
 class Hugepages(ApiModel):
@@ -47,7 +57,8 @@ class Hugepages(ApiModel):
         description='Require refuses to run without; Prefer falls back to transparent huge pages, then 4 KiB; Off, the default, uses 4 KiB pages. Leave it out or quote it for "Off": kubectl reads an unquoted Off as false.',
     )
     page_size: HugepageSize | None = Field(
-        None, description="Size of one page; 2Mi when a policy is set and this is empty."
+        None,
+        description="Size of one page; 2Mi when a policy is set and this is empty. Kernels with ordinary pages of 4 KiB have 2Mi and 1Gi, those with 64 KiB (arm64, as on GB200 and GH200) 2Mi, 512Mi and 16Gi.",
     )
 
     @rule(

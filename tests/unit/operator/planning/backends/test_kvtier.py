@@ -45,7 +45,7 @@ def test_chunks_are_single_blocks_where_layers_keep_a_state() -> None:
 
 @pytest.mark.parametrize(
     ("ranks", "page", "per_rank_gib", "pages"),
-    [(4, "1Gi", 63, 252), (2, "1Gi", 125, 250), (8, "2Mi", 31.25, 128_000)],
+    [(4, "1Gi", 63, 252), (2, "1Gi", 125, 250), (8, "2Mi", 31.25, 128_000), (4, "16Gi", 64, 16)],
 )
 def test_each_rank_is_rounded_up_to_a_page(ranks: int, page: str, per_rank_gib: float, pages: int) -> None:
     plan = planned(

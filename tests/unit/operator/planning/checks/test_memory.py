@@ -7,6 +7,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import check_input, on, resource
 
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.checks.memory import (
     hugepages_backend,
     hugepages_pool,
@@ -122,6 +123,35 @@ DISK = {"disk": {"capacity": "1Gi", "volume": {"emptyDir": {}}}}
 def pages(policy: str, size: str | None = None) -> dict[str, Any]:
     wanted = {"policy": policy} | ({"pageSize": size} if size else {})
     return {"cpu": {"capacity": "1Gi", "hugepages": wanted}}
+
+
+GRACE, ARM = {"gpu": "gb200"}, {"nodeSelector": {"kubernetes.io/arch": "arm64"}}
+
+
+@pytest.mark.parametrize(
+    ("page", "engine", "outcome"),
+    [
+        ("1Gi", {}, PASS),
+        ("512Mi", {}, WARN),
+        ("512Mi", ARM, PASS),
+        ("1Gi", ARM, PASS),
+        ("2Mi", GRACE, PASS),
+        ("512Mi", GRACE, PASS),
+        ("16Gi", GRACE, PASS),
+        ("1Gi", GRACE, WARN),
+        ("16Gi", {"gpu": "h200"}, WARN),
+    ],
+    ids=str,
+)
+def test_pages_that_kernels_have(page: str, engine: dict[str, Any], outcome: Outcome) -> None:
+    one = resource(tiers=pages("Require", page), engine=engine)
+    result = verdict(hugepages_backend, one)
+    assert result.outcome is outcome
+    if outcome is WARN:
+        other = "64 KiB" if engine is GRACE else "4 KiB"
+        says(result, WARN, "PagesOfAnotherKernel", f"pages of {other}", "set it to 2Mi")
+    has = Node("a", {}, (), {f"hugepages-{page}": 0}, ready=True, schedulable=True)
+    says(verdict(hugepages_backend, one, Observed(nodes=(has,))), PASS, "Passed")
 
 
 def test_not_asked_for() -> None:

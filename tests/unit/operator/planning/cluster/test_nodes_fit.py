@@ -44,6 +44,15 @@ def test_enough_nodes() -> None:
     )
 
 
+def test_pages_that_a_node_s_kernel_does_not_have() -> None:
+    huge = {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require", "pageSize": "1Gi"}}}
+    arm = node(allocatable={"hugepages-2Mi": 0, "hugepages-512Mi": 0, "hugepages-16Gi": 0})
+    found = fit(arm, tiers=huge)
+    assert found.reason == "InsufficientHugepages"
+    assert "Set spec.tiers.cpu.hugepages.pageSize to 2Mi, 512Mi or 16Gi, which its kernel" in found.message
+    assert "nr_hugepages" in fit(node(allocatable={"hugepages-1Gi": 0}), tiers=huge).message
+
+
 @pytest.mark.parametrize(
     ("allocatable", "reason", "words"),
     [

@@ -46,6 +46,16 @@ def test_chunks_are_rounded_up_to_the_backends_alignment() -> None:
 
 
 @pytest.mark.parametrize(
+    ("backend", "gpu", "one_chunk"),
+    # 16 x 70,272 B are 1,124,352; a kernel of Grace has pages of 64 KiB, to which vLLM rounds
+    [("Native", "h200", 1_126_400), ("Native", "gh200", 1_179_648), ("KVTier", "gh200", 4_497_408)],
+)
+def test_chunks_are_whole_pages_of_the_kernel(backend: str, gpu: str, one_chunk: int) -> None:
+    given = check_input(resource("deepseek-ai/DeepSeek-V3", backend=backend, engine={"gpu": gpu}))
+    assert chunk_bytes(given.geometry, given.backend) == one_chunk
+
+
+@pytest.mark.parametrize(
     ("model", "backend", "said"),
     [
         ("Qwen/Qwen3-32B", "KVTier", "keep tokens alone"),
