@@ -139,8 +139,8 @@ class ImageSource:
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
 
 
-def vllm_minor_in(image: str) -> int | None:
-    """33 where an engine's image has vLLM 0.33: by vLLM's own tag, or by that of kvtier's engines of now.
+def installed_minor(image: str) -> int | None:
+    """33 where an installation's engine has vLLM 0.33: by vLLM's own tag, or by that of kvtier's own engines.
 
     None where the reference does not tell.
     """

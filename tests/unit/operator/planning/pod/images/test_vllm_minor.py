@@ -35,6 +35,7 @@ def test_a_tag_of_vllms_own_image_tells(image: str | None, minor: int | None) ->
         ({"backend": "Native", "engine": {"device": "cpu"}}, {}, 33),
         ({"backend": "LMCache"}, {}, None),
         ({"engine": {"image": "vllm/vllm-openai:v0.32.0"}}, {}, 32),
+        ({"engine": {"image": f"r.example/kvtier/engine:{ENGINE_VERSION}"}}, {}, None),  # anybody's build
         ({}, {"registry": "r.example:5000/mirror"}, 33),
         ({}, {"references": {"engine": f"r.example/a/kvtier/engine:{ENGINE_VERSION}@sha256:{'0' * 64}"}}, 33),
         ({}, {"references": {"engine": "r.example/a/kvtier/engine:9.9.9"}}, None),
