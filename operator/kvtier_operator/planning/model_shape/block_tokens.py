@@ -27,6 +27,7 @@ class Attention(StrEnum):
     """What a model's attention layers keep, as far as backends differ by it."""
 
     HEADS = "heads"  # and MLA latents of a width that TRITON_MLA alone takes
+    WIDE_HEADS = "wide heads"
     IMAGE_HEADS = "heads, over images in both directions"
     WIDE_IMAGE_HEADS = "wide heads, over images in both directions"
     SPARSE_HEADS = "sparse heads"
@@ -36,8 +37,8 @@ class Attention(StrEnum):
     @property
     def of_backends(self) -> "Attention":
         """What a backend for it is for."""
-        images = self in {Attention.IMAGE_HEADS, Attention.WIDE_IMAGE_HEADS}
-        return Attention.HEADS if images else self
+        heads = {Attention.WIDE_HEADS, Attention.IMAGE_HEADS, Attention.WIDE_IMAGE_HEADS}
+        return Attention.HEADS if self in heads else self
 
 
 BACKENDS: Final[Mapping[str, tuple[Attention, int]]] = {
@@ -123,6 +124,7 @@ _LIKE_HEADS: Final = dict.fromkeys(Architecture, 16)
 _IMAGES: Final = _LIKE_HEADS | {Architecture.BLACKWELL: 64}
 _FIRST_BACKENDS: Final[Mapping[Attention, Mapping[Architecture, int]]] = {
     Attention.HEADS: _LIKE_HEADS,
+    Attention.WIDE_HEADS: _LIKE_HEADS,
     Attention.IMAGE_HEADS: _IMAGES,
     Attention.WIDE_IMAGE_HEADS: _IMAGES,
     Attention.SPARSE_HEADS: dict.fromkeys(Architecture, 128),
@@ -135,11 +137,13 @@ _FIRST_BY_ELEMENTS: Final[Mapping[tuple[Attention, Elements], Mapping[Architectu
     (Attention.LATENT, Elements.FP8): {Architecture.HOPPER: 64},
     (Attention.LATENT, Elements.OTHER): {Architecture.HOPPER: 64},
     # FlashAttention 4, which alone takes heads of more than 256 there, reads fp8 in pages of 64.
+    (Attention.WIDE_HEADS, Elements.FP8): {Architecture.HOPPER: 64},
     (Attention.WIDE_IMAGE_HEADS, Elements.FP8): {Architecture.HOPPER: 64},
 }
 """What is another where the elements are not the model's own."""
 _MULTIPLE: Final = {
     Attention.HEADS: 16,
+    Attention.WIDE_HEADS: 16,
     Attention.IMAGE_HEADS: 16,
     Attention.WIDE_IMAGE_HEADS: 16,
     Attention.SPARSE_HEADS: 128,
@@ -169,10 +173,12 @@ def attention_of(groups: Iterable[LayerGroup], *, images_both_ways: bool = False
             return Attention.SPARSE_LATENT
         common = all(group.key_dim in _LATENT_DIMS for group in kept if group.kind is LayerKind.MLA)
         return Attention.LATENT if common else Attention.HEADS
+    wide = any(group.key_dim == _WIDE_DIM for group in kept)
     if images_both_ways and all(group.key_dim in _IMAGE_DIMS for group in kept):
-        wide = any(group.key_dim == _WIDE_DIM for group in kept)
         return Attention.WIDE_IMAGE_HEADS if wide else Attention.IMAGE_HEADS
-    return Attention.SPARSE_HEADS if sparse else Attention.HEADS
+    if sparse:
+        return Attention.SPARSE_HEADS
+    return Attention.WIDE_HEADS if wide else Attention.HEADS
 
 
 def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) -> BlockChoice:

@@ -30,6 +30,7 @@ _IMAGES: Final = "heads, over images in both directions"
 _WIDE_IMAGES: Final = f"wide {_IMAGES}"
 _CASES: Final = {
     "heads": (False, False, 128),
+    "wide heads": (False, False, 512),
     _IMAGES: (False, False, 256),
     _WIDE_IMAGES: (False, False, 512),
     "MLA": (True, False, 576),

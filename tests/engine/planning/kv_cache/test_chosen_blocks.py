@@ -24,6 +24,7 @@ _MAJOR = {
 }
 _COMPARED = (
     Attention.HEADS,
+    Attention.WIDE_HEADS,
     Attention.IMAGE_HEADS,
     Attention.WIDE_IMAGE_HEADS,
     Attention.LATENT,
