@@ -50,6 +50,17 @@ def test_what_is_looked_up(base: Environment) -> None:
         assert done.stdout
 
 
+def test_the_hub_is_asked(base: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = yaml.safe_load(FIRST.read_text(encoding="utf-8"))
+    resource["spec"]["model"]["name"] = "nobody/nothing"
+    (base.folder / "unknown.yaml").write_text(yaml.safe_dump(resource), encoding="utf-8")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    done = base.run("kvtier", "plan", "--hub", "-f", "unknown.yaml")
+    assert done.returncode == 2
+    assert "no answer to http://127.0.0.1:9/nobody/nothing/" in done.stderr
+
+
 def test_as_a_plug_in_of_kubectl(base: Environment) -> None:
     assert base.run("kubectl-kvtier", "plan", "-h").stdout.startswith("Usage: kubectl kvtier plan ")
     assert base.run("kubectl_complete-kvtier", "expl").stdout.startswith("explain\t")
@@ -62,18 +73,30 @@ def test_the_doctor(base: Environment) -> None:
 
 
 def test_a_server_that_does_not_answer(base: Environment) -> None:
-    done = base.run("kvtier", "bench", "query-twice", "--url", "http://127.0.0.1:9", "--context", FIRST)
+    for bench in (("query-twice", "--context", FIRST), ("shared-prefix",)):
+        done = base.run("kvtier", "bench", *bench, "--url", "http://127.0.0.1:9")
+        assert done.returncode == 3
+        assert "the server does not answer" in done.stderr
+
+
+def test_a_run_without_vllm(base: Environment) -> None:
+    resource = yaml.safe_load(FIRST.read_text(encoding="utf-8"))
+    resource["spec"] = {
+        "model": {"name": "Qwen/Qwen3-0.6B"},
+        "engine": {"device": "cpu", "kvCacheMemory": "1Gi", "maxModelLen": 2048},
+        "tiers": {"cpu": {"capacity": "2Gi"}},
+    }
+    (base.folder / "small.yaml").write_text(yaml.safe_dump(resource), encoding="utf-8")
+    done = base.run("kvtier", "run", "-f", "small.yaml")
     assert done.returncode == 3
-    assert "the server does not answer" in done.stderr
+    assert BEYOND_PIP in done.stderr
 
 
 @pytest.mark.parametrize(
     ("typed", "how"),
     [
-        ("kvtier run -f FIRST", BEYOND_PIP),
         ("kvtier demo", BEYOND_PIP),
         ("kvtier bench connector", "pip install 'kvtier[connector]'"),
-        ("kvtier bench shared-prefix --url http://127.0.0.1:9", "pip install 'kvtier[scorer]'"),
         ("kvtier picker --config-file FIRST", "pip install 'kvtier[scorer]'"),
         ("kvtier status any", "pip install 'kvtier[operator]'"),
         ("kvtier plan any", "pip install 'kvtier[operator]'"),

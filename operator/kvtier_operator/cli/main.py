@@ -29,7 +29,6 @@ _EXTRAS: Final = {
     "demo": "engine-cpu",
     "picker": "scorer",
     "simulate": "scorer",
-    "shared-prefix": "scorer",
     "connector": "connector",
     "plan": "operator",
     "doctor": "operator",

@@ -27,7 +27,7 @@ def how(module: str, wanted: str = "") -> str:
         ("liburing", "", "connector"),
         ("numpy", "", "connector"),
         ("numpy", "scorer", "scorer"),
-        ("aiohttp", "operator", "operator"),
+        ("orjson", "operator", "operator"),
     ],
 )
 def test_who_has_a_package(module: str, wanted: str, extra: str) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os.path import lexists
 from pathlib import Path
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kernel import has_ipc_lock, memlock_limits
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.model import ModelSpec
+from kvtier_operator.cli.inputs.hub_home import TOKEN, cached_files, is_offline, token
 from kvtier_operator.cli.inputs.load import ConfigMaps, read_regular
 from kvtier_operator.doctor.memory import probe_memory
 from kvtier_operator.doctor.volume import used_bytes
@@ -30,6 +31,9 @@ from kvtier_operator.planning.model_shape.config.model_files import (
 )
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.runtime.machine import state_folder, volume_folders
+
+if TYPE_CHECKING:
+    from kvtier_operator.reconcile.observe.huggingface import NotPublicError
 
 _SHM: Final = Path("/dev/shm")  # noqa: S108 - its size is read, nothing is written there
 _HUGEPAGES: Final = Path("/sys/kernel/mm/hugepages")
@@ -120,29 +124,37 @@ def from_hub(model: ModelSpec) -> ModelConfig:
 
     if shape_from_catalogue(model.name) is not None:
         return ModelConfig()  # known without asking anyone
-    try:
-        import asyncio  # noqa: PLC0415 - as below
-
-        from huggingface_hub.constants import HF_HUB_OFFLINE  # noqa: PLC0415 - slow to import
-        from huggingface_hub.utils import build_hf_headers  # noqa: PLC0415 - as above
-
-        from kvtier_operator.reconcile.observe.huggingface import HubClient  # noqa: PLC0415 - needs aiohttp
-
-        known = _cached_files(model)
-    except ImportError:
-        return ModelConfig()
-    if HF_HUB_OFFLINE:
+    known = {file: _read(path, "spec.model.name") for file, path in cached_files(model.name, model.revision)}
+    if is_offline():
         is_known = bool({CONFIG, PARAMS} & known.keys())
         return (
-            ModelConfig(one_config(known), f"{model.name}, {names_of(known)}") if is_known else ModelConfig()
+            ModelConfig(one_config(known), f"{model.name}, {names_of(known)}")
+            if is_known
+            else ModelConfig(missing="the Hub was not asked: HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set")
         )
-    hub = HubClient(build_hf_headers().get("authorization", ""))
+    import asyncio  # noqa: PLC0415 - slow to import
+
+    from kvtier_operator.reconcile.observe.huggingface import HubClient, NotPublicError  # noqa: PLC0415 - as above
+
+    mine = token()
+    hub = HubClient(f"Bearer {mine}" if mine else "")
     try:
         return ModelConfig(*asyncio.run(hub.config(model.name, model.revision, known)))
+    except NotPublicError as error:
+        return ModelConfig(missing=f"{error}{_about_token(error, mine)}")
     except KvtierError as error:
         if isinstance(error, InvalidInputError):
             raise
         return ModelConfig(missing=str(error))
+
+
+def _about_token(error: "NotPublicError", mine: str) -> str:
+    """What a person can do who is not let in."""
+    if not error.needs_token:
+        return ""
+    if mine:
+        return f"; have the account whose token is in {TOKEN} let in, or take another's"
+    return f"; set {TOKEN} to the token of an account that is let in"
 
 
 def weights_in(folder: Path) -> int | None:
@@ -151,20 +163,6 @@ def weights_in(folder: Path) -> int | None:
         if sizes := [path.stat().st_size for path in folder.glob(pattern) if path.is_file()]:
             return sum(sizes)
     return None
-
-
-def _cached_files(model: ModelSpec) -> dict[str, Mapping[str, Any]]:
-    """Files of the model that were downloaded before, by vLLM say."""
-    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415 - slow to import
-    from huggingface_hub.errors import HFValidationError  # noqa: PLC0415 - as above
-
-    try:
-        found = {file: try_to_load_from_cache(model.name, file, revision=model.revision) for file in FILES}
-    except HFValidationError:
-        return {}  # a folder
-    return {
-        file: _read(Path(path), "spec.model.name") for file, path in found.items() if isinstance(path, str)
-    }
 
 
 def _source(path: Path, folder: Path, files: Mapping[str, object]) -> str:

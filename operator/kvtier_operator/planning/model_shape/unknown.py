@@ -1,9 +1,11 @@
 """What is said of a model whose shape nothing knows: what its name looks like, and who could tell."""
 
+from typing import Final
+
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.catalogue import original, similar
 
-_ADVICE = (
+_ADVICE: Final = (
     "put its config.json into a ConfigMap and name that in spec.model.configRef, or set spec.model.geometry "
     "(kvtier plan also takes --model-config FILE, and --hub where the operator has modelConfigs: hub)"
 )

@@ -47,6 +47,7 @@ _AT_A_TIME: Final = 2
 _TIMEOUT_S: Final = 10.0
 _FOUND, _NOT_FOUND = 200, 404
 _NOT_FOR_EVERYONE: Final = {401, 403}
+_GATED: Final = "GatedRepo"
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _HTTPS: Final = 443
 Place = tuple[str, str, int | None]
@@ -55,6 +56,10 @@ Place = tuple[str, str, int | None]
 
 class NotPublicError(KvtierError):
     """The Hub has no model of this name, or not for everyone."""
+
+    def __init__(self, message: str, *, needs_token: bool = False) -> None:
+        super().__init__(message)
+        self.needs_token = needs_token  # whether a token of somebody who is let in would help
 
 
 class HubClient:
@@ -111,7 +116,10 @@ class HubClient:
         elif params := await file(PARAMS):
             files = {PARAMS: params}
         else:
-            raise NotPublicError(f"{self._endpoint} has no config.json of {name!r}")
+            raise NotPublicError(
+                f"{self._endpoint} has no config.json of {name!r}: there is no model of that name, its "
+                "repository is private, or has no such file"
+            )
         if files.get(CONFIG, {}).get("quantization_config") is None and (
             quantization := await file(QUANTIZATION)
         ):
@@ -146,7 +154,7 @@ class HubClient:
         if response.status == _NOT_FOUND:
             return None
         if response.status in _NOT_FOR_EVERYONE:
-            raise NotPublicError(f"{self._endpoint} does not show {asked} to everyone")
+            raise NotPublicError(_kept_from(asked, response), needs_token=True)
         if response.status != _FOUND:
             reason = one_line(response.reason or "", _MOST_SAID)
             raise UnreachableError(f"{asked}: {response.status} {reason}".rstrip())
@@ -187,6 +195,13 @@ class _HubResolver(aiohttp.ThreadedResolver):
             if all(is_public(each["host"]) for each in endpoint):
                 raise UnreachableError(f"{host} is at {private[0]}, which is no address of the Internet")
         return there
+
+
+def _kept_from(asked: str, response: aiohttp.ClientResponse) -> str:
+    """The Hub names what it is in a header; without a token it hides a name that is nobody's so, too."""
+    if response.headers.get("X-Error-Code") == _GATED:
+        return f"{asked}: {response.status}, the model is gated: accept its terms on its page"
+    return f"{asked}: {response.status}, the model is gated or private, or there is none of that name"
 
 
 def _place(url: URL) -> Place:

@@ -118,6 +118,7 @@ class Hub:
         self.asked: list[str] = []
         self.tokens: set[str | None] = set()
         self.location = ""
+        self.refusal: tuple[int, str] | None = None  # a status, and the header that names what it is
 
     def handler(self) -> type[BaseHTTPRequestHandler]:
         hub = self
@@ -127,8 +128,10 @@ class Hub:
                 hub.asked.append(self.path.removeprefix("/nobody/nothing/resolve/main/"))
                 hub.tokens.add(self.headers["Authorization"])
                 file = hub.folder / hub.asked[-1]
-                self.send_response(307 if hub.location else 200 if file.is_file() else 404)
+                status, code = hub.refusal or (200 if file.is_file() else 404, "")
+                self.send_response(307 if hub.location else status)
                 self.send_header("Location", hub.location)
+                self.send_header("X-Error-Code", code)
                 self.end_headers()
                 self.wfile.write(file.read_bytes() if file.is_file() else b"")
 
@@ -141,8 +144,9 @@ class Hub:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     one = Hub(tmp_path)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("HF_TOKEN", "hf_of_a_person")
     with serving(one.handler()) as port:
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
@@ -169,8 +173,25 @@ def test_no_more_is_asked_than_has_to_be(hub: Hub, files: dict[str, Any], asked:
 def test_a_repository_with_neither(hub: Hub) -> None:
     found = from_hub(resource("nobody/nothing").spec.model)
     assert found.config is None
-    assert "has no config.json of 'nobody/nothing'" in found.missing
+    assert "has no config.json of 'nobody/nothing': there is no model of that name, " in found.missing
     assert hub.asked == ["config.json", "params.json"]
+
+
+@pytest.mark.parametrize("code", ["GatedRepo", ""])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_model_that_is_not_for_everyone(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, status: int, code: str
+) -> None:
+    hub.refusal = status, code
+    missing = from_hub(resource("nobody/nothing").spec.model).missing
+    assert f"{status}, the model is gated{': accept its terms' if code else ' or private'}" in missing
+    assert "have the account whose token is in HF_TOKEN let in" in missing
+    monkeypatch.delenv("HF_TOKEN")
+    assert "set HF_TOKEN to the token of" in from_hub(resource("nobody/nothing").spec.model).missing
+    (hub.folder / "home").mkdir()
+    (hub.folder / "home" / "token").write_text("hf_of_a_file\n", encoding="ascii")
+    assert "have the account" in from_hub(resource("nobody/nothing").spec.model).missing
+    assert hub.tokens == {"Bearer hf_of_a_person", None, "Bearer hf_of_a_file"}
 
 
 def test_who_is_asked_sends_nobody_elsewhere(hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -191,6 +212,7 @@ def test_what_was_downloaded_before_is_not_asked_for(hub: Hub, monkeypatch: pyte
     write(snapshot, config=CONFIG)
     assert from_hub(resource("nobody/nothing").spec.model).config == CONFIG
     assert hub.asked == ["hf_quant_config.json"]
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert from_hub(resource("nobody/nothing").spec.model).config == CONFIG
+    assert "HF_HUB_OFFLINE" in from_hub(resource("nobody/else").spec.model).missing
     assert hub.asked == ["hf_quant_config.json"]

@@ -1,5 +1,6 @@
 """What is observed for a plan: a model's folder, what an earlier run left, and no more than is needed."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,18 +67,13 @@ def test_nothing_is_read_that_the_resource_says() -> None:
 
 
 def test_the_hub_is_not_asked_for_what_the_catalogue_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)  # importing it would raise
+    monkeypatch.setitem(sys.modules, "kvtier_operator.reconcile.observe.huggingface", None)  # would raise
     assert observe(resource(), hub=True).model_config is None
 
 
-def test_without_huggingface_hub_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
-    assert observe(resource("nobody/nothing"), hub=True).model_config is None
-
-
 def test_a_hub_that_is_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     observed = observe(resource("nobody/nothing"), hub=True)
     assert observed.model_config is None
@@ -98,5 +94,5 @@ def test_a_drafts_folder_is_read(tmp_path: Path) -> None:
 
 
 def test_no_hub_is_asked_for_a_draft(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)  # importing it would raise
+    monkeypatch.setitem(sys.modules, "kvtier_operator.reconcile.observe.huggingface", None)  # would raise
     assert observe(drafting("a/draft"), hub=True).draft_config is None
