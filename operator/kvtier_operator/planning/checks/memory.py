@@ -199,6 +199,12 @@ def hugepages_pool(parts: CheckInput) -> CheckResult:
     """Needed against free, of that page size; replicas of a local run add up."""
     policy, pool = parts.spec.tiers.cpu.hugepages.policy, parts.machine.free_hugepages
     pages = _pages(parts)
+    if parts.backend.hugepages and parts.observed.machine is None:
+        return hugepages_pool.passed(
+            "nodes have to have the pages: Karpenter makes no node for a pod that requests huge pages, "
+            "and cluster-autoscaler only in a group that it knows to have them; where nodes come so, set Off",
+            reason="LeftToNodes",
+        )
     if pages is None or pool is None:
         return hugepages_pool.passed("no pool of this machine to look at", reason="NotLooked")
     needed, free = pages.pages * max(1, parts.spec.least_replicas), pool.get(pages.page_bytes, 0)

@@ -223,7 +223,8 @@ def test_a_pod_cannot_prefer(backend: str) -> None:
 
 
 def test_a_cluster_has_no_pool_to_look_at() -> None:
-    says(verdict(hugepages_pool, resource(tiers=pages("Require"))), PASS, "NotLooked")
+    says(verdict(hugepages_pool, resource(tiers=pages("Require"))), PASS, "LeftToNodes", "Karpenter makes no")
+    says(verdict(hugepages_pool, resource(tiers=pages("Prefer"))), PASS, "NotLooked")
 
 
 LOCK = "spec.tiers.cpu.memlock.policy"
