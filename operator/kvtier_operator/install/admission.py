@@ -152,8 +152,8 @@ PRIVILEGES: Final = (
     Privilege(
         *("scaled-object", "autoscalers", "spec.autoscaling.prometheusUrl"),
         "object.spec.?autoscaling.?prometheusUrl.hasValue()",
-        _differs("autoscaling.?prometheusUrl"),
-        "a ScaledObject, by which KEDA asks an address of one's choice,",
+        _differs("autoscaling.?prometheusUrl", "autoscaling.?prometheus"),
+        "a ScaledObject, by which KEDA asks an address of one's choice with credentials of one's choice,",
         "scaledobjects.keda.sh",
         "no prometheusUrl, for a HorizontalPodAutoscaler",
     ),

@@ -67,6 +67,17 @@ REFUSED: Final = {
         {"spec.engine.gpu": "A100-80GB"},
         f"spec.engine.gpu: 'A100-80GB' is not one of {', '.join(Gpu)}; did you mean a100-80?",
     ),
+    "a header that would be two": Refused(
+        {
+            "spec.autoscaling": {
+                "maxReplicas": 2,
+                "prometheusUrl": "http://mimir:8080",
+                "prometheus": {"headers": [{"name": "X-Scope-OrgID", "value": "a,Metadata-Flavor=Google"}]},
+            }
+        },
+        "spec.autoscaling.prometheus.headers[0].value: the text is no value that KEDA passes on; write "
+        "letters, digits and . _ ~ : / @ | + -, with no space",
+    ),
     "a share of nothing": Refused(
         {"spec.engine.gpuMemoryUtilization": 0},
         "spec.engine.gpuMemoryUtilization: must be more than 0.0, not 0",

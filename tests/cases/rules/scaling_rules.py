@@ -4,6 +4,8 @@ from typing import Final
 
 from tests.cases.rules.rule_case import RuleCase
 
+_ASKED: Final = {"maxReplicas": 2, "prometheusUrl": "https://thanos.monitoring:9091"}
+_TENANT: Final = {"name": "X-Scope-OrgID", "value": "team-a"}
 SCALING_RULES: Final = (
     RuleCase(
         "minReplicas is more than maxReplicas: lower it, or raise maxReplicas",
@@ -22,6 +24,27 @@ SCALING_RULES: Final = (
         "spec.autoscaling.targetValue",
         {"spec.autoscaling": {"maxReplicas": 2, "target": "queue", "targetValue": 100}},
         {"spec.autoscaling": {"maxReplicas": 2, "target": "hitRate", "targetValue": 100}},
+    ),
+    RuleCase(
+        "prometheus says how prometheusUrl is asked: set that too",
+        "spec.autoscaling.prometheus",
+        {"spec.autoscaling": {**_ASKED, "prometheus": {"namespace": "llm"}}},
+        {"spec.autoscaling": {"maxReplicas": 2, "prometheus": {"namespace": "llm"}}},
+    ),
+    RuleCase(
+        "authModes say how credentials are used: name the object that has them in authenticationRef",
+        "spec.autoscaling.prometheus.authModes",
+        {"spec.autoscaling": {**_ASKED, "prometheus": {"authenticationRef": {"name": "thanos"}}}},
+        {"spec.autoscaling": {**_ASKED, "prometheus": {"authModes": ["bearer"]}}},
+    ),
+    *(
+        RuleCase(
+            "a header of that name is not passed on; give credentials by authenticationRef",
+            "spec.autoscaling.prometheus.headers[0].name",
+            {"spec.autoscaling": {**_ASKED, "prometheus": {"headers": [_TENANT]}}},
+            {"spec.autoscaling": {**_ASKED, "prometheus": {"headers": [{**_TENANT, "name": name}]}}},
+        )
+        for name in ("Metadata-Flavor", "x-aws-ec2-metadata-token", "Authorization")
     ),
     *(
         RuleCase(

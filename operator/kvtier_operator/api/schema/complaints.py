@@ -13,6 +13,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import REVISION_PATTERN, SOURCE_PATTERN
 from kvtier_operator.api.spec.pod import PATH_PATTERN, REQUEST_PATTERN, VARIABLE_PATTERN
+from kvtier_operator.api.spec.prometheus import HEADER_PATTERN, HEADER_VALUE_PATTERN
 from kvtier_operator.api.spec.router import (
     HOST_PATTERN,
     SUPPORTED_VERSIONS,
@@ -45,6 +46,8 @@ FORMS: Final[Mapping[str, str]] = {
     SERVED_NAME_PATTERN: "is no name of a model; write letters, digits and . _ - : / @ +, a letter or digit first",
     ADAPTER_PATTERN: "is no adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
     KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
+    HEADER_PATTERN: "is no name of a header; write letters, digits and -, a letter first",
+    HEADER_VALUE_PATTERN: "is no value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
     REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
 }
 """By the regular expression that a text must match; pydantic and the API server quote that alone."""
@@ -55,6 +58,7 @@ _VALUE_SIMILARITY: Final = 0.7
 _MAX_PLACES: Final = 3
 _MAX_QUOTED_CHARACTERS: Final = 80
 _MAY_BE_SECRET: Final = (
+    ("spec", "autoscaling", "prometheus"),
     ("spec", "engine", "env"),
     ("spec", "engine", "extraArgs"),
     ("spec", "engine", "podTemplate"),

@@ -21,6 +21,7 @@ from kvtier_operator.api.spec.pod import (
     PriorityClassName,
     Tolerations,
 )
+from kvtier_operator.api.spec.prometheus import PrometheusAccess
 
 MOST_REPLICAS: Final = 10000
 _MOST_PERCENT: Final = 99
@@ -64,6 +65,10 @@ class Autoscaling(ApiModel):
         pattern=HTTP_URL_PATTERN,
     )
 
+    prometheus: PrometheusAccess | None = Field(
+        None, description="Credentials and what else the server at prometheusUrl wants; none when empty."
+    )
+
     @rule(
         "self.minReplicas <= self.maxReplicas",
         "minReplicas is more than maxReplicas: lower it, or raise maxReplicas",
@@ -81,6 +86,15 @@ class Autoscaling(ApiModel):
     def prometheus_is_elsewhere(self) -> bool:
         """KEDA would ask what nobody but its own machine may ask."""
         return self.prometheus_url is None or re.search(FORBIDDEN_URL, self.prometheus_url) is None
+
+    @rule(
+        "!has(self.prometheus) || has(self.prometheusUrl)",
+        "prometheus says how prometheusUrl is asked: set that too",
+        field=".prometheus",
+    )
+    def access_has_a_url(self) -> bool:
+        """What nobody uses was meant otherwise."""
+        return self.prometheus is None or self.prometheus_url is not None
 
     @rule(
         "!has(self.targetValue) || self.target == 'queue' || self.targetValue <= 99",

@@ -37,6 +37,16 @@ def scaling_metrics(parts: CheckInput) -> CheckResult:
             by_itself="scales as soon as there are such series",
             field="spec.autoscaling.prometheusUrl",
         )
+    if "thanos-querier" in (wanted.prometheus_url or "") and not (
+        wanted.prometheus and wanted.prometheus.auth_modes
+    ):
+        return scaling_metrics.warn(
+            "MayNotBeAnswered",
+            f"KEDA asks {wanted.prometheus_url}, and OpenShift's Thanos answers none without a token (401): "
+            "set spec.autoscaling.prometheus.authenticationRef and authModes",
+            by_itself="asks without, and AutoscalerReady has the answer",
+            field="spec.autoscaling.prometheusUrl",
+        )
     return scaling_metrics.passed(
         f"KEDA asks {wanted.prometheus_url}, for which the engines' monitor is made"
     )

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
+from kvtier_operator.api.spec.prometheus import PrometheusAccess
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.promql import Series
@@ -54,6 +55,7 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
     if autoscaling is None or plan.scaler is not Scaler.SCALED_OBJECT:
         return None
     names, metric = Names.of(plan), scaling_metric(autoscaling)
+    access = autoscaling.prometheus or PrometheusAccess()
     tells_fill = Ability.TELLS_OF_TIERS in plan.resource.spec.backend.abilities
     return {
         "apiVersion": "keda.sh/v1alpha1",
@@ -71,6 +73,7 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
             },
             "triggers": [
                 {
+                    **_authentication(access),
                     "type": "prometheus",
                     "metricType": "AverageValue",
                     "metadata": {
@@ -82,11 +85,28 @@ def scaled_object(plan: Plan) -> dict[str, Any] | None:
                         "threshold": metric.threshold_number,
                         # an engine that is not scraped is no engine that has nothing to do
                         "ignoreNullValues": "false",
+                        **_asking(access),
                     },
                 }
             ],
         },
     }
+
+
+def _authentication(access: PrometheusAccess) -> dict[str, Any]:
+    if (ref := access.authentication_ref) is None:
+        return {}
+    return {"authenticationRef": {"name": ref.name, "kind": ref.kind.value}}
+
+
+def _asking(access: PrometheusAccess) -> dict[str, str]:
+    """KEDA takes lists as one text."""
+    fields = {
+        "authModes": ",".join(access.auth_modes),
+        "namespace": access.namespace or "",
+        "customHeaders": ",".join(f"{header.name}={header.value}" for header in access.headers),
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _target(plan: Plan) -> dict[str, str]:

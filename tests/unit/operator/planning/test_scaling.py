@@ -80,6 +80,24 @@ def test_keda_puts_its_path_behind_the_address() -> None:
     assert trigger["metadata"]["serverAddress"] == f"{URL}/prefix"
 
 
+def test_a_server_that_does_not_answer_everybody() -> None:
+    access = {
+        "authenticationRef": {"name": "thanos", "kind": "ClusterTriggerAuthentication"},
+        "authModes": ["tls", "bearer"],
+        "namespace": "llm",
+        "headers": [{"name": "X-Scope-OrgID", "value": "a|b"}, {"name": "X-Client", "value": "keda"}],
+    }
+    one = objects(autoscaling={**SCALED, "prometheusUrl": URL, "prometheus": access})
+    [trigger] = one["ScaledObject", "case-engine"]["spec"]["triggers"]
+    assert trigger["authenticationRef"] == access["authenticationRef"]
+    asked = {name: trigger["metadata"][name] for name in ("authModes", "namespace", "customHeaders")}
+    assert asked == {
+        "authModes": "tls,bearer",
+        "namespace": "llm",
+        "customHeaders": "X-Scope-OrgID=a|b,X-Client=keda",
+    }
+
+
 def test_what_keda_makes_has_a_name_that_is_a_label() -> None:
     one = make_plan(resource(autoscaling={**SCALED, "prometheusUrl": URL}), Observed())
     longest = replace(one, resource=one.resource.model_copy(update={"metadata": Metadata(name="a" * 48)}))

@@ -12,6 +12,7 @@ from kvtier_operator.planning.checks.scaling import scaling_metrics
 from kvtier_operator.planning.observed import Machine, Observed
 
 URL = "http://prometheus.monitoring:9090"
+THANOS = "https://thanos-querier.openshift-monitoring.svc:9091"
 
 
 def scaled(**fields: object) -> dict[str, Any]:
@@ -29,6 +30,24 @@ def scaled(**fields: object) -> dict[str, Any]:
             PASS,
             "Passed",
             URL,
+        ),
+        (
+            {"autoscaling": scaled(prometheusUrl=THANOS), "observability": {"serviceMonitor": True}},
+            WARN,
+            "MayNotBeAnswered",
+            "set spec.autoscaling.prometheus.authenticationRef",
+        ),
+        (
+            {
+                "autoscaling": scaled(
+                    prometheusUrl=THANOS,
+                    prometheus={"authenticationRef": {"name": "thanos"}, "authModes": ["bearer"]},
+                ),
+                "observability": {"serviceMonitor": True},
+            },
+            PASS,
+            "Passed",
+            THANOS,
         ),
         ({"autoscaling": scaled(target="hitRate")}, PASS, "Passed", "kvtier_missed_share"),
         (
