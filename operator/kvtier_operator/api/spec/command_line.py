@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from pydantic import Field, GetCoreSchemaHandler
@@ -22,12 +21,9 @@ DEEPEST: Final = 32
 """Objects and lists within one another: as far as whoever reads them follows."""
 _ONE_LETTER: Final = 2
 _SWITCHES: Final = ("--enable-", "--disable-")
-# Source: human_readable_int of vllm/utils/argparse_utils.py, 0.32 and 0.33.
-_SIZED: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
-_FACTORS: Final = {
-    **{letter: 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
-    **{letter: 1024 ** (power + 1) for power, letter in enumerate("KMGT")},
-}
+_SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<decimal>[kmgt])|(?P<whole>\d+)(?P<binary>[KMGT])")
+_POWERS: Final = " kmgt"
+_TOO_LARGE: Final = 1 << 63
 _Words = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_length=128)]
 
 
@@ -103,12 +99,12 @@ class CommandLine:
         return next((value for value in values if value is not None), None)
 
     def number(self, *options: str) -> int | None:
-        """The same as a number, also one such as 8k; None for what vLLM's parser refuses, as a check says."""
-        value = (self.value(*options) or "").strip()
-        if sized := _SIZED.fullmatch(value):
-            number, letter = (part for part in sized.groups() if part)
-            return int(Decimal(number) * _FACTORS[letter])
-        return int(value) if value.removeprefix("-").isdecimal() else None
+        """The same as a whole number, such as 8k; None also for what is none, as a check says."""
+        value = self.value(*options)
+        try:
+            return None if value is None else whole_number(value)
+        except ValueError:
+            return None
 
     def switch(self, option: str) -> bool | None:
         """How an option that takes no value is set; None where vLLM is left to decide.
@@ -192,6 +188,25 @@ def _put(fields: dict[str, Any], path: str, value: str) -> None:
         fields[last] = [*(before if isinstance(before, list) else []), *value.split(",")]
         return
     fields[last] = json_or_text(value)
+
+
+# Source: vllm/utils/argparse_utils.py (human_readable_int), 0.32 and 0.33.
+def whole_number(text: str) -> int:
+    """What vLLM reads for a whole number: 8000 of `8000`, `8_000` and `8k`, 8192 of `8K`.
+
+    Raises:
+        ValueError: It is none, or one that no engine can compute with.
+    """
+    size = _SIZE.fullmatch(text.strip())
+    if size is None:
+        number: float = int(text)
+    elif size["whole"] is not None:
+        number = int(size["whole"]) << (10 * _POWERS.index(size["binary"].lower()))
+    else:
+        number = float(size["number"]) * 1000 ** _POWERS.index(size["decimal"])
+    if not -_TOO_LARGE < number < _TOO_LARGE:
+        raise ValueError("beyond 64 bits")
+    return int(number)
 
 
 def json_or_text(value: str) -> object:

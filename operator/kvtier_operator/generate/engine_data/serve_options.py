@@ -32,7 +32,7 @@ _TAKES: Final = {
     "int": "int",
     "float": "float",
     "loads": "json",
-    "parse_dataclass": "json",
+    "parse_dataclass": "json object",
     "union_dict_and_str": "json or text",
     "human_readable_int": "size",
     "human_readable_int_or_auto": "size or auto",

@@ -13,7 +13,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
+from kvtier_operator.api.spec.command_line import whole_number
 
 _FILE: Final = "serve_options.json"
 _BOTH: Final = "both"
@@ -31,6 +33,7 @@ class Takes(StrEnum):
     SIZE = "size"
     SIZE_OR_AUTO = "size or auto"
     JSON = "json"
+    OBJECT = "json object"
     JSON_OR_TEXT = "json or text"
 
 
@@ -109,8 +112,6 @@ def _option(entry: Mapping[str, Any]) -> Option:
 
 # Source: vllm/utils/argparse_utils.py (human_readable_int) and vllm/engine/arg_utils.py (optional_type,
 # union_dict_and_str), 0.32 and 0.33.
-_SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<decimal>[kmgt])|(?P<whole>\d+)(?P<binary>[KMGT])")
-_POWERS: Final = " kmgt"
 _AUTO: Final = -1
 _SIZE_IN_JSON: Final = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
 _OBJECT: Final = re.compile(r"(?s)\s*{.*}\s*")
@@ -121,6 +122,7 @@ _WORDS: Final = {
     Takes.SIZE: "a whole number, or one such as 8k",
     Takes.SIZE_OR_AUTO: "a whole number, one such as 8k, or auto",
     Takes.JSON: "JSON",
+    Takes.OBJECT: "a JSON object",
     Takes.JSON_OR_TEXT: "JSON within braces",
 }
 
@@ -167,34 +169,34 @@ def _reads(read: Callable[[str], object], value: str) -> bool:
     return True
 
 
-def _size(value: str) -> int:
-    size = _SIZE.fullmatch(value.strip())
-    if size is None:
-        return int(value)
-    if size["number"] is not None:
-        return int(float(size["number"]) * 1000 ** _POWERS.index(size["decimal"]))
-    return int(size["whole"]) << (10 * _POWERS.index(size["binary"].lower()))
+def _int(value: str) -> int:
+    int(value)  # which takes no 8k
+    return whole_number(value)
 
 
 def _size_or_auto(value: str) -> int:
-    return _AUTO if value.strip().lower() == "auto" else _size(value)
+    return _AUTO if value.strip().lower() == "auto" else whole_number(value)
 
 
-def _json(value: str) -> object:
-    """VLLM writes 8k out as 8000 in JSON first."""
-    return parse_json(_SIZE_IN_JSON.sub("0", value))
+def _object(value: str) -> object:
+    """VLLM writes 8k out as 8000 in it first."""
+    fields = parse_json(_SIZE_IN_JSON.sub("0", value))
+    if not isinstance(fields, dict):
+        raise MalformedError("no object")
+    return fields
 
 
 def _json_or_text(value: str) -> object:
-    return _json(value) if _OBJECT.fullmatch(value) else value
+    return parse_json(value) if _OBJECT.fullmatch(value) else value
 
 
 _READ: Final[Mapping[Takes, Callable[[str], object]]] = {
-    Takes.INT: int,
+    Takes.INT: _int,
     Takes.FLOAT: float,
-    Takes.SIZE: _size,
+    Takes.SIZE: whole_number,
     Takes.SIZE_OR_AUTO: _size_or_auto,
-    Takes.JSON: _json,
+    Takes.JSON: parse_json,
+    Takes.OBJECT: _object,
     Takes.JSON_OR_TEXT: _json_or_text,
 }
 

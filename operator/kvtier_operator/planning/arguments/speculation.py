@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
+from kvtier_common.one_line import one_line
 from kvtier_operator.api.spec.command_line import FIELD, Argument, CommandLine, json_or_text
 from kvtier_operator.errors import InvalidInputError, Problem
 
@@ -194,15 +195,22 @@ def _text(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> str
     raise _wrong(places[name], f"{name} of the speculative configuration: got {value!r}, must be a string")
 
 
+_MOST_TOKENS: Final = 2_147_483_647
+"""More than any sequence has."""
+_SHOWN_CHARACTERS: Final = 60
+
+
 def _count(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> int | None:
     value = given.get(name)
     if value is None:
         return None
     text = str(value)
-    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not int(text):
+    is_number = not isinstance(value, bool) and text.isascii() and text.isdigit()
+    if not is_number or not 0 < int(text) <= _MOST_TOKENS:
         raise _wrong(
             places[name],
-            f"{name} of the speculative configuration: got {value!r}, must be a number of 1 or more",
+            f"{name} of the speculative configuration: got {one_line(repr(value), _SHOWN_CHARACTERS)}, must "
+            f"be a number from 1 to {_MOST_TOKENS:,}",
         )
     return int(text)
 

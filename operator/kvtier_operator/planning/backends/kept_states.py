@@ -46,12 +46,13 @@ def kept_bytes(tokens: int, spec: Spec, geometry: Geometry, backend: BackendPlan
 
 def retention_tokens(spec: Spec, geometry: Geometry) -> int | None:
     """Tokens after which vLLM keeps windows and states again; None where it does so at a prompt's end."""
-    interval = spec.engine.extra_args.value(RETENTION)
-    if interval is None or not geometry.bytes_per_prefix:
+    arguments = spec.engine.extra_args
+    if not geometry.bytes_per_prefix:
         return None
-    if interval in EVERYWHERE:
+    if arguments.value(RETENTION) in EVERYWHERE:
         return geometry.block_tokens
-    return int(interval) or None if interval.isascii() and interval.isdigit() else None
+    interval = arguments.number(RETENTION)
+    return interval if interval is not None and interval > 0 else None
 
 
 def step_tokens(engine: EngineSpec) -> int:

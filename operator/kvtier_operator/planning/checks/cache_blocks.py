@@ -179,14 +179,15 @@ def retention_interval(parts: CheckInput) -> CheckResult:
     .../kv_connector/v1/offloading/scheduler.py (SchedulerOffloadConfig.from_spec), 0.32 and 0.33.
     """
     interval = parts.spec.engine.extra_args.value(RETENTION)
-    if interval is None or interval == "0":
+    tokens = parts.spec.engine.extra_args.number(RETENTION)
+    if interval is None or tokens == 0:
         return retention_interval.passed("windows and states are kept where prompts end or part")
     step, place = _step(parts), parts.spec.engine.extra_args.field_path(RETENTION)
     if interval in EVERYWHERE:
         return (
             _more(parts) if _is_sparse(parts) else retention_interval.passed("every layer keeps every token")
         )
-    if not interval.isascii() or not interval.isdigit():
+    if tokens is None or tokens < 0:
         return retention_interval.reject(
             "RetentionIntervalNotSupported",
             f"{RETENTION} {interval}: vLLM takes a number of tokens, or None",
@@ -199,11 +200,11 @@ def retention_interval(parts: CheckInput) -> CheckResult:
             "only; remove it",
             field=place,
         )
-    if int(interval) % step:
+    if tokens % step:
         return retention_interval.reject(
             "RetentionIntervalNotSupported",
             f"{RETENTION} {interval}: vLLM takes multiples of {step} tokens only, a block and a chunk of the "
-            f"tier; set it to {round_up(int(interval), step)}, or remove it",
+            f"tier; set it to {round_up(tokens, step)}, or remove it",
             field=place,
         )
     return _more(parts)

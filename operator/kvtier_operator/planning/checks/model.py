@@ -127,8 +127,8 @@ def _without_manager(parts: CheckInput, without: NoHybridManager) -> CheckResult
 def _step_of_blocks(parts: CheckInput) -> CheckResult:
     """A step must compute a whole block."""
     block = parts.geometry.block_tokens
-    step = parts.spec.engine.extra_args.value(STEP)
-    if step is not None and step.isdigit() and int(step) < block:
+    step = parts.spec.engine.extra_args.number(STEP)
+    if step is not None and step < block:
         return hybrid_models.reject(
             "StepBelowBlock",
             f"{STEP} {step} is less than a block of this model, {count(block)} tokens, and "

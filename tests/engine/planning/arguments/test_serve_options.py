@@ -36,7 +36,7 @@ VALUES: Final = (
     *("3", "-1", "0.5", "8k", "1.5K", "auto", "None", "", "{}", '{"a": 1}', "{nonsense", "some text", "a"),
 )
 FILE: Final = "--config"  # vLLM reads it first
-WITHIN: Final = frozenset({Takes.JSON, Takes.JSON_OR_TEXT})
+WITHIN: Final = frozenset({Takes.JSON, Takes.OBJECT, Takes.JSON_OR_TEXT})
 """Of these only the outermost form is looked at, and so it is of what names an adapter."""
 LORA: Final = "--lora-modules"
 MANY: Final = 300

@@ -1,5 +1,6 @@
 """What holds for every resource."""
 
+from contextlib import suppress
 from typing import Any
 
 import hypothesis.strategies as st
@@ -8,6 +9,8 @@ from tests.cases.planning import check_input, resource, sized
 
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.gpu import Gpu
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.backends.kept_states import RETENTION, STEP
 from kvtier_operator.planning.checks import CHECKS
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan
@@ -130,3 +133,21 @@ def test_every_check_speaks_and_every_report_is_narrow_and_always_the_same(
             assert (
                 any(sign.isdigit() for sign in check.message) or ";" in check.message or ":" in check.message
             )
+
+
+NUMBERS = ["--max-loras", "--max-cpu-loras", STEP, RETENTION, "--spec-tokens"]
+
+
+@given(
+    option=st.sampled_from(NUMBERS),
+    value=st.one_of(st.integers().map(str), st.integers(10**300, 10**301).map(str), st.text("0123k²٣ _-+.")),
+    model=st.sampled_from(["Qwen/Qwen3-Next-80B-A3B-Instruct", "openai/gpt-oss-120b"]),
+    backend=st.sampled_from(BACKENDS),
+)
+def test_any_value_of_a_number_is_planned_with_or_refused(
+    option: str, value: str, model: str, backend: str
+) -> None:
+    words = ["--enable-lora", "--spec-method", "ngram", "--spec-tokens", "2", f"{option}={value}"]
+    one = resource(model, backend=backend, engine={"extraArgs": words})
+    with suppress(InvalidInputError):
+        assert explain(make_plan(one, Observed()))

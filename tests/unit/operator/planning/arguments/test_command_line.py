@@ -51,3 +51,15 @@ def test_a_resource_and_its_plan_read_the_words_once(monkeypatch: pytest.MonkeyP
     plan = make_plan(resource(engine={"extraArgs": words}), Observed())
     assert plan.geometry.shape.source.endswith("with --hf-overrides")
     assert read == [tuple(words)]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *(("8000", 8000), ("8_000", 8000), ("+8", 8), (" 8", 8), ("-1", -1), ("8k", 8000), ("8K", 8192)),
+        *(("1.5k", 1500), ("1.5K", None), ("8x", None), ("", None), ("²", None), ("9" * 20, None)),
+        *(("9" * 400 + "k", None), ("9" * 400 + "K", None)),
+    ],
+)
+def test_a_number_is_read_as_vllm_reads_it(text: str, number: int | None) -> None:
+    assert CommandLine((f"--max-num-batched-tokens={text}",)).number("--max-num-batched-tokens") == number

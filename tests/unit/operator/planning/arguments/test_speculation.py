@@ -83,7 +83,7 @@ def test_suffix_has_a_depth_of_its_own() -> None:
         (
             ["-sc", '{"method": "mtp", "num_speculative_tokens": 0}'],
             0,
-            "got 0, must be a number of 1 or more",
+            "got 0, must be a number from 1 to 2,147,483,647",
         ),
         (["-sc", '{"method": "mtp", "num_speculative_tokens": "three"}'], 0, "got 'three'"),
         (["-sc", '{"model": 3}'], 0, "got 3, must be a string"),

@@ -296,6 +296,9 @@ def test_a_step_below_a_block_is_refused() -> None:
     assert result.field == "spec.engine.extraArgs[0]"
     says(verdict(hybrid_models, with_args("--max-num-batched-tokens=784")), PASS, "Passed", "784")
     says(
+        verdict(hybrid_models, with_args("--max-num-batched-tokens=0.5k")), REJECT, "StepBelowBlock", " 500 "
+    )
+    says(
         verdict(hybrid_models, with_args("--max-num-batched-tokens", "512", backend="KVTier")), PASS, "Passed"
     )
     plain = with_args("--max-num-batched-tokens", "8", model="Qwen/Qwen3-32B")
