@@ -65,7 +65,11 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
     help="Seconds between two readings of a pod's metrics.",
 )  # fmt: skip
 @click.option(
-    "--policy", "policies", multiple=True, metavar="NAME", help="Only this one; give it again for more."
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="Only this way to pick, by its name in the output; give it again for more.",
 )
 @click.option(
     "--weights", metavar="Q:U:GPU:CPU" + "".join(f"[:{tier.name}]" for tier in BEYOND_DEVICE[1:]),

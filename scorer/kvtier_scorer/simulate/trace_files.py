@@ -92,6 +92,10 @@ def load_trace(path: Path) -> Trace:
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS)
+    except FileNotFoundError:
+        raise TraceError(
+            f"{path}: there is no such file; give the path of a trace, or high-cache or low-cache"
+        ) from None
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}; give a file that can") from None
     except UnicodeDecodeError as error:

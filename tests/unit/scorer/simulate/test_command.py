@@ -123,7 +123,7 @@ def test_the_other_pickers_take_weights_only_when_told_to() -> None:
 BAD = [
     (
         ["--trace", "missing.jsonl"],
-        "missing.jsonl: cannot be read: No such file or directory; give a file that can",
+        "missing.jsonl: there is no such file; give the path of a trace, or high-cache or low-cache",
     ),
     ([*SMALL, "--policy", "best"], "--policy: 'best' is not known; known are round-robin, random"),
     ([*SMALL, "--preset", "tpu"], "--preset: 'tpu' is not known; known are qwen3-32b-2xh100"),
