@@ -129,7 +129,9 @@ def test_blocks_of_gated_delta_net_are_aligned_by_the_newer_minor() -> None:
     assert any("784 (vLLM 0.33: 832) on Hopper" in note for note in found.notes)
     assert published("Qwen--Qwen3.5-27B", device="cpu").block_tokens_by_gpu == ()
     assert published("Qwen--Qwen3.5-27B", gpu="l40s").block_tokens_by_gpu == ()
-    named = published("Qwen--Qwen3.5-27B", gpu="h100")
+    known = published("Qwen--Qwen3.5-27B", gpu="h100")
+    assert (known.block_tokens, known.block_tokens_by_gpu) == (832, ())
+    named = published("Qwen--Qwen3.5-27B", gpu="h100", image="r.example/fork:7")
     assert named.block_tokens_by_gpu == (784, 832)
     assert any("vLLM's minor decides the tokens of a block" in note for note in named.notes)
 
