@@ -77,17 +77,23 @@ class World:
         found: Document = self._custom.get_namespaced_custom_object(**self._place, name=name)
         return found
 
-    def until(self, is_so: Callable[[Document], object], what: str, name: str = "qwen") -> Document:
+    def until(
+        self,
+        is_so: Callable[[Document], object],
+        what: str,
+        name: str = "qwen",
+        deadline_s: int = DEADLINE_S,
+    ) -> Document:
         """The resource as soon as something is so."""
         last: Document = {}
         for event in watch.Watch().stream(
-            self._custom.list_namespaced_custom_object, **self._place, timeout_seconds=DEADLINE_S
+            self._custom.list_namespaced_custom_object, **self._place, timeout_seconds=deadline_s
         ):
             if event["object"]["metadata"]["name"] == name:
                 last = event["object"]
                 if event["type"] != "DELETED" and is_so(last):
                     return last
-        pytest.fail(f"no {what} within {DEADLINE_S} s; the status is {last.get('status')}")
+        pytest.fail(f"no {what} within {deadline_s} s; the status is {last.get('status')}")
 
     def writes_since(self, before: Document) -> int:
         """How often the namespace's one resource was written after it had been so."""

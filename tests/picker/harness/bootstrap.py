@@ -51,7 +51,7 @@ class Gateway:
     routing: Routing = Routing.ORIGINAL_DST
     fail_open: bool = False
     health_check_s: float | None = None
-    message_timeout_s: float = 5.0
+    message_timeout_s: float = 15.0
     tls: bool = False
     response_body: bool = False
     subset: Sequence[str] = ()
@@ -175,7 +175,7 @@ def _named(gateway: Gateway) -> dict[str, Any]:
         "name": f"{gateway.name}-named",
         "type": "ORIGINAL_DST",
         "lb_policy": "CLUSTER_PROVIDED",
-        "connect_timeout": "2s",
+        "connect_timeout": "30s",
         "original_dst_lb_config": {"use_http_header": True, "http_header_name": DESTINATION},
         "circuit_breakers": _NO_LIMITS,
     }
@@ -186,7 +186,7 @@ def _pods(gateway: Gateway) -> dict[str, Any]:
     cluster: dict[str, Any] = {
         "name": f"{gateway.name}-pods",
         "type": "STATIC",
-        "connect_timeout": "2s",
+        "connect_timeout": "30s",
         "load_assignment": {"cluster_name": gateway.name, "endpoints": [{"lb_endpoints": endpoints}]},
         "circuit_breakers": _NO_LIMITS,
     }
@@ -209,7 +209,7 @@ def _picker(gateway: Gateway, address: tuple[str, int]) -> dict[str, Any]:
     cluster: dict[str, Any] = {
         "name": name,
         "type": "STATIC",
-        "connect_timeout": "1s",
+        "connect_timeout": "30s",
         "typed_extension_protocol_options": {
             "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options
         },

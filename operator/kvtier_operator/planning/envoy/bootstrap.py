@@ -76,6 +76,8 @@ _FOREIGN_CLIENTS: Final[Mapping[str, Any]] = {
 """Source: Envoy's "Configuring Envoy as an edge proxy"."""
 PICK_TIMEOUT_S: Final = 2.0
 """How long the picker may take before the failure mode decides. A pick takes milliseconds."""
+_MODEL_TIMEOUT_S: Final = 10
+"""How long the model router may take: without its answer a request can only be refused."""
 _UNAVAILABLE: Final = 503
 # Nothing else here has a time limit: a 504 of Envoy's own is a picker that did not answer in time.
 _LATE_PICK: Final = {
@@ -282,7 +284,8 @@ def _model_router_filter(body: BodyMode) -> dict[str, Any]:
 
     Without it nobody knows whose a request is, so a request is refused while it is away.
     """
-    return _ext_proc(MODEL_ROUTER, MODEL_ROUTER, {**_request_mode(body), "response_header_mode": "SKIP"})
+    mode = {**_request_mode(body), "response_header_mode": "SKIP"}
+    return _ext_proc(MODEL_ROUTER, MODEL_ROUTER, mode, message_timeout=f"{_MODEL_TIMEOUT_S}s")
 
 
 def _picker_filter(picker: Picker) -> dict[str, Any]:

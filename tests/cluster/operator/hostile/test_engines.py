@@ -18,6 +18,7 @@ OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 SERIES = b'vllm:kvtier_cpu_capacity_tokens{engine="0"} '
 GPU = b'vllm:cache_config_info{block_size="16",kv_cache_size_tokens="64000",engine="0"} 1.0\n'
 MANY = 9
+PATIENCE_S = 300  # nine engines that keep it waiting are asked in between
 """More than are asked at a time."""
 READY = {"conditions": [{"type": "Ready", "status": "True"}], "podIP": "127.0.0.1"}
 
@@ -124,10 +125,10 @@ def test_engines_that_mean_ill_cost_neither_memory_nor_others_their_rounds(
         eventually(lambda: loris.asked, "a look at the slow ones")
 
         _start(world, "honest", honest)
-        status = world.until(_is_observed, "the honest engine's tiers", "honest")["status"]
+        status = world.until(_is_observed, "the honest engine's tiers", "honest", PATIENCE_S)["status"]
         assert status["tiers"]["cpu"]["tokens"] == 409_600
         for name in hostile:
-            said = world.until(_is_told, f"word of {name}", name)
+            said = world.until(_is_told, f"word of {name}", name, deadline_s=PATIENCE_S)
             assert not _is_observed(said), name
         assert not victim.asked, "a redirect was followed"
         assert operator.peak_bytes() < LIMIT_BYTES
