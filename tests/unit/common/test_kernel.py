@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kvtier_common.kernel import lowest_limit
+from kvtier_common.kernel import lowest_limit, meminfo_bytes
 
 V2 = "hugetlb.2MB.max"
 V1 = "hugetlb.2MB.limit_in_bytes"
@@ -41,3 +41,9 @@ def limit(tmp_path: Path, membership: str, files: dict[str, str]) -> int | None:
 )
 def test_lowest_limit(tmp_path: Path, membership: str, files: dict[str, str], expected: int | None) -> None:
     assert limit(tmp_path, membership, files) == expected
+
+
+def test_memory_as_the_kernel_tells_it(tmp_path: Path) -> None:
+    lines = ("MemTotal:       24687264 kB", "HugePages_Total:    5632", "Hugetlb:        11534336 kB", "")
+    (tmp_path / "meminfo").write_text("\n".join(lines))
+    assert meminfo_bytes(tmp_path) == {"MemTotal": 24_687_264 << 10, "Hugetlb": 11 << 30}

@@ -179,7 +179,7 @@ class EngineSpec(ApiModel):
     )
     gpu_memory: ByteQuantity | None = Field(
         None,
-        description="Memory of one GPU in place of its name, for one that gpu has no name of: what the driver reports.",
+        description="Memory of one GPU in place of its name, for one that gpu has no name of, or a MIG slice: what the driver reports.",
     )
     kv_cache_memory: ByteQuantity | None = Field(
         None,

@@ -1,9 +1,9 @@
 """`spec.engine.gpu`: the GPUs that a plan knows by name, one a line.
 
 Memory is what the driver says is there (torch.cuda.mem_get_info, as public logs of each have it; of several the
-least), which is less than a data sheet's. The other figures are the makers' data sheets', without sparsity and
-each way for links: ceilings, from which a plan takes what is usually reached of them. What an engine reports, and
-what `kvtier bench` measures, replaces both.
+least, of A30 and MI325X in proportion), which is less than a data sheet's. The other figures are the makers' data
+sheets', without sparsity and each way for links: ceilings, from which a plan takes what is usually reached of
+them. What an engine reports, and what `kvtier bench` measures, replaces both.
 """
 
 from enum import StrEnum
@@ -45,7 +45,7 @@ class Gpu(StrEnum):
     H200 = "h200", Architecture.HOPPER, 139.7, 4.8, 64, 989
     GH200 = "gh200", Architecture.HOPPER, 94.5, 4.0, 450, 990, 4, True
     B200 = "b200", Architecture.BLACKWELL, 178.3, 7.7, 64, 2250
-    B300 = "b300", Architecture.BLACKWELL, 267.6, 7.7, 128, 2250
+    B300 = "b300", Architecture.BLACKWELL, 267.6, 8.0, 128, 2250
     GB200 = "gb200", Architecture.BLACKWELL, 184.3, 8.0, 225, 2500, 4, True
     GB300 = "gb300", Architecture.BLACKWELL, 276.5, 8.0, 225, 2500, 4, True
     RTX_PRO_6000 = "rtx-pro-6000", Architecture.BLACKWELL_WORKSTATION, 94.9, 1.6, 64, 504

@@ -119,7 +119,15 @@ def _by_limits(parts: CheckInput, named: Mapping[str, str], asked: str) -> Check
             f"{asked} for {many(parts.ranks, 'rank')}: vLLM takes a device a rank; ask for {parts.ranks}, "
             "or lower spec.engine.tensorParallelSize or dataParallelSize",
         )
-    if parts.spec.engine.tensor_parallel_size > 1 and any(_MIG in name for name in named):
+    slices, gpu = any(_MIG in name for name in named), parts.spec.engine.gpu
+    if slices and gpu:
+        return devices.warn(
+            "SliceOfAGPU",
+            f"{asked}: a slice has a part of the memory of {gpu}, and planned is all of it: give the slice's "
+            "in spec.engine.gpuMemory in place of gpu",
+            field="spec.engine.gpu",
+        )
+    if slices and parts.spec.engine.tensor_parallel_size > 1:
         return devices.warn(
             "SlicesApart",
             f"{asked}: CUDA shows a process one MIG slice and joins none, so ranks cannot share layers; set "

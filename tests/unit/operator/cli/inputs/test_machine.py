@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kvtier_operator.cli.inputs.observe import free_hugepages, memlock_bytes, this_machine
+from kvtier_operator.doctor import memory
 
 
 def test_this_machine() -> None:
@@ -16,6 +17,16 @@ def test_this_machine() -> None:
     assert machine.shm_bytes is not None
     assert machine.free_hugepages is not None
     assert all(page_bytes % 4096 == 0 for page_bytes in machine.free_hugepages)
+
+
+def test_reserved_huge_pages_are_no_ordinary_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "physical_bytes", lambda: 24 << 30)
+    monkeypatch.setattr(memory, "meminfo_bytes", lambda: {"Hugetlb": 11 << 30, "MemAvailable": 9 << 30})
+    for limit, ordinary in ((None, 13 << 30), (16 << 30, 13 << 30), (4 << 30, 4 << 30)):
+        monkeypatch.setattr(memory, "memory_limit_bytes", lambda limit=limit: limit)
+        machine = this_machine()
+        assert (machine.memory_bytes, machine.reserved_bytes) == (ordinary, 11 << 30)
+        assert machine.available_bytes == min(9 << 30, ordinary)
 
 
 def test_free_disk_is_that_of_the_tiers_folder(tmp_path: Path) -> None:

@@ -125,6 +125,13 @@ def test_slices_do_not_share_layers() -> None:
     assert result.field == "spec.engine.tensorParallelSize"
 
 
+def test_a_slice_is_no_whole_gpu() -> None:
+    one = resource(engine=limits(limits={"nvidia.com/mig-3g.40gb": 1}, gpu="h100"))
+    result = verdict(devices, one)
+    says(result, WARN, "SliceOfAGPU", "of h100", "spec.engine.gpuMemory in place of gpu")
+    assert result.field == "spec.engine.gpu"
+
+
 @pytest.mark.parametrize(
     ("name", "amount", "words"),
     [

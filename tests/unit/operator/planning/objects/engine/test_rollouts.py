@@ -37,6 +37,8 @@ def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:
         ({"engine": {**BASE["engine"], "extraArgs": ["--enforce-eager"]}}, [ENGINE]),
         ({"engine": {**BASE["engine"], "drainSeconds": 300}}, [ENGINE, PICKER]),
         ({"engine": {**BASE["engine"], "gpuMemory": "141Gi"}}, [PICKER]),
+        ({"engine": {"tensorParallelSize": 2, "gpu": "b200"}}, [PICKER]),
+        ({"engine": {"tensorParallelSize": 2, "gpu": "mi325x"}}, [ENGINE, PICKER]),
         ({"engine": {**BASE["engine"], "kvCacheMemory": "30Gi"}}, [ENGINE, PICKER]),
         ({"router": {"weights": {"cpuPrefix": 3}}}, [PICKER]),
         ({"router": {"flavor": "gaie"}}, [PICKER]),
