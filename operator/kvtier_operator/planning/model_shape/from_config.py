@@ -115,6 +115,7 @@ def shape_from_config(
         fields, latent=LayerKind.MLA in {group.kind for group in groups}
     )
     model_type, computes_in = fields.text("model_type"), _computes_in(config, fields)
+    has_gated_delta = LayerKind.STATE in kinds and model_type.startswith(_GATED_DELTA_NET)
     hidden, matrices, arithmetic = sizes_of(fields)
     notes = []
     if any(group.kind is LayerKind.STATE and group.state is None for group in groups):
@@ -144,7 +145,7 @@ def shape_from_config(
         state_of_class=None if LayerKind.STATE in kinds else _state_of_class(config, fields),
         is_quantised=bool(quantization_of(fields)),
         chunked_attention=is_chunked(fields),
-        state_alignment_tokens=_GATED_DELTA_NET_TOKENS if model_type.startswith(_GATED_DELTA_NET) else 1,
+        state_alignment_tokens=_GATED_DELTA_NET_TOKENS if has_gated_delta else 1,
         fp8_by_gpu=model_type in _FP8_BY_GPU,
         images_both_ways=images_both_ways(config, fields),
         media=takes_media_at_all(config, fields),
@@ -238,7 +239,7 @@ def longest_sequence(config: ConfigFields) -> int | None:
     `model_max_length` goes before the others (Command R), and of the others the smallest counts.
     """
     most = longest_taken(config)
-    if most is not None and any(_kind(rope) in _LONGROPE for _, rope in _ropes(config)):
+    if most is not None and any(_kind(config, name, rope) in _LONGROPE for name, rope in _ropes(config)):
         return config.root_int("original_max_position_embeddings") or most
     return most
 
@@ -253,7 +254,11 @@ def longest_taken(config: ConfigFields) -> int | None:
     if "gemma3" in config.root_text("model_type"):  # scaled already
         return tokens
     ropes = _ropes(config)
-    factors = [_factor(config, name, rope) for name, rope in ropes if _kind(rope) not in _SCALED_ALREADY]
+    factors = [
+        _factor(config, name, rope)
+        for name, rope in ropes
+        if _kind(config, name, rope) not in _SCALED_ALREADY
+    ]
     return int(tokens * next((each for each in reversed(factors) if each is not None), 1))
 
 
@@ -283,5 +288,9 @@ def _factor(config: ConfigFields, name: str, rope: Mapping[str, Any]) -> float |
     return float(factor)
 
 
-def _kind(rope: Mapping[str, Any]) -> object:
-    return rope.get("rope_type", rope.get("type"))
+def _kind(config: ConfigFields, name: str, rope: Mapping[str, Any]) -> str:
+    """Kind of scaling; empty where the file names none."""
+    kind = rope.get("rope_type", rope.get("type"))
+    if kind is not None and not isinstance(kind, str):
+        raise config.wrong(f"{name}.rope_type", f"got {show_value(kind)}, must be text")
+    return kind or ""

@@ -17,7 +17,7 @@ _HEADS: Final = "num_attention_heads"
 _OTHER_MLPS: Final = ("lfm2", "mamba", "falcon_mamba", "recurrent_gemma", "nemotron_h", "zamba2")
 _TOWER: Final = "vision_config"
 # Their towers share out heads and MLPs (vLLM, models/clip.py, siglip.py, glm4_1v.py, qwen*_vl.py).
-_TOWERS: Final = ("clip", "siglip", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "glm4v", "exaone4_5")
+_TOWERS: Final = ("clip", "siglip", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "glm4v", "exaone4_5", "minicpmv4")
 _TOWER_FIELDS: Final = ("num_heads", _HEADS, _MLP)
 _FP8, _AWQ = "fp8", ("awq", "awq-marlin", "auto-awq")
 _PACKED: Final = "pack-quantized"  # compressed-tensors' form of 4 and 8 bits

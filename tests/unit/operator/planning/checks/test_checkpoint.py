@@ -23,8 +23,13 @@ UNEVEN = CONFIG | {"intermediate_size": 2052}
 BLOCKS = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
 GROUPS = {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}
 WEIGHTS = {"num_bits": 4, "group_size": 128}
-FORMAT = {"quant_method": "compressed-tensors", "format": "pack-quantized"}
-PACKED = {"quantization_config": FORMAT | {"config_groups": {"group_0": {"weights": WEIGHTS}}}}
+PACKED: dict[str, Any] = {
+    "quantization_config": {
+        "quant_method": "compressed-tensors",
+        "format": "pack-quantized",
+        "config_groups": {"group_0": {"weights": WEIGHTS}},
+    }
+}
 TOWER = {"model_type": "qwen2_5_vl", "text_config": CONFIG, "vision_config": {"num_heads": 12}}
 EXPERT_PARALLEL = "--enable-expert-parallel"
 MXFP4 = CONFIG | {"quantization_config": {"quant_method": "mxfp4"}}

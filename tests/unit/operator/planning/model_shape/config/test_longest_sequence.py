@@ -55,6 +55,12 @@ def test_a_factor_that_is_none(name: str, factor: object) -> None:
         shape_from_config(config, "config.json")
 
 
+def test_a_kind_that_is_no_text() -> None:
+    config = BASE | {"max_position_embeddings": 8192, "rope_scaling": {"rope_type": ["yarn"], "factor": 2.0}}
+    with pytest.raises(InvalidInputError, match=r"^config\.json: rope_scaling\.rope_type: got .* text"):
+        shape_from_config(config, "config.json")
+
+
 def test_gemma_3_is_scaled_already() -> None:
     text = {"max_position_embeddings": 131072, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
     shape = shape_from_config({"model_type": "gemma3_text", **text}, "config.json")
