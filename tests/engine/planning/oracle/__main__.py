@@ -12,27 +12,30 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.engine.planning.oracle.answers import MINORS, answers
-from tests.engine.planning.oracle.cases import cases
 from tests.engine.planning.oracle.compare import Difference, differences
+from tests.engine.planning.oracle.sets import SETS
 
 
 def main() -> int:
     """Ask, compare, print; exit 1 where anything differs."""
     parser = argparse.ArgumentParser(description="Compare plans with vLLM's own code.")
     parser.add_argument("names", nargs="*", help="parts of models' names (default: all)")
+    parser.add_argument("--models", choices=SETS, default="usual", help="set of models (default: usual)")
     parser.add_argument("--minor", choices=MINORS, action="append", help="of vLLM (default: both)")
     parser.add_argument("--json", type=Path, help="write the differences here")
     parser.add_argument("--short", action="store_true", help="one line a model and figure")
     arguments = parser.parse_args()
     minors = arguments.minor or list(MINORS)
     with ThreadPoolExecutor() as pool:
-        said = dict(zip(minors, pool.map(answers, minors), strict=True))
+        said = {minor: pool.submit(answers, minor, arguments.models) for minor in minors}
     found: dict[str, list[Difference]] = {}
     asked: Counter[str] = Counter()
     for minor in minors:
-        chosen = [case for case in cases() if _is_asked(case.name, arguments.names)]
-        found[minor] = [each for case in chosen for each in differences(case, said[minor][case.name], minor)]
-        asked[minor] = sum(len(said[minor][case.name]) for case in chosen)
+        chosen = [case for case in SETS[arguments.models]() if _is_asked(case.name, arguments.names)]
+        found[minor] = [
+            each for case in chosen for each in differences(case, said[minor].result()[case.name], minor)
+        ]
+        asked[minor] = sum(len(said[minor].result()[case.name]) for case in chosen)
         _show(minor, found[minor], short=arguments.short)
     for minor in minors:
         kinds = Counter(each.figure for each in found[minor])

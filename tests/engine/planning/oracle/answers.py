@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import cache_folder
-from tests.engine.planning.oracle.cases import cases
+from tests.engine.planning.oracle.sets import SETS
 from tests.shared.newer_vllm import newer_vllm_as_well, older_vllm
 
 MINORS: Final = ("0.32", "0.33")
@@ -20,13 +20,13 @@ _ASKING: Final = ("answer", "ask", "build", "cases", "combinations", "like_cuda"
 
 
 @cache
-def answers(minor: str) -> Mapping[str, list[Mapping[str, Any]]]:
-    """Every answer of a minor: by the model's name, one entry a combination."""
-    folder = answers_folder(minor)
+def answers(minor: str, models: str = "usual") -> Mapping[str, list[Mapping[str, Any]]]:
+    """Every answer of a minor to a set of models: by the model's name, one entry a combination."""
+    folder, cases = answers_folder(minor), SETS[models]
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder.with_suffix(".lock")):  # others may be asking the same
         if not all((folder / f"{case.key}.json").exists() for case in cases()):
-            _ask(minor, folder)
+            _ask(minor, models, folder)
     return {case.name: json.loads((folder / f"{case.key}.json").read_text()) for case in cases()}
 
 
@@ -37,10 +37,10 @@ def answers_folder(minor: str) -> Path:
     return cache_folder() / f"oracle-{minor}-{digest}"
 
 
-def _ask(minor: str, folder: Path) -> None:
+def _ask(minor: str, models: str, folder: Path) -> None:
     own = dict(os.environ) | {"PYTHONWARNINGS": "ignore"}
     environment = older_vllm(own) if minor == MINORS[0] else newer_vllm_as_well(own)
-    command = [sys.executable, "-m", "tests.engine.planning.oracle.ask", str(folder)]
+    command = [sys.executable, "-m", "tests.engine.planning.oracle.ask", models, str(folder)]
     root = Path(__file__).parents[4]
     done = subprocess.run(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own
     assert done.returncode == 0, done.stderr[-3000:]

@@ -80,14 +80,20 @@ class Built:
 loading.record_metadata_for_reloading = lambda _: None  # nobody loads weights anew: a third of the time
 
 
-_MODELS: Final[dict[tuple[str, str], Any]] = {}
+_MODELS: Final[dict[str, Any]] = {}
+
+
+# What a model's configuration does not depend on.
+_OF_THE_ENGINE: Final = frozenset(
+    {"tensor_parallel_size", "kv_cache_dtype", "block_size", "kv_transfer_config", "speculative_config"}
+)
 
 
 class _Arguments(EngineArgs):  # type: ignore[misc]
-    """The engine's arguments, of which the model's files are read once."""
+    """The engine's arguments, of which the model's files are read once for the same others."""
 
     def create_model_config(self) -> Any:
-        key = (self.model, str(self.config_format))
+        key = repr({name: value for name, value in vars(self).items() if name not in _OF_THE_ENGINE})
         if key not in _MODELS:
             _MODELS[key] = super().create_model_config()
         fresh = copy.copy(_MODELS[key])

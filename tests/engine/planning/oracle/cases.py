@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.engine.planning.oracle.combinations import DRAFTS, Combination, combinations
+
 from kvtier_operator.planning.model_shape.catalogue import entries
 
 MODELS: Final = Path(__file__).parents[3] / "cases/models"
+_ROWS: Final = Path(__file__).with_name("rows")
+ROW: Final = "row: "
+"""How the names of those begin."""
 # The catalogue leaves out what a cache does not depend on; vLLM's class is chosen by it. vLLM itself
 # knows the class of the other types where a file leaves it out.
 _ARCHITECTURES: Final = {
@@ -45,12 +50,19 @@ class Case:
     """One model.
 
     Attributes:
-        name: The catalogue's entry or the folder.
+        name: The catalogue's entry, the folder, or the file in rows.
         files: Its files by name, parsed: config.json or params.json, and what lies beside it.
+        engines: What is asked about it; empty for what is asked about every model.
     """
 
     name: str
     files: Mapping[str, Mapping[str, Any]]
+    engines: tuple[Combination, ...] = ()
+
+    @property
+    def combinations(self) -> list[Combination]:
+        """What is asked about it, those of the same split together."""
+        return list(self.engines or combinations(self.config))
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -60,17 +72,32 @@ class Case:
     @property
     def key(self) -> str:
         """The same for models whose files say the same."""
-        return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()[:16]
+        asked = [each.as_data() for each in self.engines]
+        said = json.dumps([self.files, asked] if asked else self.files, sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def cases() -> Iterator[Case]:
-    """All of them, the folders first."""
+    """All of them but the library's: the folders first, then the rows, then the catalogue."""
     for folder in sorted(MODELS.iterdir()):
         yield Case(
             folder.name, {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
         )
+    yield from rows()
     for name, entry in entries().items():
         yield Case(f"catalogue: {name}", {"config.json": entry["config"]})
+
+
+def rows() -> Iterator[Case]:
+    """Small models that say what few do, each with the engines that it is about."""
+    for path in sorted(_ROWS.glob("*.json")):
+        row = json.loads(path.read_text())
+        drafts = {f"{DRAFTS}{name}/config.json": draft for name, draft in row.get("drafts", {}).items()}
+        engines = tuple(
+            Combination(**engine | {"arguments": tuple(engine.get("arguments", ()))})
+            for engine in row["engines"]
+        )
+        yield Case(f"{ROW}{path.stem}", {"config.json": row["model"]} | drafts, engines)
 
 
 def vllm_arguments(folder: Path) -> dict[str, Any]:
@@ -87,9 +114,15 @@ def write_for_vllm(case: Case, folder: Path) -> Path:
     """
     target = folder / case.name.replace("/", "--").replace(": ", "-")
     target.mkdir(parents=True)
-    for name, content in _files(case).items():
-        (target / name).write_text(json.dumps(content))
+    write(case.files if case.engines else _files(case), target)
     return target
+
+
+def write(files: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    """These files, below a folder that is there."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content))
 
 
 def _files(case: Case) -> dict[str, Any]:

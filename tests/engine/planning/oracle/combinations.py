@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 _SPLITS: Final = (1, 2, 4, 8, 16)
@@ -13,6 +14,7 @@ _OTHER_DTYPES: Final = (
     *("turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc", "turboquant_3bit_nc", "ultraquant_4bit"),
     *("int4_per_token_head", "int8_per_token_head", "fp8_per_token_head", "nvfp4", "nvfp4_4over6"),
 )
+DRAFTS: Final = "DRAFTS/"
 _OTHER_BACKENDS: Final = ("Native", "LMCache")
 _PREDICTORS: Final = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 _CONNECTORS: Final[dict[str, dict[str, Any]]] = {
@@ -34,7 +36,8 @@ class Combination:
         dtype: `--kv-cache-dtype`.
         block: `--block-size`; None for vLLM's own choice.
         backend: The resource's backend.
-        method: Of speculative decoding; empty without any.
+        method: Of speculative decoding by the model's own layers; empty without any.
+        arguments: Other words of `vllm serve`; `DRAFTS/` in them is the folder of a model's drafts.
     """
 
     ranks: int = 1
@@ -42,12 +45,14 @@ class Combination:
     block: int | None = None
     backend: str = "KVTier"
     method: str = ""
+    arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         block = f", block {self.block}" if self.block else ""
         backend = f", {self.backend}" if self.backend != "KVTier" else ""
         method = f", {self.method}" if self.method else ""
-        return f"TP {self.ranks}, {self.dtype}{block}{backend}{method}"
+        words = "".join(f", {word}" for word in self.arguments)
+        return f"TP {self.ranks}, {self.dtype}{block}{backend}{method}{words}"
 
     @property
     def speculation(self) -> dict[str, Any]:
@@ -64,6 +69,10 @@ class Combination:
             "kv_transfer_config": _CONNECTORS[self.backend] | transfer,
             "speculative_config": self.speculation or None,
         }
+
+    def words(self, folder: Path) -> list[str]:
+        """Those other words, with the drafts in this model's folder."""
+        return [word.replace(DRAFTS, f"{folder}/{DRAFTS}") for word in self.arguments]
 
     def as_data(self) -> dict[str, Any]:
         """As it is written down."""

@@ -4,6 +4,7 @@ import pytest
 from tests.engine.planning.oracle.answers import MINORS, answers
 from tests.engine.planning.oracle.cases import Case, cases
 from tests.engine.planning.oracle.compare import differences
+from tests.engine.planning.oracle.library import library_cases
 
 pytestmark = pytest.mark.engine
 
@@ -12,6 +13,16 @@ pytestmark = pytest.mark.engine
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
 def test_a_plan_says_what_vllm_does(case: Case, minor: str) -> None:
     assert not list(differences(case, answers(minor)[case.name], minor))
+
+
+@pytest.mark.long  # hundreds of models more are built
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_plan_says_what_vllm_does_of_other_types(minor: str) -> None:
+    said = answers(minor, "library")
+    assert len(said) > len(list(cases()))
+    assert sum(entry.get("answer") is not None for entries in said.values() for entry in entries) > 400
+    found = [each for case in library_cases() for each in differences(case, said[case.name], minor)]
+    assert not found
 
 
 def test_most_combinations_start() -> None:
