@@ -41,7 +41,7 @@ class GeometrySpec(ApiModel):
 
     kv_bytes_per_token: int | None = Field(
         None,
-        description="Bytes of KV cache one token takes, all layers and all heads together, in the cache's dtype.",
+        description="Bytes of KV cache one token takes in a tier, all layers and all ranks together, in the cache's dtype: heads that ranks replicate count once a rank.",
         ge=1,
         le=2**40,
     )

@@ -32,6 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     model.architecture_known,
     checkpoint.trusted_code,
     checkpoint.quantization,
+    model.cache_shapes,
     model.attention_heads,
     checkpoint.weights_shared_out,
     speculation.speculation_supported,

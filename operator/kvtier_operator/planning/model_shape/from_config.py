@@ -69,6 +69,9 @@ def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]
 # Inkling keeps convolutions as windows; dots3's windows keep latents; HRM's layers run in cycles.
 _OTHER_CACHES: Final = ("compress_ratios", "per_layer_config", "index_kpool", "H_cycles")
 _OTHER_TYPES: Final = ("deepseek_v4", "glm5_next", "qwen4_exp", "inkling", "dots3_note", "hrm_text")
+_OTHER_NAMES: Final = re.compile(
+    r"deepseek-?v4|glm-?5-?next|qwen-?4|inkling|dots[.-]?3|(^|/)hrm\b", re.IGNORECASE
+)
 # vLLM takes fp8 for `auto` on Blackwell's data-centre GPUs (models/config.py: GlmMoeDsaForCausalLM in 0.32,
 # Glm5NextModelConfig in 0.33).
 _FP8_BY_GPU: Final = {"glm_moe_dsa", "glm5_next", "glm5_next_text"}
@@ -158,6 +161,11 @@ def shape_from_config(
         parameter_bits=parameter_bits(fields, computes_in),
         notes=tuple(notes),
     )
+
+
+def has_other_caches(name: str) -> bool:
+    """Whether a model of this name keeps caches that no sum of its layers tells."""
+    return _OTHER_NAMES.search(name) is not None
 
 
 def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.model_shape.catalogue import original, similar
+from kvtier_operator.planning.model_shape.from_config import has_other_caches
 
 _ADVICE: Final = (
     "put its config.json into a ConfigMap and name that in spec.model.configRef, or set spec.model.geometry "
@@ -18,6 +19,14 @@ def unknown_model(name: str, missing: str) -> InvalidInputError:
         name: As `spec.model.name` has it.
         missing: Why its configuration could not be had, where it was looked for; empty otherwise.
     """
+    if has_other_caches(name):
+        message = (
+            f"layers of {name} keep caches of different shapes, which kvtier cannot size, not even by its "
+            "config.json: set spec.model.geometry.kvBytesPerToken to what a tier stores of a token, all "
+            "ranks together, many times what its model card has; first to an estimate, and once an engine "
+            "runs to status.tiers.cpu.bytes / tokens"
+        )
+        return InvalidInputError("", Problem("spec.model.name", message))
     also = f"; {missing}" if missing else ""
     message = f"nothing knows the KV geometry of {name!r}{_looks_like(name)}{also}; {_ADVICE}"
     return InvalidInputError("", Problem("spec.model.name", message))

@@ -7,8 +7,16 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.model import attention_heads, model_length, overridden_length
-from kvtier_operator.planning.observed import Observed
+from kvtier_common.tier import Tier
+from kvtier_operator.errors import InvalidInputError
+from kvtier_operator.planning.checks.model import (
+    attention_heads,
+    cache_shapes,
+    model_length,
+    overridden_length,
+)
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.observed import EngineTokens, Observed
 
 SIX_HEADS = {"num_hidden_layers": 4, "num_attention_heads": 12, "num_key_value_heads": 6, "head_dim": 64}
 
@@ -153,3 +161,17 @@ def test_a_length_that_is_given_is_known() -> None:
     says(verdict(overridden_length, resource(engine=given)), PASS, "Passed")
     others = {"extraArgs": ["--hf-overrides", '{"max_position_embeddings": 8192}']}
     says(verdict(overridden_length, resource(engine=others)), PASS, "Passed")
+
+
+def test_a_sum_that_is_none() -> None:
+    geometry = {"kvBytesPerToken": 4200}
+    result = verdict(cache_shapes, resource("deepseek-ai/DeepSeek-V4-Flash", geometry=geometry))
+    says(result, WARN, "CacheNotASum", "4,200", "all ranks together", "status.tiers.cpu.bytes")
+    assert result.field == "spec.model.geometry.kvBytesPerToken"
+    says(verdict(cache_shapes, resource("own/model", geometry=geometry)), PASS, "Passed")
+    measured = resource("deepseek-ai/DeepSeek-V4-Flash", geometry={"kvBytesPerToken": 200_000})
+    for tokens, outcome in ((530_000, PASS), (25_000, WARN)):  # 100 GiB / 200,000 B are 536,870
+        observed = Observed(engine=EngineTokens({Tier.CPU: tokens}))
+        assert verdict(cache_shapes, measured, observed).outcome is outcome
+    with pytest.raises(InvalidInputError, match=r"different shapes, .* many times what its model card has"):
+        resolve_geometry(resource("deepseek-ai/DeepSeek-V4-Pro").spec, Observed())
