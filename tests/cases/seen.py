@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from tests.cases.planning import resource as planned_resource
+
 from kvtier_common.metrics.text import Families, read_families
 from kvtier_operator.cli.cluster.resource import (
     ENGINE_METRICS,
@@ -12,19 +14,54 @@ from kvtier_operator.cli.cluster.resource import (
     Seen,
     resource_view,
 )
+from kvtier_operator.planning.base.node import Node
+from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.units import GIB
+from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition
+from kvtier_operator.reconcile.facts.objects import DeploymentFacts
+from kvtier_operator.reconcile.status.build import ready
+from kvtier_operator.reconcile.status.engines import engines_ready
+from kvtier_operator.reconcile.status.plan import accepted_condition, budget_fits, nodes_fit_condition
+from kvtier_operator.reconcile.status.router import UnservedKinds, router_ready
 
 NOW: Final = datetime(2026, 11, 27, 20, 0, tzinfo=UTC)
 _MADE: Final = "2026-11-27T17:00:00Z"
-ACCEPTED: Final = "the spec is acted on"
-_MESSAGES: Final = {
-    "Accepted": ACCEPTED,
-    "BudgetFits": "113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 GiB beside them",
-    "NodesFit": "2 nodes hold 2 engines",
-    "EnginesReady": "2 of 2 engines are ready, of this spec",
-    "RouterReady": "picker and pool are there",
-    "Ready": "2 of 2 engines are ready, of this spec; picker and pool are there",
-}
+_PLAN: Final = make_plan(
+    planned_resource(
+        replicas=2,
+        engine={"tensorParallelSize": 2, "kvCacheMemory": "10Gi"},
+        tiers={"disk": {"capacity": "1Ti", "volume": {"ephemeral": {"storageClassName": "local-nvme"}}}},
+        router={"weights": {"diskPrefix": 1}},
+    ),
+    Observed(),
+)
+"""What `resource` is a resource of."""
+
+
+def _untimed() -> list[UntimedCondition]:
+    """What the operator says of it where all is well."""
+    size = {
+        "memory": 900 * GIB,
+        "nvidia.com/gpu": 4,
+        "cpu": 96_000,
+        "pods": 110,
+        "ephemeral-storage": 900 * GIB,
+    }
+    nodes = [Node(name, {}, (), size, ready=True, schedulable=True) for name in ("node-a", "node-b")]
+    engines, picker = (DeploymentFacts(pods, pods, pods, pods, observed_latest=True) for pods in (2, 1))
+    well = [
+        accepted_condition(_PLAN),
+        budget_fits(_PLAN),
+        nodes_fit_condition(nodes_fit(_PLAN, nodes)),
+        engines_ready(engines, (), ()),
+        router_ready(picker, (), (), UnservedKinds()),
+    ]
+    return [*well, ready(well)]
+
+
+_WELL: Final = {condition.type: condition for condition in _untimed()}
 
 ENGINE_TEXT: Final = """\
 vllm:prefix_cache_queries_total{engine="0"} 1000000.0
@@ -42,12 +79,12 @@ vllm:kvtier_cpu_used_bytes{engine="0"} 53687091200.0
 vllm:kvtier_cpu_evicted_chunks_total{engine="0"} 0.0
 vllm:kvtier_cpu_growing{engine="0"} 0.0
 vllm:kvtier_disk_capacity_bytes{engine="0"} 1099511627776.0
-vllm:kvtier_disk_capacity_tokens{engine="0"} 4194304.0
-vllm:kvtier_disk_used_bytes{engine="0"} 109951162777.6
+vllm:kvtier_disk_capacity_tokens{engine="0"} 4194176.0
+vllm:kvtier_disk_used_bytes{engine="0"} 109941096448.0
 vllm:kvtier_disk_degraded{engine="0"} 0.0
 vllm:kvtier_disk_pays{engine="0"} 1.0
 """
-"""An engine computes 5,000 tokens a second; a fifth of what it loaded was on disk."""
+"""An engine computes 5,000 tokens a second; a fifth of what it loaded was on disk. Chunks are of 16 MiB."""
 
 PICKER_TEXT: Final = """\
 llm_d_epp_prefix_indexer_hit_ratio_sum{plugin_type="x"} 54.0
@@ -94,7 +131,7 @@ def pod(name: str, component: str = "engine", **status: Any) -> dict[str, Any]: 
             "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/instance": "qwen3-32b"},
             "creationTimestamp": _MADE,
         },
-        "spec": {"nodeName": f"node-of-{name}"},
+        "spec": {"nodeName": f"node-{name.rpartition('-')[2]}"},
         "status": {**ready, **status},
     }
 
@@ -119,19 +156,18 @@ def crashing(name: str) -> dict[str, Any]:
 
 def conditions(**changes: tuple[str, str, str]) -> list[dict[str, str]]:
     """All six, True but for some: status, reason and message by type."""
-    found = {type_: ("True", type_, message) for type_, message in _MESSAGES.items()} | changes
+    told = {each.type: (str(each.status), each.reason, each.message) for each in _WELL.values()} | changes
     return [
         {"type": type_, "status": status, "reason": reason, "message": message}
-        for type_, (status, reason, message) in found.items()
+        for type_, (status, reason, message) in told.items()
     ]
 
 
 def resource(status: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - of a resource
     """A resource with a disk tier that is ready."""
     tiers = {
-        "gpu": {"bytes": 20 * GIB, "tokens": 81920, "source": "Observed"},
-        "cpu": {"bytes": 100 * GIB, "tokens": 409600, "source": "Observed"},
-        "disk": {"bytes": 1024 * GIB, "tokens": 4194304, "source": "Planned"},
+        tier.label: {"bytes": planned.capacity_bytes, "tokens": planned.tokens, "source": "Observed"}
+        for tier, planned in _PLAN.tiers.by_tier.items()
     }
     own = {
         "observedGeneration": 3,
@@ -139,8 +175,8 @@ def resource(status: Mapping[str, Any] | None = None, **spec: Any) -> dict[str, 
         "readyReplicas": 2,
         "tiers": tiers,
         "router": {
-            "entries": {"gpuPrefix": 1280, "cpuPrefix": 6400, "diskPrefix": 65536},
-            "tokensPerEntry": 64,
+            "entries": {f"{tier.label}Prefix": entries for tier, entries in _PLAN.router.entries.items()},
+            "tokensPerEntry": _PLAN.router.tokens_per_entry,
         },
         "conditions": conditions(),
     }

@@ -17,7 +17,7 @@ def ended(message: str | None = None, exit_code: int = 0, *, state: str = "state
 
 def of(*pods: dict[str, Any]) -> tuple[tuple[Severity, str], ...]:
     [found] = doctor_findings(pods)
-    assert (found.pod, found.node) == ("a", "node-of-a")
+    assert (found.pod, found.node) == ("a", "node-a")
     return found.findings
 
 
@@ -65,4 +65,4 @@ def test_a_doctor_that_has_not_ended() -> None:
 
 def test_engines_alone_by_name() -> None:
     found = doctor_findings([pod("b"), pod("p", "picker"), pod("a")])
-    assert found == (DoctorFindings("a", "node-of-a", ()), DoctorFindings("b", "node-of-b", ()))
+    assert found == (DoctorFindings("a", "node-a", ()), DoctorFindings("b", "node-b", ()))

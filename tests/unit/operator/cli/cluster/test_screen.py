@@ -24,60 +24,60 @@ AT_80 = """\
 llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  2 of 2 engines ready
 
 conditions
-  ✓ Accepted      the spec is acted on
-  ✓ BudgetFits    113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 Gi…
-  ✓ NodesFit      2 nodes hold 2 engines
-  ✓ EnginesReady  2 of 2 engines are ready, of this spec
-  ✓ RouterReady   picker and pool are there
-  ✓ Ready         2 of 2 engines are ready, of this spec; picker and pool are t…
+  ✓ Accepted      Qwen/Qwen3-32B on backend KVTier, 2 engine pods of 2 ranks; t…
+  ✓ BudgetFits    an engine pod needs 113.16 GiB of memory: API server 1 GiB, e…
+  ✓ NodesFit      room for 4 engines, 2 wanted (nodes: 2, matching 2, with room…
+  ✓ EnginesReady  2 of 2 engine pods ready
+  ✓ RouterReady   1 of 1 picker pods ready
+  ✓ Ready         2 of 2 engine pods ready; 1 of 1 picker pods ready
 
 pods
   name                state  restarts  age  node
-  qwen3-32b-engine-a  ready         0   3h  node-of-qwen3-32b-engine-a
-  qwen3-32b-engine-b  ready         0   3h  node-of-qwen3-32b-engine-b
-  qwen3-32b-picker-c  ready         0   3h  node-of-qwen3-32b-picker-c
+  qwen3-32b-engine-a  ready         0   3h  node-a
+  qwen3-32b-engine-b  ready         0   3h  node-b
+  qwen3-32b-picker-c  ready         0   3h  node-c
 
 tiers of 2 engines, since each started
   tier      capacity     tokens  filled  hit rate  saved
   gpu         40 GiB    163,840   25.0%     40.0%  160 s
   cpu        200 GiB    819,200   50.0%     20.0%   72 s
-  disk         2 TiB  8,388,608   10.0%      5.0%   18 s
+  disk         2 TiB  8,388,352   10.0%      5.0%   18 s
   computed         -          -       -     35.0%      -
 
 picker
-  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,536 of 64
+  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,534 of 64
   tokens each
   believed the engine it picked to hold 54.0% of a prompt; engines found 65.0%
 
 next
   nothing: it serves
 """
-AT_120 = """\
+AT_100 = """\
 llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  2 of 2 engines ready
 
 conditions
-  ✓ Accepted      the spec is acted on
-  ✓ BudgetFits    113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 GiB beside them
-  ✓ NodesFit      2 nodes hold 2 engines
-  ✓ EnginesReady  2 of 2 engines are ready, of this spec
-  ✓ RouterReady   picker and pool are there
-  ✓ Ready         2 of 2 engines are ready, of this spec; picker and pool are there
+  ✓ Accepted      Qwen/Qwen3-32B on backend KVTier, 2 engine pods of 2 ranks; to look at: spec.tier…
+  ✓ BudgetFits    an engine pod needs 113.16 GiB of memory: API server 1 GiB, engine processes 10 G…
+  ✓ NodesFit      room for 4 engines, 2 wanted (nodes: 2, matching 2, with room 2); one takes 2 nvi…
+  ✓ EnginesReady  2 of 2 engine pods ready
+  ✓ RouterReady   1 of 1 picker pods ready
+  ✓ Ready         2 of 2 engine pods ready; 1 of 1 picker pods ready
 
 pods
   name                state  restarts  age  node
-  qwen3-32b-engine-a  ready         0   3h  node-of-qwen3-32b-engine-a
-  qwen3-32b-engine-b  ready         0   3h  node-of-qwen3-32b-engine-b
-  qwen3-32b-picker-c  ready         0   3h  node-of-qwen3-32b-picker-c
+  qwen3-32b-engine-a  ready         0   3h  node-a
+  qwen3-32b-engine-b  ready         0   3h  node-b
+  qwen3-32b-picker-c  ready         0   3h  node-c
 
 tiers of 2 engines, since each started
   tier      capacity     tokens  filled  hit rate  saved
   gpu         40 GiB    163,840   25.0%     40.0%  160 s
   cpu        200 GiB    819,200   50.0%     20.0%   72 s
-  disk         2 TiB  8,388,608   10.0%      5.0%   18 s
+  disk         2 TiB  8,388,352   10.0%      5.0%   18 s
   computed         -          -       -     35.0%      -
 
 picker
-  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,536 of 64 tokens each
+  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,534 of 64 tokens each
   believed the engine it picked to hold 54.0% of a prompt; engines found 65.0%
 
 next
@@ -87,30 +87,30 @@ TROUBLE_AT_80 = """\
 llm/qwen3-32b  Qwen/Qwen3-32B  KVTier  1 of 2 engines ready
 
 conditions
-  ✓ Accepted      the spec is acted on
-  ✓ BudgetFits    113.10 GiB of memory: 4 GiB engine, 100 GiB CPU tier, 9.10 Gi…
+  ✓ Accepted      Qwen/Qwen3-32B on backend KVTier, 2 engine pods of 2 ranks; t…
+  ✓ BudgetFits    an engine pod needs 113.16 GiB of memory: API server 1 GiB, e…
   ? NodesFit      the operator may not see nodes
   ✗ EnginesReady  ContainerCrashed: 1 of 2 engines is ready; pod
-                  qwen3-32b-engine-a on node-of-a: container engine ended with
-                  exit code 1, 3 restarts: CUDA out of memory
-  ✓ RouterReady   picker and pool are there
+                  qwen3-32b-engine-a on node-a: container engine ended with exit
+                  code 1, 3 restarts: CUDA out of memory
+  ✓ RouterReady   1 of 1 picker pods ready
   ✗ Ready         ContainerCrashed: EnginesReady: 1 of 2 engines is ready; pod
-                  qwen3-32b-engine-a on node-of-a: container engine ended with
-                  exit code 1, 3 restarts: CUDA out of memory
+                  qwen3-32b-engine-a on node-a: container engine ended with exit
+                  code 1, 3 restarts: CUDA out of memory
 
 pods
   name                state             restarts  age  node
-  qwen3-32b-engine-a  ContainerCrashed         3   3h  node-of-qwen3-32b-engine…
-  qwen3-32b-engine-b  ready                    0   3h  node-of-qwen3-32b-engine…
+  qwen3-32b-engine-a  ContainerCrashed         3   3h  node-a
+  qwen3-32b-engine-b  ready                    0   3h  node-b
 
 tiers of one engine, as far as its status tells
   tier  capacity     tokens  filled  hit rate  saved
   gpu     20 GiB     81,920       -         -      -
   cpu    100 GiB    409,600       -         -      -
-  disk     1 TiB  4,194,304       -         -      -
+  disk     1 TiB  4,194,176       -         -      -
 
 picker
-  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,536 of 64
+  llm-d; prefix entries an engine: gpu 1,280, cpu 6,400, disk 65,534 of 64
   tokens each
 
 not read
@@ -124,7 +124,7 @@ next
 """
 
 CRASHED = (
-    "1 of 2 engines is ready; pod qwen3-32b-engine-a on node-of-a: container engine ended with exit code 1, "
+    "1 of 2 engines is ready; pod qwen3-32b-engine-a on node-a: container engine ended with exit code 1, "
     "3 restarts: CUDA out of memory"
 )
 NO_RIGHT = (
@@ -155,7 +155,7 @@ def screen(seen: Seen, columns: int, *, colour: bool = False) -> str:
     return status_screen(view, next_step(view), columns, colour=colour)
 
 
-@pytest.mark.parametrize(("columns", "text"), [(80, AT_80), (120, AT_120)])
+@pytest.mark.parametrize(("columns", "text"), [(80, AT_80), (100, AT_100)])
 def test_a_resource_that_serves(columns: int, text: str) -> None:
     assert screen(well(), columns) == text
 
