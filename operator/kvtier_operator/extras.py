@@ -44,16 +44,16 @@ def how_to_install(extra: str) -> str:
 
 def _extras() -> dict[str, set[str]]:
     """Names of packages by extra, those of extras in it among them, the smallest extra first."""
-    found: dict[str, set[str]] = {}
+    extras: dict[str, set[str]] = {}
     included: dict[str, list[str]] = {}
     for requirement in distribution("kvtier").requires or ():
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
         name = re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?", requirement)
         if not extra or not name:
             continue
-        found.setdefault(extra[1], set()).add(name[1].lower())
+        extras.setdefault(extra[1], set()).add(name[1].lower())
         if name[1] == "kvtier":
             included[extra[1]] = name[2].split(",")
     for whole, parts in included.items():
-        found[whole] |= {package for part in parts for package in found[part]}
-    return dict(sorted(found.items(), key=lambda each: (each[0] == "dev", len(each[1]))))
+        extras[whole] |= {package for part in parts for package in extras[part]}
+    return dict(sorted(extras.items(), key=lambda each: (each[0] == "dev", len(each[1]))))

@@ -281,8 +281,8 @@ def environment(settings: dict[str, Any], given: Given, cores: str) -> dict[str,
 
 def start_llm(arguments: Sequence[str]) -> tuple[int, "LLM"]:
     """Start the engine that `bench_engine` asks for; returns the pipe for its answers, too."""
-    settings, given = json.loads(arguments[1]), json.loads(arguments[2])
-    return int(arguments[0]), make_llm(settings, given, _DEFAULTS)
+    settings, engine_arguments = json.loads(arguments[1]), json.loads(arguments[2])
+    return int(arguments[0]), make_llm(settings, engine_arguments, _DEFAULTS)
 
 
 def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | None = None) -> dict[str, Any]:

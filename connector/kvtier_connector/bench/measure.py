@@ -89,8 +89,8 @@ def measure(run: Run, parts: Mapping[str, Part]) -> None:
         if run.sides and not gpu:
             raise click.UsageError("--sides needs a GPU: on a CPU kvtier is measured beside no tier")
         about["device"] = gpu or "cpu"
-        given = Given.read(run.vllm_args)
-        run = replace(run, given=given, gpu=gpu, scratch=Path(scratch), say=console.print)
+        engine_arguments = Given.read(run.vllm_args)
+        run = replace(run, given=engine_arguments, gpu=gpu, scratch=Path(scratch), say=console.print)
         report: dict[str, Any] = json_file(run.out) if run.out.exists() else {}
         for name, part in parts.items():
             with console.status(f"measuring {name}"):

@@ -56,11 +56,11 @@ def doctor(  # noqa: PLR0913 - one argument an option
     resource, the cluster or the right to read it is missing.
     """
     if in_pod:
-        found = _examine_pod(demands, node)
-        message = termination_message(found)
-        _tell(found)
+        findings = _examine_pod(demands, node)
+        message = termination_message(findings)
+        _tell(findings)
         _write(termination_log, message)
-        sys.exit(EXIT_REJECTED if worst(found) is Severity.FAIL else 0)
+        sys.exit(EXIT_REJECTED if worst(findings) is Severity.FAIL else 0)
     if name is not None and not paths:
         from kvtier_operator.cli.cluster.doctors import tell_what_doctors_found  # noqa: PLC0415 - as below
 

@@ -19,8 +19,8 @@ def _paths(_context: click.Context, _argument: click.Parameter, incomplete: str)
     from kvtier_operator.api.schema.complaints import names_at  # noqa: PLC0415 - help needs none of it
 
     *parents, _ = incomplete.split(".")
-    found = (".".join((*parents, name)) for name in names_at(tuple(parents)))
-    return [each for each in found if each.startswith(incomplete)]
+    paths = (".".join((*parents, name)) for name in names_at(tuple(parents)))
+    return [each for each in paths if each.startswith(incomplete)]
 
 
 @click.command(short_help="Say what a field of a KVCacheTier means.")
@@ -34,13 +34,13 @@ def explain(field: str, output: str) -> None:
     """
     from kvtier_operator.api.schema.reference import explain_field  # noqa: PLC0415 - help needs none of it
 
-    found = explain_field(field)
+    explanation = explain_field(field)
     if output == "json":
         from dataclasses import asdict  # noqa: PLC0415 - as above
 
-        say_json(asdict(found))
+        say_json(asdict(explanation))
     else:
-        say(field_screen(found, terminal_columns()), end="")
+        say(field_screen(explanation, terminal_columns()), end="")
 
 
 _INDENT: Final = "  "

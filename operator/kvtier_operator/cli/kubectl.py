@@ -31,8 +31,8 @@ def main() -> None:
 def complete() -> None:
     """Prints completions of the last word given, one a line, and then what the shell is to do with them."""
     *words, incomplete = sys.argv[1:] or [""]
-    found = ShellComplete(kvtier, {}, NAME, COMPLETE_VARIABLE).get_completions(words, incomplete)
-    plain = [each for each in found if each.type == "plain"]
+    completions = ShellComplete(kvtier, {}, NAME, COMPLETE_VARIABLE).get_completions(words, incomplete)
+    plain = [each for each in completions if each.type == "plain"]
     for each in plain:
         say_row(*filter(None, (each.value, each.help)))
-    say(f":{_Directive.NO_FILES if len(plain) == len(found) else _Directive.FILES_IF_NONE}")
+    say(f":{_Directive.NO_FILES if len(plain) == len(completions) else _Directive.FILES_IF_NONE}")

@@ -71,10 +71,10 @@ def plan(  # noqa: PLR0913 - one parameter an option
     if len(plans) > 1:
         from kvtier_operator.cli.inputs.plans import collisions  # noqa: PLC0415 - loads what routes need
 
-        for one in (found := collisions(zip(sources, plans, strict=True))):
+        for one in (overlaps := collisions(zip(sources, plans, strict=True))):
             # of no report alone, so before them; a program reads one document there
             say(str(one), err=output == "json")
-        hidden = any(one.hidden.wholly for one in found)
+        hidden = any(one.hidden.wholly for one in overlaps)
     if output == "json":
         from kvtier_operator.planning.report.fields import report  # noqa: PLC0415 - Jinja2 is not needed for it
 

@@ -98,13 +98,13 @@ def descendants(root: int) -> list[int]:
             continue
         parent = int(stat.rpartition(")")[2].split()[1])
         children.setdefault(parent, []).append(int(entry.name))
-    found: list[int] = []
+    processes: list[int] = []
     pending = [root]
     while pending:
         below = children.get(pending.pop(), [])
-        found += below
+        processes += below
         pending += below
-    return found
+    return processes
 
 
 def used_files(pid: int, folder: Path) -> set[str]:

@@ -71,10 +71,10 @@ class EngineMetrics:
 
 def parse_metrics(text: str) -> EngineMetrics:
     """Read the Prometheus text of one vLLM server; a ValueError where it is none."""
-    found = read_families(text.encode(), WANTED)
-    if text and not found.samples:
-        raise ValueError(f"these are not vLLM's metrics: {found.start!r}")
-    return engine_metrics(found)
+    families = read_families(text.encode(), WANTED)
+    if text and not families.samples:
+        raise ValueError(f"these are not vLLM's metrics: {families.start!r}")
+    return engine_metrics(families)
 
 
 def engine_metrics(found: Families) -> EngineMetrics:

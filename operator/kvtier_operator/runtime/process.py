@@ -34,16 +34,16 @@ def free_ports(count: int, host: str) -> tuple[int, ...]:
     gets them, as long as it sets SO_REUSEADDR, as servers do (Linux, socket(7)).
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = []
+    ports = []
     for _ in range(count):
         with socket.socket(family) as bound:
             bound.bind((host, 0))
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.append(int(bound.getsockname()[1]))
+            ports.append(int(bound.getsockname()[1]))
             _held.append(bound.detach())
     while len(_held) > _MOST_HELD:
         os.close(_held.popleft())
-    return tuple(found)
+    return tuple(ports)
 
 
 def numeric(host: str) -> str:
@@ -135,8 +135,8 @@ def relevant_lines(log: str, *, limit: int = 8) -> list[str]:
     causes = [number for number, line in enumerate(lines) if _is_cause(line)]
     if not causes:
         errors = [_bare(line) for line in log.splitlines() if re.search(r"\b(ERROR|CRITICAL)\b", line)]
-        found = [line for line in errors if line.strip() and not line.startswith(" ")] or lines
-        return [*dict.fromkeys(found)][-limit:]
+        lines_of_errors = [line for line in errors if line.strip() and not line.startswith(" ")] or lines
+        return [*dict.fromkeys(lines_of_errors)][-limit:]
     picked: list[str] = []
     for number in causes:
         picked.append(lines[number])

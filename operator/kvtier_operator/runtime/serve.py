@@ -67,8 +67,8 @@ class LiveView:
                 for engine in engines:
                     if engine.state is EngineState.READY:
                         with suppress(ClientError, TimeoutError, MetricsAnswerError):
-                            found = await read_metrics(session, urlsplit(engine.url).netloc, WANTED)
-                            self.metrics[engine.name] = engine_metrics(found)
+                            metrics = await read_metrics(session, urlsplit(engine.url).netloc, WANTED)
+                            self.metrics[engine.name] = engine_metrics(metrics)
                 yield
                 await asyncio.sleep(interval_s)
 

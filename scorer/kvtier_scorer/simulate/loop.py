@@ -235,8 +235,8 @@ class Simulation:
             pod.waiting.popleft()
             pod.running += 1
             self._outcome.start(request, hits)
-            found = sum(hits.values()) * self._block_tokens
-            prefill = Prefill(request, int(self._trace.prompt_tokens[request]) - found, found)
+            hit_tokens = sum(hits.values()) * self._block_tokens
+            prefill = Prefill(request, int(self._trace.prompt_tokens[request]) - hit_tokens, hit_tokens)
             to_load = {tier: hits[tier] for tier in BEYOND_DEVICE}
             if any(to_load.values()):
                 begin_s = max(now_s, pod.loader_free_s)

@@ -55,10 +55,10 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     if ended.get("exitCode"):
         return ((Severity.FAIL, message or f"the doctor ended with exit code {ended['exitCode']}"),)
     try:
-        found = parse_json(message)
+        report = parse_json(message)
     except MalformedError:  # of many warnings Kubernetes keeps the first 4096 bytes
         return ((Severity.WARN, message) if message else (Severity.PASS, _WELL),)
-    warnings = found.get("warnings") if isinstance(found, dict) else None
+    warnings = report.get("warnings") if isinstance(report, dict) else None
     if not isinstance(warnings, list) or not warnings:
         return ((Severity.PASS, _WELL),)
     return tuple((Severity.WARN, str(warning)) for warning in warnings)
@@ -66,16 +66,16 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
 
 def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:
     """Prints it, pod by pod, and says whether some engine lacks what it requires."""
-    place, found = asyncio.run(_read(name, namespace, context))
-    if not found:
+    place, reports = asyncio.run(_read(name, namespace, context))
+    if not reports:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
-    for each in found:
+    for each in reports:
         say(f"{place}/{name}: pod {each.pod} on {f'node {each.node}' if each.node else 'no node yet'}")
         for severity, message in each.findings:
             say(f"{severity:<4}  {message}")
         if not each.findings:
             say("its doctor has not ended yet")
-    return any(severity is Severity.FAIL for each in found for severity, _ in each.findings)
+    return any(severity is Severity.FAIL for each in reports for severity, _ in each.findings)
 
 
 async def _read(

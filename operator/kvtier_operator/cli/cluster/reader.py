@@ -97,13 +97,13 @@ class Reader:
     async def _observe(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
         wanted = [(each, port) for each in pods if (port := _port(resource, each)) and is_ready(each)]
         answers = await asyncio.gather(*(self._metrics(pod, port) for pod, port in wanted))
-        found = {
+        metrics = {
             pod["metadata"]["name"]: answer
             for (pod, _), answer in zip(wanted, answers, strict=True)
             if isinstance(answer, Families)
         }
         reasons = (each for each in answers if isinstance(each, str))
-        return Seen(resource, tuple(pods), found, tuple(dict.fromkeys((*unread, *reasons))))
+        return Seen(resource, tuple(pods), metrics, tuple(dict.fromkeys((*unread, *reasons))))
 
     async def _pods(self, namespace: str | None, selector: str) -> tuple[list[Document], list[str]]:
         try:
@@ -113,15 +113,15 @@ class Reader:
 
     async def _list(self, path: str, query: Mapping[str, str]) -> list[Document]:
         """All pages of a collection."""
-        found: list[Document] = []
+        documents: list[Document] = []
         following = ""
         while True:
             more = {"continue": following} if following else {}
             page = parse_document(await self._api.get(path, {**query, "limit": _PAGE, **more}))
-            found += map(as_object, items_of(page))
+            documents += map(as_object, items_of(page))
             following = str(as_object(page.get("metadata")).get("continue") or "")
             if not following:
-                return found
+                return documents
 
     async def _metrics(self, pod: Document, port: str) -> Families | str:
         """What a pod says of itself through the API server's proxy; else why that is not known."""

@@ -168,13 +168,13 @@ def _believed_share(pickers: Sequence[Families]) -> float | None:
 
 
 def _by_tier(pickers: Sequence[Families], name: bytes) -> dict[Tier, float]:
-    found: dict[Tier, float] = {}
+    values: dict[Tier, float] = {}
     for picker in pickers:
         for labels, value in picker.of(name):
             label = read_labels(labels).get("tier", "")
             if label in _LABELS:
-                found[_LABELS[label]] = found.get(_LABELS[label], 0.0) + value
-    return found
+                values[_LABELS[label]] = values.get(_LABELS[label], 0.0) + value
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
     components = {each["metadata"]["name"]: component_of(each) for each in seen.pods}
 
     def metrics_of(component: Component) -> list[Families]:
-        return [found for pod, found in seen.metrics.items() if components.get(pod) == component]
+        return [metrics for pod, metrics in seen.metrics.items() if components.get(pod) == component]
 
     engines = engine_figures(metrics_of(Component.ENGINE))
     return ResourceView(

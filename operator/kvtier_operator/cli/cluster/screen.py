@@ -53,8 +53,8 @@ def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: b
         ("next", _next(step, columns)),
     )
     lines = [_title(view, columns)]
-    for title, found in sections:
-        if shown := list(found):
+    for title, section in sections:
+        if shown := list(section):
             lines += ["", cut(title, columns), *shown]
     return "\n".join(lines) + "\n"
 
@@ -107,8 +107,8 @@ def _tiers(view: ResourceView, columns: int) -> Iterator[str]:
     if not view.tiers:
         return
     rows = [_tier(tier) for tier in view.tiers]
-    if (found := view.engines.found_share) is not None:
-        rows.append(("computed", NONE, NONE, NONE, share(max(1 - found, 0.0)), NONE))
+    if (found_share := view.engines.found_share) is not None:
+        rows.append(("computed", NONE, NONE, NONE, share(max(1 - found_share, 0.0)), NONE))
     headings = ("tier", "capacity", "tokens", "filled", "hit rate", "saved")
     yield from _indent(table(headings, rows, columns - len(_INDENT)))
 
@@ -139,10 +139,10 @@ def _picker(view: ResourceView, columns: int) -> Iterator[str]:
             columns,
         )
     if figures.believed_share is not None:
-        found = view.engines.found_share
+        found_share = view.engines.found_share
         yield from _paragraph(
             f"believed the engine it picked to hold {share(figures.believed_share)} of a prompt"
-            + (f"; engines found {share(found)}" if found is not None else ""),
+            + (f"; engines found {share(found_share)}" if found_share is not None else ""),
             columns,
         )
     if figures.index_share:

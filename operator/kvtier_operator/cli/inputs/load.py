@@ -93,7 +93,7 @@ def load(paths: Sequence[str]) -> Loaded:
     warning on standard error. A place without a KVCacheTier, and the same one twice, are InvalidInputErrors.
     """
     config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
-    loaded = [found for path in paths for found in _load(path, config_maps, alone=len(paths) == 1)]
+    loaded = [one for path in paths for one in _load(path, config_maps, alone=len(paths) == 1)]
     if not loaded:
         raise InvalidInputError(" ".join(paths), Problem("", f"have no {KIND}{_WRITE_ONE}"))
     seen: dict[tuple[str, str], str] = {}
@@ -111,7 +111,7 @@ def load(paths: Sequence[str]) -> Loaded:
 def _load(
     path: str, config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]], *, alone: bool
 ) -> Iterator[tuple[str, KVCacheTier]]:
-    found, kinds = 0, set[str]()
+    resources, kinds = 0, set[str]()
     for source, document in _documents(path):
         if isinstance(document, dict) and document.get("kind") == "ConfigMap":
             config_maps[_key(document)] = (source, document)
@@ -119,7 +119,7 @@ def _load(
             kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
             kinds.add(one_line(str(kind), _MOST_KIND))
             continue
-        found += 1
+        resources += 1
         resource = parse_resource(document, source)
         for field in _unquoted_off(document, ""):
             say(
@@ -128,7 +128,7 @@ def _load(
                 err=True,
             )
         yield source, resource
-    if not found and (alone or kinds != {"ConfigMap"}):
+    if not resources and (alone or kinds != {"ConfigMap"}):
         beside = f"; it has {', '.join(sorted(kinds)[:_MOST_KINDS])}" if kinds else ""
         empty = f"has no {KIND} in a .yaml, .yml or .json file" if Path(path).is_dir() else "is empty"
         what = f"has no {KIND}{beside}" if kinds else empty
@@ -136,8 +136,8 @@ def _load(
 
 
 def _key(document: Mapping[str, Any]) -> tuple[str, str]:
-    found = document.get("metadata")
-    metadata = found if isinstance(found, Mapping) else {}
+    fields = document.get("metadata")
+    metadata = fields if isinstance(fields, Mapping) else {}
     return str(metadata.get("namespace") or "default"), str(metadata.get("name"))
 
 

@@ -83,8 +83,8 @@ class _NamespaceReader:
         )
 
     def _exists(self, core: client.CoreV1Api) -> None:
-        found = self._get("the namespace", core.read_namespace, self.namespace)
-        if found is None and not self.unseen:
+        answer = self._get("the namespace", core.read_namespace, self.namespace)
+        if answer is None and not self.unseen:
             problem = Problem(
                 _OPTION, f"the cluster has no namespace {self.namespace}; make it, or name another"
             )

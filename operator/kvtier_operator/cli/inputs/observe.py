@@ -91,15 +91,15 @@ def from_path(path: Path, field: str) -> ModelConfig:
     """From a config.json or params.json and what stands beside it, or a folder with them."""
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
-        found = [folder / name for name in FILES if lexists(folder / name)]
-        if not {CONFIG, PARAMS} & {each.name for each in found}:
+        paths = [folder / name for name in FILES if lexists(folder / name)]
+        if not {CONFIG, PARAMS} & {each.name for each in paths}:
             raise InvalidInputError(
                 str(path), Problem(field, f"cannot be read: it has neither {CONFIG} nor {PARAMS}")
             )
     else:
         beside = folder / QUANTIZATION
-        found = [path, *((beside,) if lexists(beside) and beside.name != path.name else ())]
-    files = {each.name: _read(each, field) for each in found}
+        paths = [path, *((beside,) if lexists(beside) and beside.name != path.name else ())]
+    files = {each.name: _read(each, field) for each in paths}
     if not path.is_dir():  # whatever it is called
         files[PARAMS if path.name == PARAMS else CONFIG] = files.pop(path.name)
     mistral = path.is_dir() and any(folder.glob(_MISTRAL_WEIGHTS))
@@ -197,24 +197,24 @@ def observe(
     """What one plan depends on; the resource may name ConfigMaps as `load` has them."""
     model_config = facts.get("model_config")
     model = resource_.spec.model
-    found = ModelConfig()
+    config = ModelConfig()
     folder, field = _folder(model)
     if model_config is not None:
-        found = from_path(Path(model_config), "")
+        config = from_path(Path(model_config), "")
     elif model.config_ref is not None:
         key = (resource_.metadata.namespace, model.config_ref.name)
-        found = from_config_map(key, config_maps or {})
+        config = from_config_map(key, config_maps or {})
     elif model.geometry is None and folder.is_dir():
-        found = from_path(folder, field)
+        config = from_path(folder, field)
     elif model.geometry is None and facts.get("hub"):
-        found = from_hub(model)
+        config = from_hub(model)
     draft = _draft(resource_)
     return Observed(
-        model_config=found.config,
-        model_config_source=found.source,
-        model_config_missing=found.missing,
+        model_config=config.config,
+        model_config_source=config.source,
+        model_config_missing=config.missing,
         machine=_machine(resource_, facts.get("run_folder")) if facts.get("local") else None,
-        weights_bytes=found.weights_bytes,
+        weights_bytes=config.weights_bytes,
         images=facts.get("images") or ImageSource(),
         draft_config=draft.config,
         draft_config_source=draft.source,

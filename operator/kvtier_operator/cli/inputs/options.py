@@ -148,10 +148,10 @@ def resource_names(context: click.Context, _argument: click.Parameter, incomplet
     from kvtier_common.errors import KvtierError  # noqa: PLC0415 - as above
 
     try:
-        found = asyncio.run(_names(context.params.get("namespace"), context.params.get("context")))
+        names = asyncio.run(_names(context.params.get("namespace"), context.params.get("context")))
     except (KvtierError, TimeoutError, ModuleNotFoundError):
         return []
-    return [each for each in found if each.startswith(incomplete)]
+    return [each for each in names if each.startswith(incomplete)]
 
 
 async def _names(namespace: str | None, context: str | None) -> list[str]:

@@ -251,7 +251,7 @@ class EngineObserver:
                 raise _ImplausibleReportError(pod.name, str(error)) from error
             wrong = [why_not_believed(report[0], plan.most_tokens)]
             if (
-                pinned := sum(found.pinned_bytes or 0 for found in report[1].values())
+                pinned := sum(findings.pinned_bytes or 0 for findings in report[1].values())
             ) > plan.most_pinned_bytes:
                 wrong.append(f"{pinned} bytes locked in memory, {plan.most_pinned_bytes} at most")
             if why := ", ".join(filter(None, wrong)):

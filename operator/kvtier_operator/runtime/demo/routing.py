@@ -343,8 +343,8 @@ async def _picks(session: Session) -> dict[str, int]:
     if session.gateway is None or not session.gateway.metrics_url:
         raise RuntimeFailedError("the engines have no picker")
     with OpenAIClient(session.gateway.metrics_url) as client:
-        found = read_families((await asyncio.to_thread(client.text, "/metrics")).encode(), (_PICKS,))
-    picks = {read_labels(labels)["endpoint"]: int(value) for labels, value in found.of(_PICKS)}
+        families = read_families((await asyncio.to_thread(client.text, "/metrics")).encode(), (_PICKS,))
+    picks = {read_labels(labels)["endpoint"]: int(value) for labels, value in families.of(_PICKS)}
     return {engine.name: picks.get(str(_address(engine)), 0) for engine in session.engines}
 
 
