@@ -52,7 +52,7 @@ def checksums_text(dist: Path) -> str:
         for path in dist.rglob("*")
         if path.is_file() and path.name != CHECKSUMS_FILE
     )
-    return "".join(f"{_sha256(dist / each)}  {each}\n" for each in files)
+    return "".join(f"{_sha256(dist / file)}  {file}\n" for file in files)
 
 
 def _sha256(path: Path) -> str:

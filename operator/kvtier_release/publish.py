@@ -49,14 +49,16 @@ def publish(root: Path, dist: Path, registry: str, signing: Signing | None, say:
     # before the first push: what was published of half a release stays
     if signing:
         _try_key(signing.key)
-    for each in archives:
-        _check(release, each)
-    _check_promised(release, {f"{each.repository}@{image_digest(each.archive)}" for each in archives})
-    for each in archives:
-        _push(release, dist, each)
+    for archive in archives:
+        _check(release, archive)
+    _check_promised(
+        release, {f"{archive.repository}@{image_digest(archive.archive)}" for archive in archives}
+    )
+    for archive in archives:
+        _push(release, dist, archive)
         if signing:
-            _sign(f"{registry}/{each.repository}@{image_digest(each.archive)}", signing)
-        say(f"{registry}/{each.repository}:{each.tag}@{image_digest(each.archive)}")
+            _sign(f"{registry}/{archive.repository}@{image_digest(archive.archive)}", signing)
+        say(f"{registry}/{archive.repository}:{archive.tag}@{image_digest(archive.archive)}")
 
 
 def _check(release: Release, pushed: Pushed) -> None:

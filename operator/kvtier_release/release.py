@@ -180,7 +180,7 @@ class Release:
         if not (isinstance(self.version, str) and isinstance(self.images, dict)):
             raise TypeError("version is to be text, and images a mapping")
         Version(self.version)
-        if OPERATOR not in self.images or not all(isinstance(each, str) for each in self.images.values()):
+        if OPERATOR not in self.images or not all(isinstance(image, str) for image in self.images.values()):
             raise ValueError(f"images is to have paths, {OPERATOR}'s among them")
 
     def references(self) -> dict[str, str]:

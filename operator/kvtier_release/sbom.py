@@ -167,7 +167,7 @@ def image_sbom(name: str, archive: Path, created_s: int) -> str:
 def packages_of(archive: Path) -> tuple[Package, ...]:
     """The packages in an image's upper view of its layers, in order."""
     files = _files(archive)
-    vendor = next((_distribution(files[each]) for each in _RELEASES if each in files), "debian")
+    vendor = next((_distribution(files[release]) for release in _RELEASES if release in files), "debian")
     packages = {*_of_debian(files.get(_DPKG, b""), vendor)}
     for path, content in files.items():
         if path.endswith(".dist-info/METADATA"):
@@ -206,7 +206,7 @@ def _apply(layer: IO[bytes], files: dict[str, bytes]) -> None:
 
 
 def _remove(folder: str, files: dict[str, bytes]) -> None:
-    for path in [each for each in files if each.startswith(folder)]:
+    for path in [file for file in files if file.startswith(folder)]:
         del files[path]
 
 

@@ -96,4 +96,4 @@ def table_names(table: Document) -> list[str]:
     """The first column of a Table is the name."""
     rows = table.get("rows") or []
     cells = [as_object(row).get("cells") for row in rows] if isinstance(rows, list) else []
-    return [str(each[0]) for each in cells if isinstance(each, list) and each]
+    return [str(cell[0]) for cell in cells if isinstance(cell, list) and cell]

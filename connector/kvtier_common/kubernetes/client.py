@@ -193,7 +193,7 @@ def api_error(
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     if isinstance(causes, list) and any(
-        isinstance(each, dict) and each.get("reason") == "NamespaceTerminating" for each in causes
+        isinstance(cause, dict) and cause.get("reason") == "NamespaceTerminating" for cause in causes
     ):
         return answers.NamespaceTerminatingError(message)
     if isinstance(code, int) and code in _ERRORS:

@@ -20,7 +20,7 @@ def _paths(_context: click.Context, _argument: click.Parameter, incomplete: str)
 
     *parents, _ = incomplete.split(".")
     paths = (".".join((*parents, name)) for name in names_at(tuple(parents)))
-    return [each for each in paths if each.startswith(incomplete)]
+    return [path for path in paths if path.startswith(incomplete)]
 
 
 @click.command(short_help="Say what a field of a KVCacheTier means.")

@@ -32,7 +32,7 @@ def complete() -> None:
     """Prints completions of the last word given, one a line, and then what the shell is to do with them."""
     *words, incomplete = sys.argv[1:] or [""]
     completions = ShellComplete(kvtier, {}, NAME, COMPLETE_VARIABLE).get_completions(words, incomplete)
-    plain = [each for each in completions if each.type == "plain"]
+    plain = [completion for completion in completions if completion.type == "plain"]
     for each in plain:
         say_row(*filter(None, (each.value, each.help)))
     say(f":{_Directive.NO_FILES if len(plain) == len(completions) else _Directive.FILES_IF_NONE}")

@@ -55,13 +55,13 @@ def _table(rules: Iterable[Rule]) -> str:
 def _privileges() -> str:
     rows = [
         (
-            f"`{each.id}`",
-            f"`{each.field}`",
-            each.what.rstrip(","),
-            f"`{each.creatable}`" if each.creatable else "nothing",
-            f"`kvcachetiers/{each.name}`",
+            f"`{privilege.id}`",
+            f"`{privilege.field}`",
+            privilege.what.rstrip(","),
+            f"`{privilege.creatable}`" if privilege.creatable else "nothing",
+            f"`kvcachetiers/{privilege.name}`",
         )
-        for each in PRIVILEGES
+        for privilege in PRIVILEGES
     ]
     heads = ("Row", "Field", "What it gets", "Enough to `create`", "Or to `use`")
     return _lines([heads, ("---",) * len(heads), *rows])
@@ -127,7 +127,9 @@ def _tag(name: ImageName) -> str:
 
 def _minors(start: str) -> list[str]:
     """llm-d's are 0.x, the extension's 1.x."""
-    return [each for each in SUPPORTED_VERSIONS if each.startswith(start)]
+    return [
+        supported_version for supported_version in SUPPORTED_VERSIONS if supported_version.startswith(start)
+    ]
 
 
 def _providers() -> list[str]:

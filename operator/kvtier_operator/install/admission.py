@@ -99,7 +99,7 @@ def _before(expression: str) -> str:
 
 def _differs(*fields: str) -> str:
     """CEL: whether any of these fields of the spec changes."""
-    return f"({' || '.join(f'object.spec.?{each} != oldObject.spec.?{each}' for each in fields)})"
+    return f"({' || '.join(f'object.spec.?{field} != oldObject.spec.?{field}' for field in fields)})"
 
 
 _GATEWAY: Final = "object.spec.?router.?gateway"
@@ -260,7 +260,7 @@ def admission_policy(install: Installation) -> dict[str, Any]:
                     }
                 ]
             },
-            "validations": [_validation(each) for each in PRIVILEGES],
+            "validations": [_validation(privilege) for privilege in PRIVILEGES],
         },
     }
 

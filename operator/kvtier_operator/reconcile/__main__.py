@@ -134,7 +134,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 def _split(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values of an option that may be repeated, and that has commas in the environment."""
-    return tuple(name for each in values for name in each.replace(",", " ").split())
+    return tuple(name for value in values for name in value.replace(",", " ").split())
 
 
 def name_option_as_set(context: click.Context, error: InvalidInputError) -> InvalidInputError:

@@ -45,7 +45,7 @@ class ShmLedger:
 
     def __init__(self, folder: Path = Path("/dev/shm")) -> None:  # noqa: S108 - its files are what this is about
         self._folder = folder
-        self._before = self._present()
+        self._before = self._file_names()
         self._seen: set[str] = set()
         libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
@@ -64,14 +64,14 @@ class ShmLedger:
                     pass
             except BlockingIOError:
                 pass
-        if self._present() - self._before - self._seen:
+        if self._file_names() - self._before - self._seen:
             for pid in pids:
                 self._seen |= used_files(pid, self._folder) - self._before
 
     def remove(self) -> list[str]:
         """Remove what was recorded and is still there; return the names."""
         removed = []
-        for name in sorted(self._seen & self._present()):
+        for name in sorted(self._seen & self._file_names()):
             try:
                 (self._folder / name).unlink()
             except OSError:
@@ -79,7 +79,7 @@ class ShmLedger:
             removed.append(name)
         return removed
 
-    def _present(self) -> set[str]:
+    def _file_names(self) -> set[str]:
         try:
             return {path.name for path in self._folder.iterdir()}
         except OSError:

@@ -32,11 +32,11 @@ def doctor_findings(pods: Iterable[Mapping[str, Any]]) -> tuple[DoctorFindings, 
     engines = (pod for pod in pods if component_of(pod) == Component.ENGINE)
     return tuple(
         DoctorFindings(
-            each["metadata"]["name"],
-            (each.get("spec") or {}).get("nodeName", ""),
-            _findings(each.get("status") or {}),
+            engine["metadata"]["name"],
+            (engine.get("spec") or {}).get("nodeName", ""),
+            _findings(engine.get("status") or {}),
         )
-        for each in sorted(engines, key=lambda each: str(each["metadata"]["name"]))
+        for engine in sorted(engines, key=lambda each: str(each["metadata"]["name"]))
     )
 
 
@@ -69,13 +69,13 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
     place, reports = asyncio.run(_read(name, namespace, context))
     if not reports:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
-    for each in reports:
-        say(f"{place}/{name}: pod {each.pod} on {f'node {each.node}' if each.node else 'no node yet'}")
-        for severity, message in each.findings:
+    for report in reports:
+        say(f"{place}/{name}: pod {report.pod} on {f'node {report.node}' if report.node else 'no node yet'}")
+        for severity, message in report.findings:
             say(f"{severity:<4}  {message}")
-        if not each.findings:
+        if not report.findings:
             say("its doctor has not ended yet")
-    return any(severity is Severity.FAIL for each in reports for severity, _ in each.findings)
+    return any(severity is Severity.FAIL for report in reports for severity, _ in report.findings)
 
 
 async def _read(

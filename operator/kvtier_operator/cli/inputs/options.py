@@ -151,7 +151,7 @@ def resource_names(context: click.Context, _argument: click.Parameter, incomplet
         names = asyncio.run(_names(context.params.get("namespace"), context.params.get("context")))
     except (KvtierError, TimeoutError, ModuleNotFoundError):
         return []
-    return [each for each in names if each.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 async def _names(namespace: str | None, context: str | None) -> list[str]:

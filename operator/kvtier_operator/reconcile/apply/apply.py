@@ -90,7 +90,7 @@ class OwnershipLookup:
         if page["metadata"].get("continue"):
             return None
         others = (each["metadata"] for each in page["items"] or ())
-        return {each["name"]: owner_of(each)[0] for each in others if not is_orphaned(each)}
+        return {other["name"]: owner_of(other)[0] for other in others if not is_orphaned(other)}
 
     async def _single_owner(self, ref: Ref) -> str | None:
         # any version that the server has at hand: what is not kvtier's was there before
@@ -98,7 +98,7 @@ class OwnershipLookup:
         path = BY_NAME[ref.kind].path(ref.namespace)
         page = parse_document(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
         others = (each["metadata"] for each in page["items"] or ())
-        return next((owner_of(each)[0] for each in others if not is_orphaned(each)), None)
+        return next((owner_of(other)[0] for other in others if not is_orphaned(other)), None)
 
     def _forget(self, now: float) -> None:
         for key in [key for key, (at, _) in self._lists.items() if now - at > self.timings.fresh_s]:
@@ -173,7 +173,7 @@ class Applier:
         if result.errors:
             return result
         for wave, members in groupby(to_apply, key=lambda each: each.kind.wave):
-            await asyncio.gather(*(self._apply(each, result) for each in members))
+            await asyncio.gather(*(self._apply(member, result) for member in members))
             if result.errors and wave <= RUNNING:
                 return result
         if not result.errors:

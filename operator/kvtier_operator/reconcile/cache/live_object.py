@@ -131,12 +131,12 @@ def _applied_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]
     Whoever may change an object may leave the manager of an entry empty, which the server leaves out then.
     """
     managers = metadata.get("managedFields", ())
-    return (each for each in managers if (each.get("manager"), each.get("operation")) == _APPLIED)
+    return (manager for manager in managers if (manager.get("manager"), manager.get("operation")) == _APPLIED)
 
 
 def _holds_replicas(metadata: Mapping[str, Any]) -> bool:
     fields = (each.get("fieldsV1") or {} for each in _applied_entries(metadata))
-    return any("f:replicas" in (each.get("f:spec") or {}) for each in fields)
+    return any("f:replicas" in (field.get("f:spec") or {}) for field in fields)
 
 
 def version_of(document: Mapping[str, Any]) -> int:

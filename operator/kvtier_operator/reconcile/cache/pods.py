@@ -102,8 +102,8 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
 def _is_kvtiers_cost(metadata: Mapping[str, Any]) -> bool:
     """Whether the annotation is as kvtier wrote it: who writes another value after it has it from then on."""
     entries = (each for each in metadata.get("managedFields", ()) if each.get("manager") == FIELD_MANAGER)
-    fields = ((each.get("fieldsV1") or {}).get("f:metadata") or {} for each in entries)
-    return any(f"f:{DELETION_COST}" in (each.get("f:annotations") or {}) for each in fields)
+    fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {} for entry in entries)
+    return any(f"f:{DELETION_COST}" in (field.get("f:annotations") or {}) for field in fields)
 
 
 def _findings(status: Mapping[str, Any], conditions: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:

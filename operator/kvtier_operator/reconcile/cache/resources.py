@@ -191,7 +191,9 @@ class ResourceCache:
             deleting="deletionTimestamp" in metadata,
             spec=orjson.dumps(kept),
             status=status_text,
-            ready=next((each["status"] for each in conditions if each["type"] == "Ready"), UNKNOWN),
+            ready=next(
+                (condition["status"] for condition in conditions if condition["type"] == "Ready"), UNKNOWN
+            ),
             state=state,
             refusal=refusal,
         )

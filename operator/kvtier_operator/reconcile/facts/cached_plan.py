@@ -212,7 +212,7 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
         ),
         {
             **before.findings,
-            **{tier: _merged(before.findings.get(tier), of) for tier, of in now.findings.items()},
+            **{tier: _merge_findings(before.findings.get(tier), of) for tier, of in now.findings.items()},
         },
     )
 
@@ -238,7 +238,7 @@ def observation_from_status(
     return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
 
 
-def _merged(before: TierFindings | None, now: TierFindings) -> TierFindings:
+def _merge_findings(before: TierFindings | None, now: TierFindings) -> TierFindings:
     if before is None:
         return now
     pays = before.pays if now.pays is None else now.pays

@@ -84,9 +84,13 @@ def _lacks_model(pod: Mapping[str, Any]) -> bool:
     """An API server without image volumes takes a pod without the volume that is one."""
     containers = pod.get("containers", ())
     reads = any(
-        argument.startswith(MODEL_DIR) for each in containers for argument in each.get("args", ())[:1]
+        argument.startswith(MODEL_DIR)
+        for container in containers
+        for argument in container.get("args", ())[:1]
     )
-    mounts = {mount.get("mountPath") for each in containers for mount in each.get("volumeMounts", ())}
+    mounts = {
+        mount.get("mountPath") for container in containers for mount in container.get("volumeMounts", ())
+    }
     return reads and MODEL_DIR not in mounts
 
 
@@ -147,7 +151,7 @@ def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
     named = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
     return tuple(
         max(
-            (each for each in reports if each.listeners == listeners),
+            (report for report in reports if report.listeners == listeners),
             key=lambda each: each.answer,
             default=ParentFacts(listeners),
         )
@@ -165,7 +169,7 @@ def _reports(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[Pare
     namespace = document["metadata"].get("namespace", "")
     generation = document["metadata"].get("generation", 1)
     parents = (document.get("status") or {}).get("parents") or ()
-    entries = ((listeners_of(each.get("parentRef") or {}, namespace), each) for each in parents)
+    entries = ((listeners_of(parent.get("parentRef") or {}, namespace), parent) for parent in parents)
     return tuple(
         _judge(listeners, entry, must, generation) for listeners, entry in entries if listeners is not None
     )
@@ -200,7 +204,8 @@ def _report(
     attached: bool,
 ) -> ParentFacts:
     lines = "; ".join(
-        f"{each['type']}={each['status']}, {each['reason']}: {each['message']}" for each in conditions
+        f"{condition['type']}={condition['status']}, {condition['reason']}: {condition['message']}"
+        for condition in conditions
     )
     text = " ".join(lines.split())[:_MOST_CHARACTERS]
     controller = entry.get("controllerName", "")

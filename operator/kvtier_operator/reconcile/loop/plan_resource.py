@@ -158,7 +158,7 @@ def _with_source(error: InvalidInputError, cluster: ClusterObservation) -> Inval
     source = cluster.observed.model_config_source
     if not source or error.source != source:
         return error
-    return InvalidInputError(source, *(Problem("", f"{source}: {each}") for each in error.problems))
+    return InvalidInputError(source, *(Problem("", f"{source}: {problem}") for problem in error.problems))
 
 
 def _not_valid(error: InvalidInputError, generation: int, cluster: ClusterObservation) -> CachedPlan:

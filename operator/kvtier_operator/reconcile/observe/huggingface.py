@@ -209,7 +209,7 @@ def _place(url: URL) -> Place:
 
 
 def _is_hub_host(host: str) -> bool:
-    return any(host == each or host.endswith(f".{each}") for each in _HUB_DOMAINS)
+    return any(host == hub_domain or host.endswith(f".{hub_domain}") for hub_domain in _HUB_DOMAINS)
 
 
 def _endpoint_place(endpoint: str) -> Place:

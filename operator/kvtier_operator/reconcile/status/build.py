@@ -29,7 +29,7 @@ Status = dict[str, Any]
 
 def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
     """True where the spec is accepted and engines and router are ready; else the first reason why not."""
-    by_type = {each.type: each for each in untimed_conditions}
+    by_type = {untimed_condition.type: untimed_condition for untimed_condition in untimed_conditions}
     failing = [by_type[name] for name in _NEEDED if not by_type[name].is_true]
     if not failing:
         return true_condition(
@@ -92,9 +92,9 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
 def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     """All conditions in the order of the API, without their times."""
     plan = inputs.plan
-    engines = [each for each in inputs.failures if each.component is Component.ENGINE]
-    scalers = [each for each in inputs.failures if each.component is Component.AUTOSCALER]
-    others = [each for each in inputs.failures if each not in (*engines, *scalers)]
+    engines = [failure for failure in inputs.failures if failure.component is Component.ENGINE]
+    scalers = [failure for failure in inputs.failures if failure.component is Component.AUTOSCALER]
+    others = [failure for failure in inputs.failures if failure not in (*engines, *scalers)]
     if plan.scaling is None:  # one that is no longer wanted, and holds the engines up
         engines += scalers
     tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), inputs.rejected_report)))

@@ -140,7 +140,7 @@ def engines_ready(
     """The condition by the Deployment's status and the pods that are not ready."""
     if failures:
         return false_condition(
-            ENGINES_READY, failures[0].reason, "; ".join(each.message for each in failures)
+            ENGINES_READY, failures[0].reason, "; ".join(failure.message for failure in failures)
         )
     if engine is None:
         return not_created(ENGINES_READY, "the engines'")
@@ -165,7 +165,7 @@ def autoscaler_ready(
     name = f"{scaling.scaler} {scaling.name}"
     if failures:
         return false_condition(
-            AUTOSCALER_READY, failures[0].reason, "; ".join(each.message for each in failures)
+            AUTOSCALER_READY, failures[0].reason, "; ".join(failure.message for failure in failures)
         )
     if facts is None:
         return false_condition(AUTOSCALER_READY, "NotCreated", f"{name} is not there yet")

@@ -55,8 +55,8 @@ def unserved_kinds(
     return UnservedKinds(
         missing_crds=tuple(kind.crd for kind in absent if not _is_extra(kind)),
         left_out=tuple(kind.crd for kind in absent if _is_extra(kind)),
-        failures=tuple(each for each in failures if each.component is Component.ROUTER),
-        scaler_failures=tuple(each for each in failures if each.component is Component.AUTOSCALER),
+        failures=tuple(failure for failure in failures if failure.component is Component.ROUTER),
+        scaler_failures=tuple(failure for failure in failures if failure.component is Component.AUTOSCALER),
     )
 
 
@@ -99,7 +99,7 @@ class Route:
     @property
     def state(self) -> str:
         """Which Gateways take it, and what of its requests another route gets."""
-        gateways = ", ".join(dict.fromkeys(each.listeners.gateway for each in self.parents))
+        gateways = ", ".join(dict.fromkeys(parent.listeners.gateway for parent in self.parents))
         hidden = f", but {hidden_by_text(self.name, self.hidden)}" if self.hidden else ""
         return f"its route is taken by Gateway {gateways}{hidden}"
 
@@ -162,7 +162,9 @@ def router_ready(
     """The condition by the picker's Deployment, by objects that could not be applied, and by the way in."""
     failures = (*failures, *kinds.failures)
     if failures:
-        return false_condition(ROUTER_READY, failures[0].reason, "; ".join(each.message for each in failures))
+        return false_condition(
+            ROUTER_READY, failures[0].reason, "; ".join(failure.message for failure in failures)
+        )
     if kinds.missing_crds:
         missing = _missing(kinds.missing_crds, way_in)
         return false_condition(ROUTER_READY, "CRDsMissing", missing + _beside(picker, not_ready))
