@@ -24,7 +24,7 @@ def answers(minor: str, models: str = "usual") -> Mapping[str, list[Mapping[str,
     """Every answer of a minor to a set of models: by the model's name, one entry a combination."""
     folder, cases = answers_folder(minor), SETS[models]
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder.with_suffix(".lock")):  # others may be asking the same
+    with locked(folder.with_name(f"{folder.name}.lock")):  # others may be asking the same
         if not all((folder / f"{case.key}.json").exists() for case in cases()):
             _ask(minor, models, folder)
     return {case.name: json.loads((folder / f"{case.key}.json").read_text()) for case in cases()}
