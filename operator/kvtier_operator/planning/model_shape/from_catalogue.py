@@ -55,7 +55,7 @@ def with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
         expert_count=shape.expert_count if share is None else fields["experts"],
         is_quantised=shape.is_quantised or bits is not None,
         parameter_bits=shape.parameter_bits if shape.is_quantised or bits is None else bits,
-        arithmetic=arithmetic_of_entry(fields),
+        arithmetic=arithmetic_of_entry(fields) or shape.arithmetic,
         # the config of a mixture of experts does not say how many there are
         matrices=shape.matrices if share is None else fields.get("matrices"),
     )
