@@ -25,7 +25,10 @@ def visible(text: str) -> str:
     """The same character for character: a space for each that breaks lines, `?` for others not printable."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else " " if each in _WHITESPACE else "?" for each in text)
+    return "".join(
+        character if character.isprintable() else " " if character in _WHITESPACE else "?"
+        for character in text
+    )
 
 
 def shell_line(argv: Iterable[str], env: Mapping[str, str]) -> str:

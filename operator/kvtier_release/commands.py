@@ -63,7 +63,7 @@ def program(name: str) -> str:
 
 def _said(written: str) -> str:
     """The last of what a program wrote, in one line."""
-    lines = [each for each in written.strip().splitlines() if not each.startswith(_BESIDE)]
+    lines = [line for line in written.strip().splitlines() if not line.startswith(_BESIDE)]
     return " | ".join(lines[-_LAST_LINES:])
 
 
@@ -91,4 +91,4 @@ def uncommitted_files(root: Path) -> list[str]:
         output = run("git", "status", "--porcelain", "-z", "--untracked-files=all", "--", *_TAKEN, cwd=root)
     except ReleaseError:
         return []
-    return [each[3:] for each in output.split("\0") if each[2:3] == " "]
+    return [entry[3:] for entry in output.split("\0") if entry[2:3] == " "]

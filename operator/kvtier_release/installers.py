@@ -128,7 +128,7 @@ def bundle_archive(root: Path, release: Release) -> bytes:
 
 def _service_version(root: Path, release: Release, install: Installation) -> dict[str, Any]:
     example = yaml.safe_load((root / _EXAMPLE).read_text(encoding="utf-8"))
-    rights = [each.manifest() for each in EVERYTHING]
+    rights = [rule.manifest() for rule in EVERYTHING]
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",

@@ -90,13 +90,13 @@ def clear(dist: Path, kept: Path | None) -> None:
     dist.mkdir(parents=True, exist_ok=True)
     if kept and kept.resolve().is_relative_to(dist.resolve()):
         raise ReleaseError(f"{kept} is in {dist}, which is made anew: put the archives elsewhere")
-    if foreign := [each for each in dist.iterdir() if not any(each.match(own) for own in _OWN)]:
+    if foreign := [path for path in dist.iterdir() if not any(path.match(own) for own in _OWN)]:
         raise ReleaseError(f"{foreign[0]} is no part of a release: give another --dist, or remove it")
-    for each in dist.iterdir():
-        if each.is_dir():
-            shutil.rmtree(each)
+    for path in dist.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
         else:
-            each.unlink()
+            path.unlink()
 
 
 def sbom_of(name: str, dist: Path) -> Path:

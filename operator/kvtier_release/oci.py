@@ -73,7 +73,7 @@ def image_digest(archive: Path) -> str:
     """The digest of an archive's one image, `sha256:...`."""
     try:
         with tarfile.open(archive) as opened:
-            digests = [str(each["digest"]) for each in read_json(opened, "index.json")["manifests"]]
+            digests = [str(manifest["digest"]) for manifest in read_json(opened, "index.json")["manifests"]]
     except (tarfile.TarError, KeyError, TypeError, ValueError, OSError) as error:
         raise ReleaseError(f"{archive} is no OCI archive: {one_line(str(error), _MOST_SAID)}") from error
     if len(digests) != 1:
@@ -131,7 +131,7 @@ def artifact(config: Content, layer: Content, tag: str, seconds: int) -> bytes:
         "oci-layout": as_json({"imageLayoutVersion": "1.0.0"}),
         "index.json": as_json({"schemaVersion": 2, "manifests": [manifest.descriptor()]}),
     }
-    return tar(layout | {blob(each.digest): each.bytes for each in (config, layer, manifest)}, seconds)
+    return tar(layout | {blob(part.digest): part.bytes for part in (config, layer, manifest)}, seconds)
 
 
 def as_json(value: object) -> bytes:

@@ -139,7 +139,7 @@ class Release:
         cls, registry: str, created_s: int, digests: Mapping[str, str], earlier: Self | None = None
     ) -> Self:
         """A release of images; a ReleaseError where it needs an earlier release's image and has none."""
-        return cls(registry, created_s, {str(each): _path(each, digests, earlier) for each in _IMAGE_OF})
+        return cls(registry, created_s, {str(image): _path(image, digests, earlier) for image in _IMAGE_OF})
 
     @classmethod
     def read(cls, dist: Path) -> Self:

@@ -105,18 +105,21 @@ def distribution_sbom(root: Path, created_s: int) -> str:
 def _locked_versions(text: str) -> dict[str, str]:
     """The versions of a lock file that are for this machine and its Python."""
     lines = [line.removesuffix("\\") for line in text.splitlines() if line and line[0] not in " #"]
-    here = [each for each in map(Requirement, lines) if _applies(each)]
-    return {canonicalize_name(each.name): str(each.specifier).removeprefix("==") for each in here}
+    here = [requirement for requirement in map(Requirement, lines) if _applies(requirement)]
+    return {
+        canonicalize_name(requirement.name): str(requirement.specifier).removeprefix("==")
+        for requirement in here
+    }
 
 
 def _needs(requirements: Iterable[str]) -> dict[str, set[str]]:
     """What is needed here, by name, with the names of what each needs in turn."""
     needs: dict[str, set[str]] = {}
-    waiting = [each for each in map(Requirement, requirements) if _applies(each)]
+    waiting = [entry for entry in map(Requirement, requirements) if _applies(entry)]
     for requirement in waiting:  # it grows meanwhile
         name = canonicalize_name(requirement.name)
         of_this = map(Requirement, _installed_package(name).requires or ())
-        needed = [each for each in of_this if _applies(each, requirement.extras)]
+        needed = [entry for entry in of_this if _applies(entry, requirement.extras)]
         needs.setdefault(name, set()).update(canonicalize_name(each.name) for each in needed)
         waiting += [each for each in needed if each not in waiting]
     return needs
@@ -148,7 +151,7 @@ def license_of(about: Message | PackageMetadata) -> str:
     """What a package says its licence is, the newer of its ways to say so first; empty for none."""
     if "License-Expression" in about:
         return about["License-Expression"]
-    named = [each for each in about.get_all("Classifier") or () if each.startswith("License :: ")]
+    named = [line for line in about.get_all("Classifier") or () if line.startswith("License :: ")]
     if named:
         return str(named[0]).rpartition(" :: ")[2]
     return about["License"] if "License" in about else ""  # noqa: SIM401 - no get before Python 3.12

@@ -83,8 +83,8 @@ def _check(value: object, levels: int, deepest: int) -> None:
         return
     if not levels:
         raise _too_deep(deepest)
-    for each in value:
-        _check(each, levels - 1, deepest)
+    for element in value:
+        _check(element, levels - 1, deepest)
     for each in value.values() if isinstance(value, dict) else ():
         _check(each, levels - 1, deepest)
 

@@ -70,7 +70,7 @@ def _is_pod(context: str | None) -> bool:
 def _kubeconfig() -> str:
     """Paths of the files, of which one is there: of others the client says that they lack a key."""
     paths = _paths()
-    if not any(Path(each).expanduser().is_file() for each in paths.split(os.pathsep)):
+    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
         raise ConfigException(f"there is no {paths}")
     return paths
 

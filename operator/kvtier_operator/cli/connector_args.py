@@ -120,7 +120,7 @@ def serve_line(plan: "Plan", disk_folder: str | None = None) -> ServeLine:
             *engine.args[at + 1 :],
         ),
         transfer_config=config,
-        env_elsewhere=tuple(each["name"] for each in engine.env_from_resource),
+        env_elsewhere=tuple(variable["name"] for variable in engine.env_from_resource),
         model_elsewhere=elsewhere,
     )
 
@@ -142,7 +142,7 @@ def _relocate(value: object, folders: Mapping[str, str]) -> object:
         case dict():
             return {key: _relocate(each, folders) for key, each in value.items()}
         case list():
-            return [_relocate(each, folders) for each in value]
+            return [_relocate(element, folders) for element in value]
         case str():
             for mounted, here in folders.items():
                 if value == mounted or value.startswith(f"{mounted}/"):

@@ -63,8 +63,8 @@ def _images_in(node: object) -> Iterator[tuple[str, str]]:
             else:
                 yield from _images_in(below)
     elif isinstance(node, list | tuple):
-        for each in node:
-            yield from _images_in(each)
+        for child in node:
+            yield from _images_in(child)
 
 
 def _is_part(value: object) -> TypeGuard[Mapping[str, Any]]:

@@ -36,7 +36,10 @@ def cut(text: str, columns: int) -> str:
 
 def _visible(text: str) -> str:
     """Character for character: what others wrote into a cluster must not command the terminal."""
-    return "".join(each if each.isprintable() else " " if each in _WHITESPACE else "?" for each in text)
+    return "".join(
+        character if character.isprintable() else " " if character in _WHITESPACE else "?"
+        for character in text
+    )
 
 
 _GAP: Final = "  "

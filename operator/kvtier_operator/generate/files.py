@@ -28,14 +28,18 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 def base_files() -> dict[str, str]:
     """One file an object of manifests/base, and the operator's own monitoring objects: path to text."""
     install = Installation()
-    files = {f"manifests/base/{_file_name(each)}": _text(each) for each in install_objects(install)}
+    files = {
+        f"manifests/base/{_file_name(manifest)}": _text(manifest) for manifest in install_objects(install)
+    }
     monitoring = (service_monitor(install), prometheus_rule(install), dashboard(install))
-    return files | {f"manifests/components/monitoring/{_file_name(each)}": _text(each) for each in monitoring}
+    return files | {
+        f"manifests/components/monitoring/{_file_name(manifest)}": _text(manifest) for manifest in monitoring
+    }
 
 
 def static_files(root: Path) -> dict[str, str]:
     """What `kvtier render` prints for the resource of each overlay below `root`: path to text."""
-    overlays = sorted(each.name for each in (root / "manifests/overlays").iterdir())
+    overlays = sorted(folder.name for folder in (root / "manifests/overlays").iterdir())
     return {f"manifests/static/{overlay}/objects.yaml": _overlay(root, overlay) for overlay in overlays}
 
 

@@ -134,7 +134,7 @@ def _minors(start: str) -> list[str]:
 
 def _providers() -> list[str]:
     without = (GatewayProvider.NONE, GatewayProvider.STANDALONE)
-    return [each.value for each in GatewayProvider if each not in without]
+    return [provider.value for provider in GatewayProvider if provider not in without]
 
 
 def versions_page() -> str:

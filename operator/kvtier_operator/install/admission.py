@@ -71,7 +71,7 @@ class Privilege:
             f": this resource has {what} ({self.field}), and only who may have that may change this as well; "
             f"{leave}"
         )
-        changed = [f"{_differs(each)} ? 'spec.{each.replace('?', '')}' : ''" for each in self.also_protected]
+        changed = [f"{_differs(path)} ? 'spec.{path.replace('?', '')}' : ''" for path in self.also_protected]
         listed = f"[{', '.join(changed)}].filter(each, each != '').join(', ')"
         return (
             f"request.operation == 'CREATE' || ({_differs(where)} && !({_before(self.requested)})) "

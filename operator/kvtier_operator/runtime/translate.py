@@ -30,7 +30,7 @@ def engine_variables() -> tuple[str, ...]:
 
     A pod has none of this machine's: here they would overrule it (VLLM_CPU_KVCACHE_SPACE its cache size).
     """
-    return ("VLLM_", *filter(None, (traits_of(each).env_prefix for each in Backend)))
+    return ("VLLM_", *filter(None, (traits_of(backend).env_prefix for backend in Backend)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ COPIED: Final = (
     "connector/kvtier_connector",
     "scorer/kvtier_scorer",
     "tests/unit/operator/golden/input",
+    "docs/operations/alerts.md",
     "pyproject.toml",
 )
 _PATHS: Final = ("operator", "connector", "scorer", ".")

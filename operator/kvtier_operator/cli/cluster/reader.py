@@ -92,7 +92,7 @@ class Reader:
 
     async def names(self, namespace: str) -> list[str]:
         """Names of a namespace's resources; raises as `document`."""
-        return [each["metadata"]["name"] for each in await self._list(KVCACHETIER.path(namespace), {})]
+        return [item["metadata"]["name"] for item in await self._list(KVCACHETIER.path(namespace), {})]
 
     async def _observe(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
         wanted = [(each, port) for each in pods if (port := _port(resource, each)) and is_ready(each)]

@@ -208,7 +208,7 @@ def overview(views: Sequence[ResourceView], columns: int) -> str:
 
 
 def _cells(view: ResourceView) -> dict[str, str]:
-    by_tier = {each.tier: each for each in view.tiers}
+    by_tier = {held.tier: held for held in view.tiers}
     hits = {f"{tier.label} hit": share(row.hit_rate) for tier, row in _rows(by_tier)}
     filled = {
         "gpu in use" if tier is Tier.GPU else f"{tier.label} filled": share(row.filled)
@@ -260,15 +260,15 @@ def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
             "diskDoesNotPay": view.engines.unpaid,
         },
         "tiers": {
-            each.tier.label: {
-                "bytes": each.capacity_bytes,
-                "tokens": each.capacity_tokens,
-                "filled": each.filled,
-                "hitTokens": view.engines.hit_tokens[each.tier],
-                "hitRate": each.hit_rate,
-                "savedSeconds": each.saved_s,
+            held.tier.label: {
+                "bytes": held.capacity_bytes,
+                "tokens": held.capacity_tokens,
+                "filled": held.filled,
+                "hitTokens": view.engines.hit_tokens[held.tier],
+                "hitRate": held.hit_rate,
+                "savedSeconds": held.saved_s,
             }
-            for each in view.tiers
+            for held in view.tiers
         },
         "picker": {
             "flavor": view.flavor,

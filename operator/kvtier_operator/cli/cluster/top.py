@@ -78,7 +78,7 @@ async def _show(
                     raise
                 shown = f"{error}\n"
             else:
-                shown = _screen([resource_view(each, datetime.now(UTC)) for each in seen], output)
+                shown = _screen([resource_view(one, datetime.now(UTC)) for one in seen], output)
             if interval_s is None:
                 show(shown, end="")
                 return

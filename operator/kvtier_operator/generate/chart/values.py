@@ -97,9 +97,12 @@ def _reference(what: str) -> Any:  # noqa: ANN401 - as above
 def _engines(image: ImageName) -> Any:  # noqa: ANN401 - as above
     """Of the backends, and where it is not for all, the devices that take an image."""
     taken = [
-        (each, device) for each in Backend for device, name in traits_of(each).images.items() if name is image
+        (backend, device)
+        for backend in Backend
+        for device, name in traits_of(backend).images.items()
+        if name is image
     ]
-    backends, devices = (dict.fromkeys(each) for each in zip(*taken, strict=True))
+    backends, devices = (dict.fromkeys(column) for column in zip(*taken, strict=True))
     what = f"backend{'s' if len(backends) > 1 else ''} {' and '.join(backends)}"
     return _reference(f"Engines of {what}{f' on {next(iter(devices))}' if len(devices) == 1 else ''}.")
 

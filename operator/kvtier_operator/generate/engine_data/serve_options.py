@@ -57,8 +57,8 @@ def serve_options() -> str | None:
     )
     tables = {minor: {**written.get(_BOTH, {}), **written.get(minor, {})} for minor in MINORS}
     tables[this_minor()] = now
-    first, second = tables.values()
-    both = {name: first[name] for name in first if second.get(name) == first[name]}
+    first, *others = tables.values()
+    both = {name: first[name] for name in first if all(other.get(name) == first[name] for other in others)}
     parts: dict[str, Table] = {_BOTH: both}
     for minor, table in tables.items():
         parts[minor] = {name: takes for name, takes in table.items() if name not in both}
@@ -78,7 +78,7 @@ def _by_minor(written: Mapping[str, list[str]], now: frozenset[str]) -> dict[str
     both = written.get(_BOTH, [])
     names = {minor: frozenset((*both, *written.get(minor, []))) for minor in MINORS} | {this_minor(): now}
     common = frozenset.intersection(*names.values())
-    return {_BOTH: sorted(common), **{minor: sorted(each - common) for minor, each in names.items()}}
+    return {_BOTH: sorted(common), **{minor: sorted(own - common) for minor, own in names.items()}}
 
 
 def this_minor() -> str:

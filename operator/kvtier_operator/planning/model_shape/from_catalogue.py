@@ -52,7 +52,7 @@ def with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:
     return replace(
         shape,
         experts=shape.experts if share is None else Experts.by_share(share),
-        expert_count=shape.expert_count if share is None else fields["experts"],
+        expert_count=shape.expert_count if share is None else fields.get("experts"),
         is_quantised=shape.is_quantised or bits is not None,
         parameter_bits=shape.parameter_bits if shape.is_quantised or bits is None else bits,
         arithmetic=arithmetic_of_entry(fields) or shape.arithmetic,

@@ -89,7 +89,7 @@ class OwnershipLookup:
             return None
         if page["metadata"].get("continue"):
             return None
-        others = (each["metadata"] for each in page["items"] or ())
+        others = (item["metadata"] for item in page["items"] or ())
         return {other["name"]: owner_of(other)[0] for other in others if not is_orphaned(other)}
 
     async def _single_owner(self, ref: Ref) -> str | None:
@@ -97,7 +97,7 @@ class OwnershipLookup:
         query = {"fieldSelector": f"metadata.name={ref.name}", "resourceVersion": "0"}
         path = BY_NAME[ref.kind].path(ref.namespace)
         page = parse_document(await self.api.get(path, query, METADATA_LIST, most_bytes=_ONE_BYTES))
-        others = (each["metadata"] for each in page["items"] or ())
+        others = (item["metadata"] for item in page["items"] or ())
         return next((owner_of(other)[0] for other in others if not is_orphaned(other)), None)
 
     def _forget(self, now: float) -> None:
@@ -160,15 +160,15 @@ class Applier:
         result = ApplyResult()
         creatable, taken = await self._look_up(diff.missing, owner_uid, result)
         taken = (*diff.owned_by_others, *taken)
-        result.failures += [_name_taken(each) for each in taken]
-        if any(each.kind.wave <= RUNNING for each in taken) or result.errors:
+        result.failures += [_name_taken(holder) for holder in taken]
+        if any(holder.kind.wave <= RUNNING for holder in taken) or result.errors:
             return result
         to_apply = sorted((*creatable, *diff.out_of_sync), key=lambda each: each.kind.wave)
-        await asyncio.gather(*(self._try(each, result) for each in to_apply if each.template))
+        await asyncio.gather(*(self._try(change, result) for change in to_apply if change.template))
         if result.errors:
             return result
         # two that scale one Deployment fight, and KEDA refuses one beside another
-        scaled_by_others = [each for each in diff.to_prune if each.ref.kind in AUTOSCALERS]
+        scaled_by_others = [stale for stale in diff.to_prune if stale.ref.kind in AUTOSCALERS]
         await self._prune(scaled_by_others, result)
         if result.errors:
             return result
@@ -177,16 +177,16 @@ class Applier:
             if result.errors and wave <= RUNNING:
                 return result
         if not result.errors:
-            await self._prune([each for each in diff.to_prune if each not in scaled_by_others], result)
+            await self._prune([stale for stale in diff.to_prune if stale not in scaled_by_others], result)
         return result
 
     async def _look_up(
         self, missing: Sequence[DesiredObject], owner_uid: str, result: ApplyResult
     ) -> tuple[tuple[DesiredObject, ...], tuple[DesiredObject, ...]]:
         """Which of the missing objects can be created, and which names belong to other people's objects."""
-        owners = await asyncio.gather(*(self._owner(each, result) for each in missing))
+        owners = await asyncio.gather(*(self._owner(absent, result) for absent in missing))
         free = tuple(each for each, owner in zip(missing, owners, strict=True) if owner in (None, owner_uid))
-        return free, tuple(each for each in missing if each not in free)
+        return free, tuple(absent for absent in missing if absent not in free)
 
     async def _owner(self, desired: DesiredObject, result: ApplyResult) -> str | None:
         """Uid of the owner of the object of that name; empty: it has none; None: the name is free."""

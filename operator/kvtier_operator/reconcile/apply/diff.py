@@ -155,7 +155,7 @@ def diff(
         else:
             out_of_sync.append(each.with_uid(live_object.uid))
     names = {each.ref for each in desired}
-    to_prune = tuple(each for each in owned if each.ref not in names and not each.deleting)
+    to_prune = tuple(live for live in owned if live.ref not in names and not live.deleting)
     return Diff(tuple(missing), tuple(out_of_sync), tuple(owned_by_others), to_prune, tuple(found_in_sync))
 
 

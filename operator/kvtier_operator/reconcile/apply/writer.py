@@ -111,8 +111,8 @@ def transitions(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """The conditions that deserve an Event: some of those whose status or reason changed."""
-    known = {each["type"]: each for each in before}
-    return [each for each in after if _is_news(known.get(each["type"]), each)]
+    known = {condition["type"]: condition for condition in before}
+    return [condition for condition in after if _is_news(known.get(condition["type"]), condition)]
 
 
 def _is_news(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:

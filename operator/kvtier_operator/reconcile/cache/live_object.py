@@ -135,7 +135,7 @@ def _applied_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]
 
 
 def _holds_replicas(metadata: Mapping[str, Any]) -> bool:
-    fields = (each.get("fieldsV1") or {} for each in _applied_entries(metadata))
+    fields = (entry.get("fieldsV1") or {} for entry in _applied_entries(metadata))
     return any("f:replicas" in (field.get("f:spec") or {}) for field in fields)
 
 

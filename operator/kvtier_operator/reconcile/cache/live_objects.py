@@ -163,7 +163,7 @@ class RouteCache:
 
     def upsert(self, document: Mapping[str, Any], *, ours: bool) -> None:
         """Takes a route from a list or a watch."""
-        refused = frozenset(each.listeners for each in route_parents(document) if not each.attached)
+        refused = frozenset(parent.listeners for parent in route_parents(document) if not parent.attached)
         route = _name(document)
         self._put({route: claim_of(document, refused, ours=ours)}, {route} if ours else frozenset())
 

@@ -44,7 +44,7 @@ class NotReadyPod:
 def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
     """Why a pod is not ready; None for a pod that is."""
     metadata, status = pod["metadata"], pod.get("status") or {}
-    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
     node = pod.get("spec", {}).get("nodeName", "")
     if "deletionTimestamp" in metadata:
         return NotReadyPod(metadata["name"], node, "", "", _LAST, terminating=True)
@@ -78,8 +78,13 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
     The API server takes any text for an owner's name and uid; a text that cannot be one is never looked up.
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
-    owner = next((each for each in metadata.get("ownerReferences", ()) if each.get("controller")), None)
+    ready = any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in status.get("conditions", ())
+    )
+    owner = next(
+        (reference for reference in metadata.get("ownerReferences", ()) if reference.get("controller")), None
+    )
     address = status.get("podIP")
     if not ready or not address or "deletionTimestamp" in metadata or owner is None:
         return None

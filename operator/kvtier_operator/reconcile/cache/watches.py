@@ -128,11 +128,19 @@ class Watches:
 
     def stuck(self, now: float, longest_s: float) -> Iterator[str]:
         """Names of watches that have done nothing for so long, not even try again, by the loop's clock."""
-        return (each.name for each in chain(*self._reflectors.values()) if now - each.alive_at > longest_s)
+        return (
+            reflector.name
+            for reflector in chain(*self._reflectors.values())
+            if now - reflector.alive_at > longest_s
+        )
 
     def refusals(self) -> Iterator[str]:
         """Required watches that the operator has no rights to, and what the server said."""
-        return (f"watching {each.name}: {each.trouble}" for each in self._required if each.refusal.is_set())
+        return (
+            f"watching {reflector.name}: {reflector.trouble}"
+            for reflector in self._required
+            if reflector.refusal.is_set()
+        )
 
     def _start_required(self, group: asyncio.TaskGroup, place: str | None, reflector: Reflector) -> None:
         self._required.append(reflector)

@@ -122,7 +122,7 @@ def desired_objects(
         # the resource can be deleted although one of its objects is slow to
         "blockOwnerDeletion": False,
     }
-    return tuple(_desired_object(each, owner, templates) for each in objects)
+    return tuple(_desired_object(manifest, owner, templates) for manifest in objects)
 
 
 def _desired_object(

@@ -64,7 +64,7 @@ class DeploymentFacts:
 def deployment_facts(document: Mapping[str, Any]) -> DeploymentFacts:
     """Reads an apps/v1 Deployment."""
     status = document.get("status") or {}
-    conditions = {each["type"]: each for each in status.get("conditions", ())}
+    conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
     failure = conditions.get("ReplicaFailure", {})
     failing = failure.get("status") == "True"
     return DeploymentFacts(
@@ -110,15 +110,15 @@ def autoscaler_facts(kind: str, document: Mapping[str, Any]) -> AutoscalerFacts 
     if telling is None:
         return None
     reported = (document.get("status") or {}).get("conditions") or ()
-    conditions = {each.get("type"): each for each in reported}
+    conditions = {condition.get("type"): condition for condition in reported}
     if kind == "ScaledObject" and conditions.get(_PAUSED, {}).get("status") == "True":
         return AutoscalerFacts(scales=False, paused=True)
     known = [conditions[type_] for type_ in telling if type_ in conditions]
-    failing = next((each for each in known if each.get("status") == "False"), None)
+    failing = next((condition for condition in known if condition.get("status") == "False"), None)
     if failing is not None:
         message = one_line(failing.get("message") or "", _MOST_CHARACTERS)
         return AutoscalerFacts(scales=False, reason=failing.get("reason") or "", message=message)
-    well = len(known) == len(telling) and all(each.get("status") == "True" for each in known)
+    well = len(known) == len(telling) and all(condition.get("status") == "True" for condition in known)
     return AutoscalerFacts(scales=True if well else None)
 
 
@@ -148,7 +148,7 @@ def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
     """One for each Gateway that an HTTPRoute names; of several controllers' answers the worst counts."""
     namespace = document["metadata"].get("namespace", "")
     reports = _reports(document, _OF_ROUTES)
-    named = (listeners_of(each, namespace) for each in document["spec"].get("parentRefs") or ())
+    named = (listeners_of(parent, namespace) for parent in document["spec"].get("parentRefs") or ())
     return tuple(
         max(
             (report for report in reports if report.listeners == listeners),
@@ -178,13 +178,17 @@ def _reports(document: Mapping[str, Any], must: Mapping[str, str]) -> tuple[Pare
 def _judge(
     listeners: Listeners, entry: Mapping[str, Any], must: Mapping[str, str], generation: int
 ) -> ParentFacts:
-    conditions = {each["type"]: each for each in entry.get("conditions") or () if each["type"] in must}
+    conditions = {
+        condition["type"]: condition
+        for condition in entry.get("conditions") or ()
+        if condition["type"] in must
+    }
     current = {name: each for name, each in conditions.items() if not _is_old(each, generation)}
     wrong = [each for name, each in current.items() if each["status"] not in (must[name], "Unknown")]
     if wrong:
         attached = current.get(_ACCEPTED, {}).get("status") != "False"
         return _report(listeners, ParentAnswer.REJECTED, entry, wrong, attached=attached)
-    undecided = [each for each in current.values() if each["status"] == "Unknown"]
+    undecided = [condition for condition in current.values() if condition["status"] == "Unknown"]
     if undecided or len(current) < len(conditions) or _ACCEPTED not in current:
         return _report(listeners, ParentAnswer.PENDING, entry, undecided, attached=True)
     return ParentFacts(listeners, ParentAnswer.ACCEPTED)

@@ -205,7 +205,7 @@ class Reconciler:
         """The desired one; beside a rejected spec the one that is there."""
         deployment = self._deployment(key, resource, Component.GATEWAY)
         name = f"{key.name}-{Component.GATEWAY.value}"
-        desired = any(each.ref == Ref("Deployment", key.namespace, name) for each in plan.desired)
+        desired = any(planned.ref == Ref("Deployment", key.namespace, name) for planned in plan.desired)
         if not desired and not (plan.rejected and deployment):
             return None
         return GatewayPods(deployment, self.pods.not_ready(*key, Component.GATEWAY))
@@ -213,7 +213,7 @@ class Reconciler:
     def _kinds(self, key: Key, resource: CachedResource, plan: CachedPlan) -> Iterable[Kind]:
         """Of the desired objects; what runs beside a rejected spec has a pool, or a gateway of its own."""
         if plan.desired or self._gateway(key, resource, plan):
-            return dict.fromkeys(each.kind for each in plan.desired)
+            return dict.fromkeys(planned.kind for planned in plan.desired)
         return (BY_NAME["InferencePool"],)
 
     def _own(self, resource: CachedResource, ref: Ref) -> LiveObject | None:

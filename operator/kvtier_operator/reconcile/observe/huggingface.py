@@ -225,11 +225,11 @@ def _endpoint_place(endpoint: str) -> Place:
 def _named_places(text: str) -> frozenset[Place]:
     """HOST or HOST:PORT, by commas."""
     places = set()
-    for each in text.replace(",", " ").split():
-        place = _place_of_text(f"https://{each}") if _HOST.fullmatch(each) else None
+    for word in text.replace(",", " ").split():
+        place = _place_of_text(f"https://{word}") if _HOST.fullmatch(word) else None
         if place is None:
             message = (
-                f"{one_line(each, _MOST_SAID)!r} is no host; write HOST or HOST:PORT, separated by commas"
+                f"{one_line(word, _MOST_SAID)!r} is no host; write HOST or HOST:PORT, separated by commas"
             )
             raise InvalidInputError("", Problem("KVTIER_HUB_HOSTS", message))
         places.add(place)
@@ -251,7 +251,7 @@ def _proxy(url: URL) -> str | None:
 
 def is_public(text: str) -> bool:
     """Whether an address is one of the Internet: of no machine, no link and no private network."""
-    return all(each.is_global and not each.is_multicast for each in meanings(ip_address(text)))
+    return all(address.is_global and not address.is_multicast for address in meanings(ip_address(text)))
 
 
 def meanings(address: Address) -> Iterator[Address]:
@@ -261,7 +261,9 @@ def meanings(address: Address) -> Iterator[Address]:
         return
     inner = address.ipv4_mapped or address.sixtofour
     if inner is None and address.packed[:14] != bytes(14):  # `::` and `::1` are addresses of their own
-        inner = next((IPv4Address(address.packed[12:]) for each in _TRANSLATED if address in each), None)
+        inner = next(
+            (IPv4Address(address.packed[12:]) for network in _TRANSLATED if address in network), None
+        )
     if address.ipv4_mapped is None:
         yield address
     if inner is not None:

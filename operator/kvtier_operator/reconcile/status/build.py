@@ -37,7 +37,7 @@ def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
         )
     first = failing[0]
     beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
-    hints = "".join(f"; {each.type}: {_first_part(each.message)}" for each in beside)
+    hints = "".join(f"; {condition.type}: {_first_part(condition.message)}" for condition in beside)
     return false_condition(READY, first.reason, f"{first.type}: {first.message}{hints}")
 
 

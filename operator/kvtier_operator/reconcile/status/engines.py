@@ -83,8 +83,8 @@ def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) ->
         quota = "exceeded quota" in facts.failed_message
         reason = "QuotaExceeded" if quota else facts.failed_reason
         return reason, _with_advice(reason, f"a pod cannot be made: {facts.failed_message}")
-    with_reason = [each for each in not_ready if each.reason]
-    terminating = sum(each.terminating for each in not_ready)
+    with_reason = [pod for pod in not_ready if pod.reason]
+    terminating = sum(pod.terminating for pod in not_ready)
     if with_reason and with_reason[0].reason == "Unschedulable" and terminating:
         return (
             "Progressing",
@@ -103,7 +103,7 @@ def blocking_reason(facts: DeploymentFacts, not_ready: Sequence[NotReadyPod]) ->
 def _tell(not_ready: Sequence[NotReadyPod]) -> str:
     first = not_ready[0]
     where = f" on node {first.node}" if first.node else ""
-    alike = sum(each.reason == first.reason for each in not_ready) - 1
+    alike = sum(pod.reason == first.reason for pod in not_ready) - 1
     others = f" (and {alike} more like it)" if alike else ""
     return f"pod {first.name}{where}{others}: {first.reason}: {first.message or 'nothing more was said'}"
 

@@ -193,7 +193,7 @@ def _standbys(picker: DeploymentFacts, not_ready: Sequence[NotReadyPod]) -> str:
     """What the pods that are not ready do: stand by for the leader, or fail to."""
     if picker.ready_replicas >= picker.desired_replicas:
         return ""
-    is_failing = any(each.reason for each in not_ready)
+    is_failing = any(pod.reason for pod in not_ready)
     return (
         f"; {blocking_reason(picker, not_ready)[1]}" if is_failing else ", which leads; the others stand by"
     )

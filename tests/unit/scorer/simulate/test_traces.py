@@ -191,7 +191,7 @@ def test_any_text_is_told(text: str) -> None:
 
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="cannot be read: No such file"):
+    with pytest.raises(TraceError, match="there is no such file"):
         load_trace(tmp_path / "none.jsonl")
     with pytest.raises(TraceError, match="cannot be read: Is a directory"):
         load_trace(tmp_path)
