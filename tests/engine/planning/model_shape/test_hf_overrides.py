@@ -9,6 +9,7 @@ import pytest
 from tests.cases.planning import resource
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.config.overrides import with_overrides
 from kvtier_operator.planning.observed import Observed
@@ -94,9 +95,12 @@ def test_overrides(config: dict[str, Any], arguments: list[str], tmp_path: Path)
     theirs = get_config(str(tmp_path), trust_remote_code=False, hf_overrides_kw=flat)
     ModelConfig._apply_dict_overrides(ModelConfig.__new__(ModelConfig), theirs, parts)
     given = resource("a/b", engine={"extraArgs": arguments}).spec
+    if parts and "text_config" not in config:  # vLLM takes the mapping for a language model, and ends
+        assert isinstance(theirs.text_config, dict)
+        with pytest.raises(InvalidInputError, match="has no text_config"):
+            with_overrides(given, Observed(model_config=config))
+        return
     ours = with_overrides(given, Observed(model_config=config)).model_config
     assert ours is not None
     text, their_text = ours.get("text_config", ours), theirs.get_text_config()
-    if "text_config" not in config:
-        text, their_text = ours, theirs
     assert {name: text[name] for name in FIELDS} == {name: getattr(their_text, name) for name in FIELDS}
