@@ -5,7 +5,8 @@ from typing import Final
 import yaml
 from tests.unit.additions.copied import Copied
 
-_ALERT: Final = """    yield Alert("KVCacheTierToyBroken", engines.gauge("toy_broken"), 5, "warning", "it", "Mend")
+_ALERT: Final = """    yield Alert(
+        "KVCacheTierToyBroken", engines.gauge("toy_broken"), 5, "warning", "it", "Mend")
 """
 
 
