@@ -56,8 +56,8 @@ FIGURES = {
     # 12 of 48 layers have attention: 2 x 12 x 2 x 256 x 2. The block grows to 576 tokens to hold a state:
     # 36 state layers x 576 x 2048 B
     "Qwen/Qwen3-Next-80B-A3B-Instruct": (24_576, 42_467_328),
-    # 10 of 40 layers: 2 x 10 x 2 x 256 x 2, and 30 states in blocks of 1,056 tokens x 2048 B
-    "Qwen/Qwen3.6-35B-A3B": (20_480, 30 * 1_056 * 2_048),
+    # 10 of 40 layers: 2 x 10 x 2 x 256 x 2, and 30 states in blocks of 1,088 tokens x 2048 B
+    "Qwen/Qwen3.6-35B-A3B": (20_480, 30 * 1_088 * 2_048),
     "Qwen/Qwen3-VL-32B-Thinking": (262_144, 0),  # as Qwen3-32B
     # 78 x 576 x 2, and an indexer key of 132 B in every fourth layer, 21 of them
     "zai-org/GLM-5.3": (78 * 576 * 2 + 21 * 132, 0),
