@@ -40,7 +40,11 @@ def test_every_module_can_be_imported(with_extra: Callable[[str], Environment], 
         ("operator", "kvtier-operator", "kvtier-operator: no cluster to talk to: there is no "),
         ("operator", "kvtier status any", "kvtier: no cluster to talk to: there is no "),
         ("scorer", "kvtier picker --config-file nowhere", "kvtier picker: --config-file: nowhere: "),
-        ("scorer", "kvtier simulate --trace nowhere", "nowhere: cannot be read: No such file"),
+        (
+            "scorer",
+            "kvtier simulate --trace nowhere",
+            "nowhere: there is no such file; give the path of a trace",
+        ),
         ("scorer", "kvtier bench shared-prefix --url http://127.0.0.1:9", "the server does not answer"),
         (
             "connector",
