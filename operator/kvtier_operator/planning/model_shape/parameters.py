@@ -71,7 +71,7 @@ def expert_bits(config: ConfigFields) -> float | None:
 
 def _bits_in_file(quantization: Mapping[str, Any]) -> int | None:
     """A number of bits, beside the method or of a group of layers' weights."""
-    parts = (quantization, *_groups(quantization))
+    parts = (quantization, *weights_of_groups(quantization))
     numbers = (part.get(name) for part in parts for name in _BITS_FIELDS)
     return next((bits for bits in numbers if type(bits) is int and bits > 0), None)
 
@@ -91,7 +91,7 @@ def _scale_bits(quantization: Mapping[str, Any]) -> float | None:
         return known
     if method not in _BY_GROUPS:
         return None
-    weights = next(iter(_groups(quantization)), quantization)
+    weights = next(iter(weights_of_groups(quantization)), quantization)
     size = weights.get("group_size", _GROUP_SIZE)
     if size is None or (type(size) is int and size <= 0):
         return 0.0  # one scale for all
@@ -105,7 +105,7 @@ def _inner(quantization: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else quantization
 
 
-def _groups(quantization: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def weights_of_groups(quantization: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What is said of the weights of each group of layers (compressed-tensors)."""
     groups = quantization.get("config_groups")
     within = groups.values() if isinstance(groups, Mapping) else ()

@@ -7,7 +7,7 @@ from typing import Any, Final
 from kvtier_operator.planning.model_shape.config.checkpoint import quantization_method, quantization_of
 from kvtier_operator.planning.model_shape.config.fields import ConfigFields
 from kvtier_operator.planning.model_shape.layers.layer_groups import one_head_dim
-from kvtier_operator.planning.model_shape.parameters import expert_count
+from kvtier_operator.planning.model_shape.parameters import expert_count, weights_of_groups
 from kvtier_operator.planning.model_shape.shape import Width, WidthOf
 
 _MLP: Final = "intermediate_size"
@@ -64,10 +64,7 @@ def _step(fields: ConfigFields) -> int:
     if method in _AWQ:
         group = quantization.get("q_group_size", quantization.get("group_size"))
     elif quantization.get("format") == _PACKED:
-        groups = quantization.get("config_groups")
-        parts = groups.values() if isinstance(groups, Mapping) else ()
-        weights = [part.get("weights") for part in parts if isinstance(part, Mapping)]
-        group = next((each.get("group_size") for each in weights if isinstance(each, Mapping)), None)
+        group = next((weights.get("group_size") for weights in weights_of_groups(quantization)), None)
     else:
         return 1
     return group if type(group) is int and group > 0 else 1

@@ -1,12 +1,11 @@
 """What the engine knows of a model that its file leaves out, as `make generate` wrote it down."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
+from kvtier_operator.planning.model_shape.config.engine_data import generated_table
 from kvtier_operator.planning.model_shape.config.fields import TEXT_CONFIGS, ConfigFields
 
 SUFFIXES: Final = (
@@ -35,7 +34,7 @@ def without_own_class(config: ConfigFields) -> str:
 def unknown_architecture(config: ConfigFields) -> str:
     """The same, unless vLLM names it as one that the Transformers library serves."""
     name = without_own_class(config)
-    return "" if name in _table()["library"] else name
+    return "" if name in generated_table("architectures")["library"] else name
 
 
 # How vLLM names the class of a draft by what the file names, by method, and names that it leaves as they
@@ -67,7 +66,7 @@ def refuse_removed(config: ConfigFields) -> None:
     Raises:
         InvalidInputError: Neither vLLM nor the Transformers library serves it.
     """
-    removed = _table()["removed"] if without_own_class(config) else {}
+    removed = generated_table("architectures")["removed"] if without_own_class(config) else {}
     name = next((each for each in architectures_of(config) if each in removed), None)
     if name is None:
         return
@@ -93,7 +92,7 @@ def refuse_states_of_the_library(config: ConfigFields) -> None:
 
 def gives_no_windows(model_type: str) -> bool:
     """Whether vLLM's class of this type of language model gives no layer a window of its own."""
-    return model_type in _table()["without_windows"]
+    return model_type in generated_table("architectures")["without_windows"]
 
 
 def _has_own_class(name: str) -> bool:
@@ -104,19 +103,12 @@ def _has_own_class(name: str) -> bool:
 
 @cache
 def _own() -> frozenset[str]:
-    return frozenset(_table()["own"])
+    return frozenset(generated_table("architectures")["own"])
 
 
 @cache
 def _media() -> frozenset[str]:
-    return frozenset(_table()["media"])
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    text = files(__package__).joinpath("architectures.json").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = json.loads(text)
-    return table
+    return frozenset(generated_table("architectures")["media"])
 
 
 def takes_media_at_all(whole: Mapping[str, Any], config: ConfigFields) -> bool:
@@ -140,7 +132,7 @@ def refuse_prefixless(config: ConfigFields) -> None:
     """
     architectures = architectures_of(config)
     for architecture in architectures:
-        if architecture in _encoders()["architectures"] or architecture.endswith(_MASKED):
+        if architecture in generated_table("encoders")["architectures"] or architecture.endswith(_MASKED):
             raise config.wrong(
                 "architectures",
                 f"{architecture} sees all tokens of a text at once, so vLLM caches no prefixes of it "
@@ -184,12 +176,5 @@ def _generates(architectures: Sequence[str]) -> bool:
 
 def _is_encoder(config: ConfigFields) -> bool:
     """Whether the Transformers library fills masks with this type, and the file makes no decoder of it."""
-    named = config.text("model_type") in _encoders()["model_types"]
+    named = config.text("model_type") in generated_table("encoders")["model_types"]
     return named and not _has_value(config, "is_decoder", value=True)
-
-
-@cache
-def _encoders() -> Mapping[str, Any]:
-    text = files(__package__).joinpath("encoders.json").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = json.loads(text)
-    return table

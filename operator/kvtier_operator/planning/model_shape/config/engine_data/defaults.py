@@ -1,11 +1,10 @@
 """What the engine reads into a config.json that leaves it out, by model type."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
+
+from kvtier_operator.planning.model_shape.config.engine_data import generated_table
 
 MOST_LAYERS: Final = 10_000
 """As far as spec.model.geometry goes: a plan looks at layers one by one, and must end whatever is asked."""
@@ -29,7 +28,7 @@ class TypeDefaults:
 
 def defaults_of(model_type: str) -> TypeDefaults:
     """Defaults of this model type; empty for one that neither transformers nor vLLM has a class of."""
-    table = _table()
+    table = generated_table("defaults")
     fields = table["fields"].get(model_type, {})
     nested = {name: inner["model_type"] for name, inner in fields.items() if isinstance(inner, Mapping)}
     period = table["layer_periods"].get(model_type, {})
@@ -42,13 +41,6 @@ def defaults_of(model_type: str) -> TypeDefaults:
     )
 
 
-@cache
-def _table() -> Mapping[str, Any]:
-    text = files(__package__).joinpath("defaults.json").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = json.loads(text)
-    return table
-
-
 # Types that vLLM 0.33 added (transformers_utils/config.py, _CONFIG_REGISTRY), of which there is no package
 # for a CPU to generate from.
 _ADDED_IN_33: Final = frozenset(
@@ -59,23 +51,24 @@ _ADDED_IN_33: Final = frozenset(
 
 def is_known_type(model_type: str) -> bool:
     """Whether transformers or vLLM has a configuration class of this type."""
-    table = _table()
+    table = generated_table("defaults")
     return model_type in {*table["fields"], *table["without_fields"], *_ADDED_IN_33}
 
 
 def nested_type(model_type: str, part: str) -> str:
     """Type of the configuration that this type nests under this name; empty where it nests none."""
-    inner = _table()["fields"].get(model_type, {}).get(part)
+    inner = generated_table("defaults")["fields"].get(model_type, {}).get(part)
     return str(inner["model_type"]) if isinstance(inner, Mapping) else ""
 
 
 def read_once(model_type: str) -> frozenset[str]:
     """Fields that the type's class makes others of when a file is read: to change them later does nothing."""
-    fields = _table()["fields"].get(model_type, {})
+    fields = generated_table("defaults")["fields"].get(model_type, {})
     nested = [inner["model_type"] for inner in fields.values() if isinstance(inner, Mapping)]
-    return frozenset(name for each in (model_type, *nested) for name in _table()["read_once"].get(each, ()))
+    once = generated_table("defaults")["read_once"]
+    return frozenset(name for own in (model_type, *nested) for name in once.get(own, ()))
 
 
 def works_out_head_dim(model_type: str) -> bool:
     """Whether the type's class divides width by heads where a file has no `head_dim`."""
-    return model_type in _table()["works_out_head_dim"]
+    return model_type in generated_table("defaults")["works_out_head_dim"]

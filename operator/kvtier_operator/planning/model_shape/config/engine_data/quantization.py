@@ -1,10 +1,9 @@
 """Methods of quantisation that vLLM has, as `make generate` wrote them down; spelt with hyphens."""
 
-import json
-from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from typing import Any, Final
+from typing import Final
+
+from kvtier_operator.planning.model_shape.config.engine_data import generated_table
 
 # What vLLM reads as another method (layers/quantization/inc/inc.py, override_quantization_method).
 _OTHER_NAMES: Final = frozenset({"auto-round", "intel/auto-round"})
@@ -27,11 +26,4 @@ def computes_in_bfloat16_alone(name: str) -> bool:
 
 @cache
 def _names(kind: str) -> frozenset[str]:
-    return frozenset(name.replace("_", "-") for name in _table()[kind])
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    text = files(__package__).joinpath("quantization.json").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = json.loads(text)
-    return table
+    return frozenset(name.replace("_", "-") for name in generated_table("quantization")[kind])
