@@ -49,7 +49,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     engine = plan_engine(resource, backend, ending, observed)
     # What a running engine says corrects the picker and the status, never the engine's own pod: that would
     # restart it.
-    most = most_tokens(tiers, geometry, spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)
+    most = most_tokens(tiers, geometry, spec.engine.ranks)
     corrected = correct_tiers(spec, tiers, geometry, observed.engine, most)
     router = plan_router(resource, geometry, corrected, observed.images)
     checks = run_checks(

@@ -245,6 +245,11 @@ class EngineSpec(ApiModel):
         return self.gpu is None or self.gpu_memory is None
 
     @property
+    def ranks(self) -> int:
+        """Of one pod, all engines together."""
+        return self.tensor_parallel_size * self.data_parallel_size
+
+    @property
     def gpu_bytes(self) -> int | None:
         """Memory of one GPU; None where nothing tells it."""
         if self.gpu is not None:

@@ -112,6 +112,11 @@ class Volume(ApiModel):
         sources = (self.empty_dir, self.ephemeral, self.persistent_volume_claim, self.host_path)
         return sum(source is not None for source in sources) == 1
 
+    @property
+    def outlives_pods(self) -> bool:
+        """Whether what one pod writes is there for the next."""
+        return self.persistent_volume_claim is not None or self.host_path is not None
+
 
 class TolerationOperator(StrEnum):
     """How a toleration's key and value are compared with a taint's."""

@@ -8,7 +8,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
-from kvtier_operator.planning.backends.kept_states import STEP, step_tokens
+from kvtier_operator.planning.arguments.batches import STEP, step_tokens
 from kvtier_operator.planning.backends.parts import (
     Share,
     disk_mounts,

@@ -77,4 +77,4 @@ def engine_devices(spec: Spec) -> dict[str, str]:
     if chosen or spec.engine.device is not Device.CUDA:
         return named
     gpu = spec.engine.gpu.resource if spec.engine.gpu else _GPU
-    return {**named, gpu: str(spec.engine.tensor_parallel_size * spec.engine.data_parallel_size)}
+    return {**named, gpu: str(spec.engine.ranks)}

@@ -8,6 +8,11 @@ KNOWN_MINORS: Final = (32, 33)
 _TAG: Final = re.compile(r"v?0\.(\d+)(?:[.\-_+].*)?")
 
 
+def possible_minors(minor: int | None) -> tuple[int, ...]:
+    """What an engine may have: all that kvtier knows where its minor is not known, or none of these."""
+    return KNOWN_MINORS if minor is None or minor not in KNOWN_MINORS else (minor,)
+
+
 def vllm_minor(image: str | None) -> int | None:
     """33 for `vllm/vllm-openai:v0.33.0`; None where no tag, a digest, or another name says nothing.
 

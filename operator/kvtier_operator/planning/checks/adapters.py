@@ -50,8 +50,7 @@ def adapters_on_disk(parts: CheckInput) -> CheckResult:
             f"does not tell its weights: the disk tier{holds} is for requests to the model itself, and what "
             "adapters compute is found in the CPU tier alone; size spec.tiers.cpu.capacity for it",
         )
-    stays = disk.volume.persistent_volume_claim is not None or disk.volume.host_path is not None
-    if stays and traits.folder is not Folder.EMPTIED:
+    if disk.volume.outlives_pods and traits.folder is not Folder.EMPTIED:
         return adapters_on_disk.warn(
             "ReplacedAdaptersFound",
             "the disk's blocks are found by an adapter's name and path and outlive the pod: once these stand "

@@ -9,7 +9,7 @@ from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.api.spec.tiers import one_of
 from kvtier_operator.planning.arguments.serve_options import Fault, faults_of, serve_options
 from kvtier_operator.planning.backends.engine_image import engine_minor
-from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
+from kvtier_operator.planning.base.vllm_minor import possible_minors
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.kv_cache.split import ENGINES_BY, EXECUTOR
@@ -30,7 +30,7 @@ def known_arguments(parts: CheckInput) -> CheckResult:
     if not words:
         return known_arguments.passed("no arguments of the resource's own")
     minor = engine_minor(parts.spec, parts.observed)
-    minors = (minor,) if minor in KNOWN_MINORS else KNOWN_MINORS
+    minors = possible_minors(minor)
     faults_by_minor = {minor: [*faults_of(words, serve_options(minor))] for minor in minors}
     refusing = {minor: faults for minor, faults in faults_by_minor.items() if faults}
     if not refusing:
@@ -180,9 +180,8 @@ def _listens_elsewhere(parts: CheckInput) -> bool:
 
 
 def _stores_latents_apart(parts: CheckInput) -> bool:
-    kinds = {group.kind for group in parts.geometry.groups}
     several = parts.spec.engine.tensor_parallel_size > 1
-    return several and kinds == {LayerKind.MLA} and not parts.geometry.stored_once
+    return several and parts.geometry.shape.keeps_latents_alone and not parts.geometry.stored_once
 
 
 @dataclass(frozen=True, slots=True)

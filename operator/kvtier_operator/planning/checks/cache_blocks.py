@@ -90,7 +90,7 @@ def block_size(parts: CheckInput) -> CheckResult:
 def prefix_fills_block(parts: CheckInput) -> CheckResult:
     """VLLM finds whole blocks, and computes at least one token behind them (vLLM #48401)."""
     geometry = parts.geometry
-    longest = parts.spec.engine.max_model_len or geometry.shape.max_position_tokens
+    longest = geometry.longest_tokens(parts.spec.engine)
     block_tokens = geometry.block_tokens
     blocks = (block_tokens, *geometry.block_tokens_by_gpu)
     least, most = min(blocks), max(blocks)

@@ -46,7 +46,7 @@ def device_cache(parts: CheckInput) -> CheckResult:
         return device_cache.reject("NoGPUHolds", fault, field="spec.engine.tensorParallelSize")
     if gpu is None or gpu.bytes_per_rank == 0:
         return _by_weights(parts)
-    longest = engine.max_model_len or parts.geometry.shape.max_position_tokens
+    longest = parts.geometry.longest_tokens(engine)
     tokens = gpu.held_tokens // engine.data_parallel_size
     if longest is None or tokens >= longest:
         return device_cache.passed(f"{count(tokens)} tokens on the device")
@@ -183,7 +183,7 @@ def tier_holds_sequence(parts: CheckInput) -> CheckResult:
             f"states take {size(_beside_bytes(parts, prefix))} beside them; raise it to "
             f"{size(needed * engine.data_parallel_size)} at least",
         )
-    longest = engine.max_model_len or parts.geometry.shape.max_position_tokens
+    longest = parts.geometry.longest_tokens(engine)
     if longest is not None and tokens < longest:
         return tier_holds_sequence.warn(
             "SequenceLargerThanTier",

@@ -66,7 +66,7 @@ class CheckInput:
     @property
     def ranks(self) -> int:
         """Ranks of one engine pod, all engines together."""
-        return self.spec.engine.tensor_parallel_size * self.spec.engine.data_parallel_size
+        return self.spec.engine.ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,7 @@ def disk_behind_memory(parts: CheckInput) -> CheckResult:
             field="spec.tiers.disk.writesPerHour",
         )
     waiting = cpu.tokens // engines // share
-    longest = engine.max_model_len or parts.geometry.shape.max_position_tokens
+    longest = parts.geometry.longest_tokens(engine)
     numbers = f"{count(held.chunks)} chunks an engine, {count(waiting)} tokens may wait to be written"
     if longest is not None and waiting < longest:
         needed = longest * share * parts.geometry.kv_bytes_per_token * engines

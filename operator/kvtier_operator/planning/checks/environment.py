@@ -6,7 +6,7 @@ from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.arguments.environment import unread
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.engine_image import engine_minor
-from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
+from kvtier_operator.planning.base.vllm_minor import possible_minors
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
@@ -59,8 +59,7 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
 @check("spec.engine.env")
 def known_environment(parts: CheckInput) -> CheckResult:
     """VLLM_ variables that do nothing: vLLM logs a line (platforms/interface.py, validate_environ)."""
-    minor = engine_minor(parts.spec, parts.observed)
-    minors = (minor,) if minor in KNOWN_MINORS else KNOWN_MINORS
+    minors = possible_minors(engine_minor(parts.spec, parts.observed))
     unread_names = {
         variable.name: advice
         for variable in parts.spec.engine.env

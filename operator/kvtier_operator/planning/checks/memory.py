@@ -118,12 +118,10 @@ def shared_memory(parts: CheckInput) -> CheckResult:
 
 
 def _held_there(parts: CheckInput) -> str:
-    options = parts.budget.needed_shm_bytes > parts.backend.shm_bytes
-    return (
-        "what spec.engine.extraArgs keep there"
-        if options and not parts.backend.shm_bytes
-        else ("the CPU tier and what spec.engine.extraArgs keep there" if options else "the CPU tier")
-    )
+    tier_bytes = parts.backend.shm_bytes
+    if parts.budget.needed_shm_bytes == tier_bytes:
+        return "the CPU tier"
+    return f"{'the CPU tier and ' if tier_bytes else ''}what spec.engine.extraArgs keep there"
 
 
 _PREFER: Final = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.backends.kept_states import STEP
+from kvtier_operator.planning.arguments.batches import STEP
 from kvtier_operator.planning.backends.traits import NoHybridManager
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.checks.environment import may_be_on

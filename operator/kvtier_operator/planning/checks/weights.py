@@ -135,7 +135,7 @@ def _by_streaming(parts: CheckInput) -> CheckResult:
             "spec.model.servedNames to what they call the model",
             field="spec.model.servedNames",
         )
-    if disk is not None and parts.traits.disk.folder is not Folder.EMPTIED and _is_persistent(disk.volume):
+    if disk is not None and parts.traits.disk.folder is not Folder.EMPTIED and disk.volume.outlives_pods:
         return model_source.warn(
             "WeightsKnownByPath",
             f"the disk tier knows the weights by {model.name} alone: where that gets new ones, prompts are "
@@ -165,7 +165,7 @@ def _by_path(parts: CheckInput) -> CheckResult:
 
 def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
     volume, replicas = parts.spec.model.volume, parts.spec.most_replicas
-    shared = volume is not None and _is_persistent(volume)
+    shared = volume is not None and volume.outlives_pods
     if shared and replicas > 1:
         return model_source.warn(
             "FetchersShareVolume",
@@ -175,7 +175,7 @@ def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
         )
     disk = parts.spec.tiers.disk
     reads_earlier = parts.traits.disk.folder is Folder.OWN
-    if disk is not None and reads_earlier and not shared and _is_persistent(disk.volume):
+    if disk is not None and reads_earlier and not shared and disk.volume.outlives_pods:
         return model_source.warn(
             "DiskStartsEmpty",
             "each pod fetches the weights anew, and by their times the disk tier takes them for others: "
@@ -183,10 +183,6 @@ def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
             field="spec.model.fetcher",
         )
     return model_source.passed(f"the fetcher brings {source.place} before each start")
-
-
-def _is_persistent(volume: Volume) -> bool:
-    return volume.persistent_volume_claim is not None or volume.host_path is not None
 
 
 @check("spec.model.volume")
@@ -220,7 +216,7 @@ def _folder(name: str, volume: Volume) -> CheckResult:
             by_itself="mounts it all the same",
             weight=-40,
         )
-    if not _is_persistent(volume):
+    if not volume.outlives_pods:
         return model_volume.reject(
             "ModelNotInVolume",
             f"{name} would be in a volume that is empty when its pod starts: use a persistentVolumeClaim or "
@@ -238,7 +234,7 @@ def _by_download(parts: CheckInput, volume: Volume) -> CheckResult:
             "spec.model.weights",
             field="spec.model.weights",
         )
-    if not _is_persistent(volume):
+    if not volume.outlives_pods:
         return model_volume.passed("each pod gets the weights into a volume of its own")
     keeps = f"keeps {size(weights)} of weights" if weights else "keeps the weights"
     claim = volume.persistent_volume_claim

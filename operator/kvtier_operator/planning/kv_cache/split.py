@@ -128,9 +128,7 @@ class Split:
             own_bytes=own_bytes,
             conv_bytes=_FLOAT_BYTES.get(arguments.value(STATE_DTYPE) or "", own_bytes),
             state_dtype_bytes=_FLOAT_BYTES.get(arguments.value(RECURRENT_DTYPE) or "", 0),
-            stored_once=bool(shape.groups)
-            and all(group.kind is LayerKind.MLA for group in shape.groups)
-            and has_own_executor(arguments),
+            stored_once=shape.keeps_latents_alone and has_own_executor(arguments),
         )
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kvtier_operator.api.spec.engine import KVCacheDtype
+from kvtier_operator.api.spec.engine import EngineSpec, KVCacheDtype
 from kvtier_operator.planning.model_shape.block_tokens import Attention
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind, ModelShape
 
@@ -60,6 +60,10 @@ class Geometry:
     def hybrid(self) -> bool:
         """Whether layers differ in what they keep, so that vLLM needs its hybrid cache manager."""
         return len({group.kind for group in self.groups}) > 1
+
+    def longest_tokens(self, engine: EngineSpec) -> int | None:
+        """The longest sequence: as the resource bounds it, else the model's; None if not known."""
+        return engine.max_model_len or self.shape.max_position_tokens
 
     def keeps(self, *kinds: LayerKind) -> bool:
         """Whether any layer is of one of these kinds."""

@@ -205,6 +205,11 @@ class ModelShape:
     media: bool = False  # whether it takes images, video or sound beside text
     notes: tuple[str, ...] = ()  # what a reader of the report should know
 
+    @property
+    def keeps_latents_alone(self) -> bool:
+        """Whether every layer keeps a latent, a draft's among them."""
+        return bool(self.groups) and all(group.kind is LayerKind.MLA for group in self.groups)
+
 
 _TEXT_ALONE: Final = "--language-model-only"
 _LIMITS: Final = "--limit-mm-per-prompt"

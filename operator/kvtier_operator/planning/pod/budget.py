@@ -11,7 +11,7 @@ from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import engine_devices
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
-from kvtier_operator.planning.pod.engine_memory import BudgetLine, engine_memory, options_in_shm, ranks_of
+from kvtier_operator.planning.pod.engine_memory import BudgetLine, engine_memory, options_in_shm
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import (
     SourceKind,
@@ -122,7 +122,7 @@ def _memory_lines(
     shm_bytes: int,
     options_shm: tuple[BudgetLine, ...],
 ) -> tuple[BudgetLine, ...]:
-    ranks = ranks_of(spec.engine)
+    ranks = spec.engine.ranks
     tier_shm_bytes = min(backend.shm_bytes, shm_bytes)
     working = engine_memory(spec, geometry, backend.tier_memory_bytes + tier_shm_bytes)
     overhead = BudgetLine(
@@ -184,7 +184,7 @@ def load_s(geometry: Geometry) -> int:
 
 def pin_s(spec: Spec, tiers: TiersPlan) -> int:
     """Seconds to take the CPU tier of all ranks, and to page-lock it."""
-    return ceil_div(int(tiers.cpu.bytes_per_rank * ranks_of(spec.engine) * PIN_S_PER_GIB), GIB)
+    return ceil_div(int(tiers.cpu.bytes_per_rank * spec.engine.ranks * PIN_S_PER_GIB), GIB)
 
 
 def read_s(backend: BackendPlan) -> int:

@@ -45,7 +45,7 @@ def _hugepages(spec: Spec, tiers: TiersPlan) -> HugepagesDemand | None:
         return HugepagesDemand(tier.hugepages.page_bytes, tier.hugepages.pages, required=True)
     if not traits_of(spec.backend).cpu.falls_back:
         return None
-    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    ranks = spec.engine.ranks
     pages = preferred_pages(cpu, tier.bytes_per_rank, ranks)
     return HugepagesDemand(pages.page_bytes, pages.pages, required=False)
 

@@ -175,7 +175,7 @@ def _threads(spec: Spec, cores: int) -> Mapping[str, str]:
     if spec.least_replicas < 2 or not cores:  # noqa: PLR2004 - several
         return {}
     engine = spec.engine
-    ranks = spec.least_replicas * engine.tensor_parallel_size * engine.data_parallel_size
+    ranks = spec.least_replicas * engine.ranks
     return {"OMP_NUM_THREADS": str(max(1, cores // ranks))}
 
 

@@ -11,7 +11,7 @@ from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.engine import Device, EngineSpec
-from kvtier_operator.planning.backends.kept_states import A100
+from kvtier_operator.planning.arguments.batches import sequences_of
 from kvtier_operator.planning.base.devices import without_cuda
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import takes_media
@@ -75,11 +75,6 @@ def engine_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[Bud
     )
 
 
-def ranks_of(engine: EngineSpec) -> int:
-    """Of one pod, all engines together."""
-    return engine.tensor_parallel_size * engine.data_parallel_size
-
-
 def _api_servers(engine: EngineSpec) -> BudgetLine:
     servers = api_servers(engine.extra_args)
     several = f"{many(servers, 'server')} x " if servers > 1 else ""
@@ -94,7 +89,7 @@ def api_servers(arguments: CommandLine) -> int:
 
 
 def _processes(spec: Spec, geometry: Geometry) -> Iterator[BudgetLine]:
-    engine, ranks = spec.engine, ranks_of(spec.engine)
+    engine, ranks = spec.engine, spec.engine.ranks
     if engine.device is Device.CUDA:
         context = "device's" if without_cuda(spec) else "CUDA"
         why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: {context} context, staging, loading shards"
@@ -120,7 +115,7 @@ def _processes(spec: Spec, geometry: Geometry) -> Iterator[BudgetLine]:
 
 def _adapters(spec: Spec, geometry: Geometry) -> BudgetLine:
     """Copies of LoRA adapters in each rank; on device cpu the room of those in a batch, too."""
-    ranks, taken = ranks_of(spec.engine), adapter_bytes(spec, geometry) or AdapterBytes(0, 0)
+    ranks, taken = spec.engine.ranks, adapter_bytes(spec, geometry) or AdapterBytes(0, 0)
     rank_bytes = taken.host + (taken.gpu if spec.engine.device is Device.CPU else 0)
     return BudgetLine(
         "LoRA adapters",
@@ -171,7 +166,7 @@ def _sleeping_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     held = rank_weights(engine, geometry)
     asleep = engine.extra_args.is_on(_SLEEP) and held is not None and engine.device is Device.CUDA
     rank_bytes = held.most_bytes if held is not None and asleep else 0
-    ranks = ranks_of(engine)
+    ranks = engine.ranks
     return BudgetLine(
         "weights while asleep",
         rank_bytes * ranks,
@@ -186,7 +181,7 @@ _ROUNDING: Final = 2
 
 def _offloaded_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     """Weights that stay in host memory (model_executor/offloader/uva.py and prefetch.py)."""
-    line, held, ranks = engine.extra_args, rank_weights(engine, geometry), ranks_of(engine)
+    line, held, ranks = engine.extra_args, rank_weights(engine, geometry), engine.ranks
     most_bytes = held.most_bytes if held else None
     group = line.number(GROUP_SIZE) or 0
     if group > 0:
@@ -202,22 +197,16 @@ def _offloaded_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     )
 
 
-_SEQUENCES: Final = "--max-num-seqs"
 _REPLAY: Final = "--enable-trace-replay"
-_MODE: Final = "--performance-mode"
 _TOKEN_BYTES: Final = 4
-_SMALL_GPU_BYTES: Final = 70 * GIB
-_SEQUENCES_BY_DEFAULT: Final = 1_024
-_SEQUENCES_OF_SMALL_GPU: Final = 256
-_CPU_SEQUENCES: Final = 128
 _WITHIN_PROCESS_BYTES: Final = GIB
 """Of them that the allowance of an engine's process covers: what loading took is free by then."""
 
 
 def _sequence_tokens(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     """Tokens of all sequences, page-locked (v1/worker/gpu/states.py, buffer_utils.py)."""
-    longest = engine.max_model_len or geometry.shape.max_position_tokens or 0
-    sequences, ranks = sequences_of(engine), ranks_of(engine)
+    longest = geometry.longest_tokens(engine) or 0
+    sequences, ranks = sequences_of(engine), engine.ranks
     table_bytes = _power_of_two(_TOKEN_BYTES * sequences * longest)
     tables = 2 if engine.extra_args.is_on(_REPLAY) else 1
     rank_bytes = max(0, tables * table_bytes - _WITHIN_PROCESS_BYTES)
@@ -228,18 +217,6 @@ def _sequence_tokens(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
         rank_bytes * ranks,
         f"{many(ranks, 'rank')} x {size(rank_bytes)}: {sequences:,} sequences of {longest:,} tokens",
     )
-
-
-def sequences_of(engine: EngineSpec) -> int:
-    """Of one batch at most; vLLM's default where not said (engine/arg_utils.py, get_batch_defaults)."""
-    asked = engine.extra_args.number(_SEQUENCES)
-    if asked is not None and asked > 0:
-        return asked
-    if engine.device is Device.CPU:
-        return _CPU_SEQUENCES * engine.tensor_parallel_size
-    small = engine.gpu in A100 or (engine.gpu_bytes is not None and engine.gpu_bytes < _SMALL_GPU_BYTES)
-    twice = 2 if engine.extra_args.value(_MODE) == "throughput" else 1
-    return twice * (_SEQUENCES_OF_SMALL_GPU if small else _SEQUENCES_BY_DEFAULT)
 
 
 def _power_of_two(value: int) -> int:
@@ -259,7 +236,7 @@ def _streamer(engine: EngineSpec, geometry: Geometry, later_bytes: int) -> Budge
     """Buffers while weights are streamed; tiers and caches take their memory after that."""
     loading = _streamed_bytes(engine, geometry)
     over_bytes = max(0, loading - later_bytes)
-    ranks = ranks_of(engine)
+    ranks = engine.ranks
     less = f", less {size(later_bytes)} that tiers and caches take later" if later_bytes else ""
     why = f"{size(loading)} of buffers of {many(ranks, 'rank')} while weights are streamed{less}"
     return BudgetLine("buffers while loading", over_bytes, why)
@@ -277,7 +254,7 @@ def _streamed_bytes(engine: EngineSpec, geometry: Geometry) -> int:
     read_bytes = weights if weights is None or kind == _STREAMER else ceil_div(weights, ranks)
     limit = _streamer_limit(engine, settings)
     buffer_bytes = limit if read_bytes is None else read_bytes if limit < 0 else min(limit, read_bytes)
-    return max(0, buffer_bytes) * ranks_of(engine)
+    return max(0, buffer_bytes) * engine.ranks
 
 
 def _streamer_limit(engine: EngineSpec, settings: Mapping[str, Any]) -> int:

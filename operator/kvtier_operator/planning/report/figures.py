@@ -123,7 +123,7 @@ def _tier_figures(
     """Of a tier beyond the device."""
     name, in_memory = f"{fields_of(tier).title} tier", traits_of_tier(tier).in_memory
     engine, capacity = spec.engine, size(planned.capacity_bytes)
-    ranks = many(engine.tensor_parallel_size * engine.data_parallel_size, "rank")
+    ranks = many(engine.ranks, "rank")
     how = f"{capacity} / {ranks}" if in_memory else f"of {capacity}"
     yield Figure(f"{name} bytes per rank", planned.bytes_per_rank, how)
     chunk, held = backend.tokens_per_chunk, backend.chunks.get(tier)

@@ -171,7 +171,7 @@ def _picker_input(
             {Tier.GPU: None} | {name: picker_tokens(tier) for name, tier in tiers.by_tier.items()}
         ),
         engine_block_tokens=tiers.observed_block_tokens or geometry.block_tokens,
-        max_prefix_tokens=spec.engine.max_model_len or geometry.shape.max_position_tokens,
+        max_prefix_tokens=geometry.longest_tokens(spec.engine),
         version=None if alone else spec.router.version,
         # beside one another on one machine the engines would publish at one address
         kv_events=spec.router.kv_events and not alone,

@@ -66,7 +66,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
 
 def prefix_tokens(spec: Spec, geometry: Geometry) -> int | None:
     """Tokens of one prefix that the workload comes back to; None where nothing tells it."""
-    longest = spec.engine.max_model_len or geometry.shape.max_position_tokens
+    longest = geometry.longest_tokens(spec.engine)
     tokens = spec.tiers.cpu.expected_prefix_tokens or longest
     return None if tokens is None else max(tokens, geometry.block_tokens)  # shorter ones are not cached
 
@@ -136,7 +136,7 @@ def _gpu_tier(spec: Spec, geometry: Geometry) -> TierPlan | None:
         return None
     blocks = rank_bytes // (geometry.kv_bytes_per_token_per_rank * geometry.block_tokens)
     tier = TierPlan(
-        capacity_bytes=rank_bytes * engine.tensor_parallel_size * engine.data_parallel_size,
+        capacity_bytes=rank_bytes * engine.ranks,
         bytes_per_rank=rank_bytes,
         tokens=blocks * geometry.block_tokens * engine.data_parallel_size,
     )

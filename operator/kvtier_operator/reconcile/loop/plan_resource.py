@@ -150,7 +150,7 @@ def plan_resource(
 
 def _most_pinned_bytes(plan: Plan) -> int:
     engine = plan.resource.spec.engine
-    return most_pinned_bytes(plan.tiers, engine.tensor_parallel_size * engine.data_parallel_size)
+    return most_pinned_bytes(plan.tiers, engine.ranks)
 
 
 def _with_source(error: InvalidInputError, cluster: ClusterObservation) -> InvalidInputError:

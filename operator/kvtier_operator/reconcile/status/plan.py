@@ -29,7 +29,7 @@ def accepted_condition(plan: Plan) -> UntimedCondition:
     if rejections:
         return false_condition(ACCEPTED, rejections[0].reason, f"{_lines(rejections)}; {_KEPT}")
     spec = plan.resource.spec
-    ranks = spec.engine.tensor_parallel_size * spec.engine.data_parallel_size
+    ranks = spec.engine.ranks
     few = f"{spec.least_replicas} to " if spec.least_replicas < spec.most_replicas else ""
     pods = f"{few}{many(spec.most_replicas, 'engine pod')} of {many(ranks, 'rank')}"
     what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"

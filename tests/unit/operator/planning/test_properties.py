@@ -10,7 +10,8 @@ from tests.cases.planning import check_input, resource, sized
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.gpu import Gpu
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.backends.kept_states import RETENTION, STEP
+from kvtier_operator.planning.arguments.batches import STEP
+from kvtier_operator.planning.backends.kept_states import RETENTION
 from kvtier_operator.planning.checks import CHECKS
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan

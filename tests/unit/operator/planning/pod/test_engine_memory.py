@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 from tests.cases.planning import resource, sized
 
-from kvtier_operator.planning.pod.engine_memory import sequences_of
+from kvtier_operator.planning.arguments.batches import sequences_of
 
 GIB: Final = 1024**3
 DENSE: Final = "Qwen/Qwen3-32B"
