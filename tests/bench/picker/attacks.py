@@ -36,7 +36,8 @@ def figures(name: str, server: str, row: Row) -> dict[str, Any]:
         "picks": len(row.during.took_s),
         "failed": dict(row.during.failed),
         "timeouts": row.during.timeouts,
-        "slowdown": round(row.slowdown(0.99), 2),
+        "quantile": ATTACKS[name].quantile,
+        "slowdown": round(row.slowdown(ATTACKS[name].quantile), 2),
         "peak_mib": row.peak_bytes // _MIB,
         "limit_mib": row.limit_bytes // _MIB,
         "log_lines": len(row.log),
@@ -56,9 +57,10 @@ def line(told: dict[str, Any]) -> str:
     def counts(of: dict[str, int]) -> str:
         return ", ".join(f"{count} {kind}" for kind, count in of.items()) or "none"
 
+    slowdown = f"{told['slowdown']:.1f} (p{100 * told['quantile']:.0f})"
     cells = (
         ATTACKS[told["attack"]].says, told["server"], pair("before"), pair("during"), pair("elsewhere"),
-        f"{told['slowdown']:.1f}", counts(told["failed"]), f"{told['peak_mib']} of {told['limit_mib']}",
+        slowdown, counts(told["failed"]), f"{told['peak_mib']} of {told['limit_mib']}",
         counts(told["attacker"]),
     )  # fmt: skip
     return f"| {' | '.join(map(str, cells))} |"

@@ -40,7 +40,7 @@ class Attack:
         new_connections: Whether the neighbour comes by a new connection each time.
         is_cut_off: Whether the attacker has to be; frames that cost a library's server next to nothing,
             and what is within every bound, need not be.
-        quantile: Of the neighbour's picks that have to be as fast as ever: less than 0.99 where those that
+        quantile: Of the neighbour's picks whose slowdown the bench prints: less than 0.99 where those that
             come first have to wait until the picker has had enough.
         seconds: How long it goes on.
         sampled: Whether it is one of the few in `make test`.

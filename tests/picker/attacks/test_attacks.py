@@ -1,6 +1,6 @@
 """Each attack with a neighbour beside it, who must not notice, in a picker as kvtier renders it.
 
-`make bench-attacks` prints the figures, those of a bare grpc.aio server beside them.
+How much slower a neighbour is `make bench-attacks` prints, a bare grpc.aio server beside the picker.
 """
 
 from pathlib import Path
@@ -12,8 +12,6 @@ from tests.picker.attacks.catalogue import ATTACKS
 from tests.picker.attacks.neighbour import DEADLINE_S
 from tests.picker.attacks.stage import USUALLY_S, Row, attacked, victim_of
 
-SLOWER: Final = 10.0
-"""Times as long as usual, and no longer, a neighbour's pick may take."""
 LOG_LINES: Final = 40
 """An attacker writes no log: a line a kind of trouble every ten seconds, and some of its own."""
 PATIENT_S: Final = 60.0
@@ -50,8 +48,5 @@ def test_an_attack_harms_the_attacker_alone(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_neighbour_is_as_fast_as_ever(name: str, tmp_path: Path) -> None:
-    row = under(name, tmp_path, USUALLY_S, DEADLINE_S)
-    check_unharmed(name, row)
-    # both sides are measured on the same machine at the same time
-    assert row.slowdown(ATTACKS[name].quantile) <= SLOWER, (row.usual_p99_s, row.during.quantile_s(0.5))
+def test_a_neighbour_is_answered_before_its_deadline(name: str, tmp_path: Path) -> None:
+    check_unharmed(name, under(name, tmp_path, USUALLY_S, DEADLINE_S))
