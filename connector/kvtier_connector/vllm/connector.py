@@ -28,8 +28,8 @@ from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
+from kvtier_connector.vllm.behind.tiering import NeverWriteToDisk
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import layer_places
-from kvtier_connector.vllm.disk.tiering import NeverWriteToDisk
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.start import Handshake, warn_of_states, warn_of_weak_hash
 from kvtier_connector.vllm.offloading.steps import (

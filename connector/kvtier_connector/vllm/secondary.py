@@ -12,7 +12,7 @@ from vllm.v1.kv_offload.base import OffloadKey
 from vllm.v1.kv_offload.tiering.base import TransferJob
 
 from kvtier_connector.config import KEY_BYTES
-from kvtier_connector.core.disk.progress import Progress
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.errors import ConnectorError, SettingError
 
 _NOT_OURS: Final = frozenset({"type", "module_path", "backpressure"})

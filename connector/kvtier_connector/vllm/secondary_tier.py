@@ -30,11 +30,11 @@ from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, Tra
 from kvtier_common.metrics.disk_tier import DEGRADED
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import KEY_BYTES, disk_aligned
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.disk.files.store import StoreRequest
-from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm import secondary
-from kvtier_connector.vllm.disk.open import holder, open_tier, replica_folder
+from kvtier_connector.vllm.behind.disk import holder, open_tier, replica_folder
 from kvtier_connector.vllm.fingerprint import tier_fingerprint
 from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
 from kvtier_connector.vllm.upstream.compat import log

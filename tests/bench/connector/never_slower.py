@@ -20,7 +20,7 @@ from vllm.v1.kv_offload.base import LookupResult, OffloadKey, ReqContext
 
 from kvtier_connector.bench.measure import Row, Run
 from kvtier_connector.config import KEY_BYTES
-from kvtier_connector.core.disk.break_even import Pace, TokenSpan, WriteBudget
+from kvtier_connector.core.behind.break_even import Pace, TokenSpan, WriteBudget
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine

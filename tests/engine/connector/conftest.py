@@ -11,7 +11,7 @@ from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, promp
 from tests.shared.hugepages import hugepage_pool
 
 from kvtier_connector.config import kv_transfer_config
-from kvtier_connector.core.disk.break_even import BreakEven, ReadingPays, TokenSpan
+from kvtier_connector.core.behind.break_even import BreakEven, ReadingPays, TokenSpan
 from kvtier_connector.core.disk.tier import DiskTier
 
 __all__ = ["hugepage_pool"]

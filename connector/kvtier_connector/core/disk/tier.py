@@ -2,24 +2,62 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
+from kvtier_connector.core.behind.break_even import WriteBudget
+from kvtier_connector.core.behind.messages import (
+    Clear,
+    Cleared,
+    Down,
+    Ended,
+    MemoryOf,
+    Order,
+    Overdue,
+    Probed,
+)
+from kvtier_connector.core.behind.progress import Counts, PendingOrders, Progress, RateLearner
 from kvtier_connector.core.copies.arrivals import TICKETS
-from kvtier_connector.core.disk.break_even import WriteBudget
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
-from kvtier_connector.core.disk.progress import Counts, IndexUpdates, PendingOrders, Progress, RateLearner
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers import messages
 from kvtier_connector.core.disk.transfers.loop import DiskThread
-from kvtier_connector.core.disk.transfers.messages import Order
-from kvtier_connector.core.index.index import BlockState
+from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.errors import DiskError
 
 _SENT_AT_ONCE: Final = 128
 """Orders: the disk begins with these, a third of a millisecond's work, while more are made."""
+
+
+@dataclass(slots=True)
+class _IndexUpdates:
+    """Orders for what the index holds, which have ended."""
+
+    read: list[int] = field(default_factory=list)
+    written: list[bytes] = field(default_factory=list)
+    bad: list[Order] = field(default_factory=list)
+
+    def add(self, order: Order, error: Exception | None) -> None:
+        """Add an order, and why it failed."""
+        if order.write:
+            self.written.append(order.key)
+        else:
+            self.read.append(order.slot)
+        # A load that the disk was not asked for, or that was taken back, says nothing against the block.
+        if error is not None and (order.write or not isinstance(error, DiskError)):
+            self.bad.append(order)
+
+    def apply(self, index: BlockIndex) -> Slots:
+        """Tell the index; returns the slots that hold nothing any more."""
+        if self.bad:
+            index.invalidate(list({order.key: None for order in self.bad}))
+        index.commit(self.written)
+        index.unpin_slots(np.array(self.read, np.int32))
+        return np.array([order.slot for order in self.bad], np.int32)
 
 
 class DiskTier:
@@ -31,7 +69,7 @@ class DiskTier:
         store: Store,
         *,
         block_bytes: int,
-        memory_of: messages.MemoryOf,
+        memory_of: MemoryOf,
         most_writes: int,
         budget: WriteBudget,
         always: bool = False,
@@ -151,7 +189,7 @@ class DiskTier:
         self._uncleared += 1
         if self._store is not None:
             self._store.index.clear()
-        self._disk.send([messages.Clear(self._generation)])
+        self._disk.send([Clear(self._generation)])
 
     def learn(self, now_s: float, *, is_in_use: bool) -> None:
         """Keep what was learnt, and have the disk looked at where no reads show how fast it is."""
@@ -215,33 +253,33 @@ class DiskTier:
             pending.update(dict.fromkeys(some, False))
             self._disk.send(some)
 
-    def _follow(self, events: Sequence[messages.Event], progress: Progress) -> IndexUpdates:
+    def _follow(self, events: Sequence[messages.Event], progress: Progress) -> _IndexUpdates:
         """Take note of events in their order; returns what the index is to be told."""
-        updates = IndexUpdates()
+        updates = _IndexUpdates()
         for event in events:
             match event:
-                case messages.Ended():
+                case Ended():
                     self._counts.add(event, self.block_bytes)
                     is_current = self._store is not None and event.order.generation == self._generation
                     self._pending.end(event, progress, self._generation, is_current=is_current)
                     if is_current:
                         updates.add(event.order, event.error)
-                case messages.Overdue(order):
+                case Overdue(order):
                     self._pending.lose([order], progress)
-                case messages.Down(reason):
+                case Down(reason):
                     self._update_index(updates)
-                    updates = IndexUpdates()
+                    updates = _IndexUpdates()
                     self._store = None
                     progress.notes.append(f"the disk tier is off: {reason}; serving from memory")
                 case messages.Up(store):
                     self._take(store, progress)
-                case messages.Cleared():
+                case Cleared():
                     self._uncleared -= 1
-                case messages.Probed(size_bytes, seconds):
+                case Probed(size_bytes, seconds):
                     self.break_even.read.add(size_bytes, seconds)
         return updates
 
-    def _update_index(self, updates: IndexUpdates) -> None:
+    def _update_index(self, updates: _IndexUpdates) -> None:
         if self._store is not None:
             emptied = updates.apply(self._store.index)
             if len(emptied):

@@ -23,8 +23,8 @@ from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index.index import BlockIndex, BlockState, WithheldSlots
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import Grown
-from kvtier_connector.vllm.disk.promotions import PendingRead
-from kvtier_connector.vllm.disk.tiering import DiskTiering
+from kvtier_connector.vllm.behind.promotions import PendingRead
+from kvtier_connector.vllm.behind.tiering import DiskTiering
 from kvtier_connector.vllm.metrics.cpu_tier import TierFacts, TierMetrics
 from kvtier_connector.vllm.offloading.steps import SlotSpec
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats

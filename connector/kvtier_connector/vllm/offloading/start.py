@@ -10,7 +10,7 @@ from vllm.v1.kv_cache_interface import KVCacheConfig, MambaSpec
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import ConnectorConfig
 from kvtier_connector.core.region.growth import GrowthWords, together
-from kvtier_connector.vllm.disk.open import open_tier_behind_region
+from kvtier_connector.vllm.behind.disk import open_tier_behind_region
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import WorkerOffer
 from kvtier_connector.vllm.upstream.compat import log

@@ -12,8 +12,8 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.kv_offload.base import LoadStoreSpec
 
+from kvtier_connector.core.behind.break_even import PrefillModel, TokenSpan
 from kvtier_connector.core.copies.arrivals import Tickets
-from kvtier_connector.core.disk.break_even import PrefillModel, TokenSpan
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorMetadata, OffloadingWorkerMetadata

@@ -17,7 +17,7 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.disk.tiering import DiskTiering
+from kvtier_connector.vllm.behind.tiering import DiskTiering
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import KVTierWorkerMetadata, SlotSpec
 from kvtier_connector.vllm.upstream.compat import log

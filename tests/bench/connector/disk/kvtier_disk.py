@@ -11,11 +11,11 @@ import numpy as np
 from tests.bench.connector.disk.work import Op, Work
 
 from kvtier_connector.config import KEY_BYTES, Policy
-from kvtier_connector.core.disk.break_even import WriteBudget
+from kvtier_connector.core.behind.break_even import WriteBudget
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
-from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.region import region

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
-from kvtier_connector.core.disk.break_even import WriteBudget
+from kvtier_connector.core.behind.break_even import WriteBudget
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 

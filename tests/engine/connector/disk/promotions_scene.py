@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from kvtier_connector.core.disk.progress import Progress
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.disk.promotions import PendingRead, Promotions
+from kvtier_connector.vllm.behind.promotions import PendingRead, Promotions
 
 KEY_BYTES = 36
 TICKET = 7

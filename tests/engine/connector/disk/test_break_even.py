@@ -11,7 +11,7 @@ from tests.engine.connector.prompts import SMALL_DEVICE, answers, prompt
 from tests.shared.waiting import eventually
 
 from kvtier_connector.config import kv_transfer_config
-from kvtier_connector.core.disk.break_even import BreakEven
+from kvtier_connector.core.behind.break_even import BreakEven
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 

@@ -21,15 +21,16 @@ from tests.unit.connector.disk.rig.blocks import (
 )
 
 from kvtier_connector import config as config_module
-from kvtier_connector.core.disk.break_even import WriteBudget
+from kvtier_connector.core.behind.break_even import WriteBudget
+from kvtier_connector.core.behind.messages import Ended, Order
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.disk.files import store as store_module
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.timings import Timings
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
-from kvtier_connector.core.disk.transfers.messages import Ended, Event, Message, Order
+from kvtier_connector.core.disk.transfers.messages import Event, Message
 
 SLOTS = 96
 MEMORY_SLOTS = 48

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.disk.break_even import (
+from kvtier_connector.core.behind.break_even import (
     Bandwidth,
     BreakEven,
     Pace,

@@ -9,7 +9,7 @@ from tests.unit.connector.disk.rig.blocks import MEANING, content_of
 from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig.rig import IMPATIENT, Rig, found_by_the_next, rig_in
 
-from kvtier_connector.core.disk.break_even import Rates, TokenSpan
+from kvtier_connector.core.behind.break_even import Rates, TokenSpan
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS
 from kvtier_connector.errors import DiskError

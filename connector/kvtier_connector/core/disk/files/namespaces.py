@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.behind.break_even import Rates
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, changed_facts
 from kvtier_connector.core.disk.files.folder import Directory
 from kvtier_connector.core.disk.files.journal import INDEX, count_blocks

@@ -10,7 +10,7 @@ from typing import Final, Self
 import numpy as np
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
-from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.behind.break_even import Rates
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum
 from kvtier_connector.core.disk.files.folder import Directory, LockedFolder, disk_errors
 from kvtier_connector.core.disk.files.journal import Entries, Journal, Shape

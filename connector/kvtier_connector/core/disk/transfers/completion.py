@@ -4,11 +4,11 @@ import time
 from collections.abc import Sequence
 from enum import Enum
 
-from kvtier_connector.core.disk.break_even import is_probe
+from kvtier_connector.core.behind.messages import Ended, Order
 from kvtier_connector.core.disk.files.journal import entries_of
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import Completion
-from kvtier_connector.core.disk.transfers.messages import Ended, Order
+from kvtier_connector.core.disk.probe import is_probe
 from kvtier_connector.core.disk.transfers.orders import (
     EndedTransfer,
     InFlight,

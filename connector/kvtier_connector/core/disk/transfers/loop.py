@@ -11,25 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from kvtier_connector.core.behind.messages import Clear, Cleared, Down, KeepRates, Order, Probe, Probed
 from kvtier_connector.core.copies.arrivals import Arrivals
-from kvtier_connector.core.disk.break_even import probe
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import IOEngine
+from kvtier_connector.core.disk.probe import probe
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers.completion import Completer, compact, compact_if_full
-from kvtier_connector.core.disk.transfers.messages import (
-    Clear,
-    Cleared,
-    Down,
-    Event,
-    Forget,
-    KeepRates,
-    Message,
-    Order,
-    Probe,
-    Probed,
-    Up,
-)
+from kvtier_connector.core.disk.transfers.messages import Event, Forget, Message, Up
 from kvtier_connector.core.disk.transfers.orders import (
     EndedTransfer,
     InFlight,

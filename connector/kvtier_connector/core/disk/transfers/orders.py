@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from kvtier_connector.core.behind.messages import Ended, Order, Overdue
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
 from kvtier_connector.core.disk.files.fingerprint import bound_seed
 from kvtier_connector.core.disk.files.segments import Segments
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, Completion
-from kvtier_connector.core.disk.transfers.messages import Ended, Event, Order, Overdue
+from kvtier_connector.core.disk.transfers.messages import Event
 
 _MOST_PIECES: Final = 1024  # of a transfer's memory: IOV_MAX of readv(2)
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
+from kvtier_connector.core.behind.messages import Order
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.timings import Timings
-from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.errors import ConnectorError, DiskError
 
 _HOPELESS: Final = frozenset(

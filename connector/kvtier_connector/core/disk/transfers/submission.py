@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence, Sized
 from itertools import islice
 from typing import Final, TypeGuard
 
+from kvtier_connector.core.behind.messages import Order
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
-from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.disk.transfers.orders import InFlight, OrderQueue, Outbox, take_run
 from kvtier_connector.errors import CorruptBlockError, DiskError
 

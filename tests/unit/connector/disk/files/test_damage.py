@@ -25,12 +25,12 @@ from tests.unit.connector.disk.rig.faulty_engine import SOON_S
 from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
 from tests.unit.connector.disk.rig.tier_files import copied, journal, segment, write_journal
 
+from kvtier_connector.core.behind.messages import Ended, Order
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum, fingerprint
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.choose import open_engine
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
-from kvtier_connector.core.disk.transfers.messages import Ended, Order
 from kvtier_connector.errors import CorruptBlockError
 
 SLOTS = 4

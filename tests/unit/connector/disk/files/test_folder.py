@@ -15,7 +15,7 @@ import pytest
 from tests.unit.connector.disk.rig.blocks import MEANING, capacity_for, request_for
 from tests.unit.connector.disk.rig.tier_files import directory
 
-from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.behind.break_even import Rates
 from kvtier_connector.core.disk.files.folder import Directory, LockedFolder
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError, UnsafeFolderError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.unit.connector.disk.rig.blocks import BLOCK, KEY_BYTES, capacity_for, key_of, request_for
 
-from kvtier_connector.core.disk.break_even import Rates
+from kvtier_connector.core.behind.break_even import Rates
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.namespaces import Removed, removed_text

@@ -19,15 +19,16 @@ from tests.unit.connector.disk.rig.blocks import (
 )
 from tests.unit.connector.disk.rig.faulty_engine import SOON_S, FaultyEngine
 
+from kvtier_connector.core.behind.break_even import WriteBudget
+from kvtier_connector.core.behind.messages import Ended, Order
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.copies.arrivals import ROW_BYTES, Arrivals, Tickets
-from kvtier_connector.core.disk.break_even import WriteBudget
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import open_engine
-from kvtier_connector.core.disk.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.timings import Timings
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
-from kvtier_connector.core.disk.transfers.messages import Ended, Event, Message, Order
+from kvtier_connector.core.disk.transfers.messages import Event, Message
 from kvtier_connector.core.index.keytable import Slots
 
 IMPATIENT = Timings(look_s=0.005, check_s=0.005, verdict_s=0.005, worker_patience_s=0.0, first_retry_s=0.0)

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
+from kvtier_connector.core.behind.messages import Order
 from kvtier_connector.core.disk.transfers.completion import AfterTransfer, after_transfer
-from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.disk.transfers.orders import Transfer
 
 BOOLS = (False, True)

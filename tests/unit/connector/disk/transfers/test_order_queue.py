@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.connector.disk.rig.tier_files import directory
 
+from kvtier_connector.core.behind.messages import Order
 from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.transfers.messages import Order
 from kvtier_connector.core.disk.transfers.orders import OrderQueue, take_run
 
 BLOCK = 4096

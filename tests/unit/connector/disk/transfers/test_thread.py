@@ -19,10 +19,10 @@ from tests.unit.connector.disk.rig.faulty_engine import SOON_S, Fail, Keep
 from tests.unit.connector.disk.rig.rig import IMPATIENT, Rig, found_by_the_next, rig_in
 from tests.unit.connector.disk.rig.tier_files import journal, open_journal
 
+from kvtier_connector.core.behind.messages import Ended, Order
 from kvtier_connector.core.disk.files.journal import Entries, Journal
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.transfers.loop import DiskThread
-from kvtier_connector.core.disk.transfers.messages import Ended, Order
 from kvtier_connector.errors import FolderInUseError
 
 

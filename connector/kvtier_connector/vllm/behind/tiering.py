@@ -8,11 +8,11 @@ from typing import Final, Protocol
 
 from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
-from kvtier_connector.core.disk.progress import Progress
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.disk.promotions import Promotions, ReadDecision
+from kvtier_connector.vllm.behind.promotions import Promotions, ReadDecision
 from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kvtier_connector.core.disk.break_even import ReadingPays, TokenSpan
-from kvtier_connector.core.disk.progress import Progress
+from kvtier_connector.core.behind.break_even import ReadingPays, TokenSpan
+from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
 from kvtier_connector.vllm.upstream.compat import log

@@ -9,15 +9,15 @@ from vllm.config import VllmConfig
 from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
+from kvtier_connector.core.behind.break_even import WriteBudget
+from kvtier_connector.core.behind.messages import MemoryOf
 from kvtier_connector.core.copies.arrivals import Arrivals, attach
-from kvtier_connector.core.disk.break_even import WriteBudget
 from kvtier_connector.core.disk.files.namespaces import removed_text
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
-from kvtier_connector.core.disk.transfers.messages import MemoryOf
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import RegionOffer, open_whole

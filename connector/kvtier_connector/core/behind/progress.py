@@ -1,15 +1,14 @@
-"""What the owner of the disk tier's index makes of events: orders under way, progress, counts and rates."""
+"""What the owner of a tier's index makes of events: orders under way, progress, counts and rates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from kvtier_connector.core.disk.break_even import BreakEven, Rates
-from kvtier_connector.core.disk.transfers.messages import Ended, Event, KeepRates, Order, Probe
-from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.core.behind.break_even import BreakEven, Rates
+from kvtier_connector.core.behind.messages import Ended, KeepRates, Order, Probe
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.errors import CorruptBlockError, DiskError
+from kvtier_connector.errors import CorruptBlockError
 
 
 @dataclass(slots=True)
@@ -105,33 +104,6 @@ class PendingOrders:
         return np.array(sorted({order.memory_slot for order in self._orphans}), np.int32)
 
 
-@dataclass(slots=True)
-class IndexUpdates:
-    """Orders for what the index holds, which have ended."""
-
-    read: list[int] = field(default_factory=list)
-    written: list[bytes] = field(default_factory=list)
-    bad: list[Order] = field(default_factory=list)
-
-    def add(self, order: Order, error: Exception | None) -> None:
-        """Add an order, and why it failed."""
-        if order.write:
-            self.written.append(order.key)
-        else:
-            self.read.append(order.slot)
-        # A load that the disk was not asked for, or that was taken back, says nothing against the block.
-        if error is not None and (order.write or not isinstance(error, DiskError)):
-            self.bad.append(order)
-
-    def apply(self, index: BlockIndex) -> Slots:
-        """Tell the index; returns the slots that hold nothing any more."""
-        if self.bad:
-            index.invalidate(list({order.key: None for order in self.bad}))
-        index.commit(self.written)
-        index.unpin_slots(np.array(self.read, np.int32))
-        return np.array([order.slot for order in self.bad], np.int32)
-
-
 class RateLearner:
     """Measures the disk, and keeps for the next engine what is known."""
 
@@ -147,7 +119,7 @@ class RateLearner:
         """Take note that the disk, of which nothing was asked, is asked to read."""
         self._reading_since_s = now_s
 
-    def measure(self, events: Sequence[Event]) -> None:
+    def measure(self, events: Sequence[object]) -> None:
         """Learn how fast the disk is from what it has read since it was asked, or since the last look."""
         ends = [
             event.at_s

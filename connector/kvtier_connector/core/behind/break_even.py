@@ -1,18 +1,13 @@
-"""Whether reading from disk pays: how fast the disk is, and the engine, and what may be written."""
+"""Whether reading from a tier pays: how fast it is, and the engine, and what may be written."""
 
 import json
 import math
-import mmap
-import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Final, Self
 
 from kvtier_common.formats.json_text import parse_json_object
-from kvtier_connector.core.disk.files.segments import Segments
-from kvtier_connector.core.disk.io.engine import BlockIO, IOEngine
 
 _FADING_TOKENS: Final = 1 << 17
 """Computed tokens after which a step counts half: an engine's pace changes with what else it serves."""
@@ -29,9 +24,6 @@ more rounds through the engine."""
 _HOUR_S: Final = 3600.0
 _BURST_S: Final = 600.0
 """What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
-_PROBE_BYTES: Final = 64 << 20
-"""What is read at most: enough for a fast disk to show its pace, and half a second of a slow one."""
-_abandoned: Final = list[mmap.mmap]()  # what the kernel may still write to, of a disk that hangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,77 +237,3 @@ class WriteBudget:
         granted = min(count, int(self._left))
         self._left -= granted
         return granted
-
-
-def probe(
-    segments: Segments, engine: IOEngine, held: Sequence[int], free: Sequence[int], patience_s: float
-) -> tuple[int, float] | None:
-    """Read slots that hold blocks; where none does, write free ones first. Nothing else may be under way.
-
-    Returns how many bytes were read and in how many seconds, so that a disk which did not end in time counts
-    as slower than that; None if it fails.
-    """
-    count = max(1, min(_PROBE_BYTES // segments.slot_bytes, engine.depth))
-    slots = (held or free)[:count]
-    scratch = mmap.mmap(-1, max(1, len(slots)) * segments.slot_bytes)
-    memory = memoryview(scratch)
-    size_bytes = segments.slot_bytes
-    pieces = [memory[start : start + size_bytes] for start in range(0, len(memory), size_bytes)]
-    try:
-        if not held:
-            written = _move_blocks(segments, engine, slots, pieces, patience_s, write=True)
-            if written is None or engine.in_flight:
-                return written  # what ends from now on may be writes still
-            _forget_cached(segments, slots)
-        return _move_blocks(segments, engine, slots, pieces, patience_s, write=False)
-    finally:
-        if engine.in_flight:
-            _abandoned.append(scratch)
-        else:
-            for piece in pieces:
-                piece.release()
-            memory.release()
-            scratch.close()
-
-
-def is_probe(io: BlockIO) -> bool:
-    """Tell whether a transfer is a probe's; orders' have tags from 0."""
-    return io.tag < 0
-
-
-def _move_blocks(  # noqa: PLR0913 - what moves what
-    segments: Segments,
-    engine: IOEngine,
-    slots: Sequence[int],
-    pieces: Sequence[memoryview],
-    patience_s: float,
-    *,
-    write: bool,
-) -> tuple[int, float] | None:
-    start_s = time.monotonic()
-    places = map(segments.place, slots)
-    engine.submit(
-        [
-            BlockIO(-1 - number, write, place.descriptor, place.offset, (piece,))
-            for number, (place, piece) in enumerate(zip(places, pieces, strict=True))
-        ]
-    )
-    ended = 0
-    while ended < len(slots):
-        left_s = start_s + patience_s - time.monotonic()
-        completions = engine.take_completions(max(0.0, left_s))
-        if any(completion.error for completion in completions):
-            return None
-        ended += len(completions)
-        if left_s <= 0:
-            break
-    return max(1, ended) * segments.slot_bytes, time.monotonic() - start_s
-
-
-def _forget_cached(segments: Segments, slots: Sequence[int]) -> None:
-    """Have the next read come from the disk where the page cache is used."""
-    if segments.direct:
-        return
-    for descriptor in {segments.place(slot).descriptor for slot in slots}:
-        os.fdatasync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

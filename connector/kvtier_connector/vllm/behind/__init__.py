@@ -1,0 +1,1 @@
+"""Tiers behind the one in memory."""

@@ -1,1 +1,0 @@
-"""The disk tier behind the one in memory."""
