@@ -28,7 +28,7 @@ from vllm.v1.request import Request
 
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
-from kvtier_connector.vllm.behind.tiering import NeverWriteToDisk
+from kvtier_connector.vllm.behind.tiering import NeverWriteBehind
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import layer_places
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.start import Handshake, warn_of_states, warn_of_weak_hash
@@ -221,11 +221,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     @override
     def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
-        """Follow how the workers' slices grow, and open the disk tier behind them."""
+        """Follow how the workers' slices grow, and open the tiers behind them."""
         with self._upstream.manager_held():
             self._handshake.take(metadata, in_parts=self._sync_loads.are_on)
-        if self._manager.disk is not None:
-            self._prefill = PrefillClock(self._manager.disk.prefill)
+        if self._manager.behind is not None:
+            self._prefill = PrefillClock(self._manager.behind.prefill)
 
     @override
     def on_new_request(self, request: Request) -> None:
@@ -235,7 +235,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             # Its key names the adapter, not the weights in it.
             context = self._upstream.context(request.request_id)
             if context is not None:
-                context.set_state(NeverWriteToDisk())
+                context.set_state(NeverWriteBehind())
 
     @override
     def get_num_new_matched_tokens(self, request: Request, num_computed_tokens: int) -> Found:
@@ -259,10 +259,10 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._handshake.grow()
         self._sync_loads.renew_budget()
         number = 0
-        if (disk := self._manager.disk) is not None and self._prefill is not None:
-            disk.on_schedule_end()
+        if (behind := self._manager.behind) is not None and self._prefill is not None:
+            behind.on_schedule_end()
             if not scheduler_output.total_num_scheduled_tokens:
-                disk.wait()
+                behind.wait()
             number = self._prefill.begin(scheduler_output)
         busy = with_transfers(scheduler_output, self._upstream, self._chunk_gcd_tokens)
         orders = NO_TRANSFERS if busy is None else super().build_connector_meta(busy)

@@ -36,7 +36,8 @@ from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.vllm import secondary
 from kvtier_connector.vllm.behind.disk import holder, open_tier, replica_folder
 from kvtier_connector.vllm.fingerprint import tier_fingerprint
-from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS, DiskMetrics
+from kvtier_connector.vllm.metrics.behind import BehindMetrics
+from kvtier_connector.vllm.metrics.disk_tier import DEFINITIONS
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
@@ -79,7 +80,7 @@ class KVTierDisk(SecondaryTierManager):  # type: ignore[misc] # vLLM has no type
             self._timeout_s = parsed.timeout_s
             self._disk = self._open(parsed, entry)
             undo.pop_all()
-        self._metrics = DiskMetrics(self._disk, self._chunk_tokens)
+        self._metrics = BehindMetrics(self._disk, self._chunk_tokens)
 
     @classmethod
     @override

@@ -143,8 +143,8 @@ class StandIn:
         seconds = time.monotonic() - start_s
         stored = self.manager.prepare_store(keys[found:], context)
         self.manager.complete_store(stored.keys_to_store, context)
-        if self.manager.disk is not None:
-            self.manager.disk.on_schedule_end()  # the next step's
+        if self.manager.behind is not None:
+            self.manager.behind.on_schedule_end()  # the next step's
         self.manager.on_request_finished(context)
         return seconds, found * CHUNK_TOKENS
 
@@ -156,7 +156,7 @@ class StandIn:
 
     def _look_up(self, keys: list[OffloadKey], context: ReqContext) -> int:
         """Return how many chunks are in memory, once those are that are worth being read."""
-        side = self.manager.disk
+        side = self.manager.behind
         if side is None:
             return 0
         while True:
@@ -202,7 +202,7 @@ def stand_in(folder: Path, disk_bytes_per_s: float, pace: Pace) -> Iterator[Stan
         budget=WriteBudget(0, time.monotonic()),
     )
     manager = KVTierManager(TierGeometry(_SLOTS, _BLOCK_BYTES, 1, 1), {0: CHUNK_TOKENS}, with_events=False)
-    manager.put_behind(disk, KEY_BYTES, most_tokens=_SLOTS * CHUNK_TOKENS // 2)
+    manager.put_behind([disk], KEY_BYTES, most_tokens=_SLOTS * CHUNK_TOKENS // 2)
     try:
         yield StandIn(manager, disk, pace)
     finally:

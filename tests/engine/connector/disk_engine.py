@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.engine.connector.prompts import PROMPTS, answers, overwrite
 from tests.unit.connector.disk.rig.faulty_engine import FaultyEngine
 
+from kvtier_common.tier import Tier
 from kvtier_connector.config import MIB, ConnectorConfig, Policy
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class DiskEngine:
 
     @property
     def disk(self) -> "DiskTier":
-        disk: DiskTier = self.connector._manager.disk._disk
+        disk: DiskTier = self.connector._manager.behind.tier(Tier.DISK)
         return disk
 
     @property
@@ -63,20 +64,20 @@ class DiskEngine:
     def leave(self) -> None:
         """Let go of the disk and have device and memory forget, as an engine that ends."""
         manager = self.connector._manager
-        if manager.disk is not None:
+        if manager.behind is not None:
             self.settle()
-            manager.disk.close()
-            manager.disk = None
+            manager.behind.close()
+            manager.behind = None
         overwrite(self.llm)
         self._finish_stores()
 
     def settle(self) -> None:
         """Have all that is to be written be on disk, which happens beside the engine."""
         self._finish_stores()
-        side = self.connector._manager.disk
-        while side._disk.is_busy:
-            assert side._disk._disk.wait(QUIET_S), "the disk does not end"
-            side.poll()
+        disk = self.disk
+        while disk.is_busy:
+            assert disk._disk.wait(QUIET_S), "the disk does not end"
+            self.connector._manager.behind.poll()
 
     def _finish_stores(self) -> None:
         """Do the steps that an engine with a process of its own does while it has no requests."""

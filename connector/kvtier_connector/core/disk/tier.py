@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.break_even import WriteBudget
 from kvtier_connector.core.behind.messages import (
     Clear,
@@ -20,6 +21,7 @@ from kvtier_connector.core.behind.messages import (
     Probed,
 )
 from kvtier_connector.core.behind.progress import Counts, PendingOrders, Progress, RateLearner
+from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.copies.arrivals import TICKETS
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
@@ -62,6 +64,12 @@ class _IndexUpdates:
 
 class DiskTier:
     """Blocks on disk, behind those in memory. One thread owns it."""
+
+    tier = Tier.DISK
+    reads_in_parts = True
+    writes_when_stored = True
+    is_asked = False
+    asking = 0
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
@@ -119,6 +127,13 @@ class DiskTier:
             return False
         return self._store.index.state(key) is BlockState.READY
 
+    def presence(self, key: bytes) -> Presence:
+        """Tell whether a block can be loaded: the index knows."""
+        return Presence.PRESENT if self.holds(key) else Presence.ABSENT
+
+    def ask(self, keys: Sequence[bytes]) -> None:
+        """Do nothing: all is known."""
+
     def load(self, keys: Sequence[bytes], memory_slots: Slots, part_ends: tuple[int, ...] = ()) -> int:
         """Begin to read blocks that it holds; `poll` reports each.
 
@@ -134,7 +149,7 @@ class DiskTier:
         self._send(keys, self._store.index.pin(keys), memory_slots, write=False, parts=parts)
         return ticket
 
-    def yield_to_disk_thread(self) -> None:
+    def yield_to_thread(self) -> None:
         """Leave the interpreter to the disk's thread until it has handed its orders over, or for a moment.
 
         A step that goes ahead would keep it from beginning for some milliseconds, as long as Python lets one

@@ -1,4 +1,4 @@
-"""Brings what requests ask for from disk into memory, and keeps it there until they load it.
+"""Brings what requests ask for from the tiers behind into memory, and keeps it there until they load it.
 
 A request waits while its blocks are read: a block that cannot be read is simply not found when the request is
 looked up again. Only one that is alone may go ahead and load what is still being read. It holds all of its
@@ -6,66 +6,32 @@ blocks in memory, or none: two requests that each held half of the memory and wa
 for ever.
 """
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kvtier_connector.core.behind.break_even import ReadingPays, TokenSpan
+import numpy as np
+
+from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
-from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.behind.tier import Presence, TierBehind
 from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
-from kvtier_connector.vllm.upstream.compat import log
+from kvtier_connector.vllm.behind.read_decision import ReadDecision
 
 
-class ReadDecision:
-    """Asks the break-even for one engine's chunks."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A tier that blocks are read from, and whether that pays."""
 
-    def __init__(self, disk: DiskTier, chunk_tokens: int, most_tokens: int) -> None:
-        self._disk = disk
-        self._chunk_tokens = chunk_tokens
-        self._most_tokens = most_tokens
-        self._bytes_per_token = disk.block_bytes / chunk_tokens
-        self._is_read = False
-        self._is_warned = False
+    tier: TierBehind
+    decision: ReadDecision
 
-    @property
-    def can_pay(self) -> bool:
-        """Whether reading can pay: not of the longest prompt, of none."""
-        return self._reading_pays(0, self._most_tokens) is not ReadingPays.DOES_NOT
 
-    def may_pay(self, end_tokens: int) -> bool:
-        """Tell of a chunk whether it can pay to read it and all behind it, of the longest prompt."""
-        first = max(0, end_tokens - self._chunk_tokens)
-        return self._reading_pays(first, max(end_tokens, self._most_tokens)) is ReadingPays.PAYS
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A block that a request waits for."""
 
-    def decide(self, end_tokens: Sequence[int]) -> bool:
-        """Decide whether chunks are read, behind what is being read already: whether that is sooner."""
-        first, last = max(0, min(end_tokens) - self._chunk_tokens), max(end_tokens)
-        size_bytes = (len(end_tokens) + self._disk.loading) * self._disk.block_bytes
-        pays = self._disk.break_even.reading_pays(TokenSpan.of(first, last), size_bytes) is ReadingPays.PAYS
-        self._is_read = self._is_read or pays
-        return pays
-
-    def learn(self) -> None:
-        """Have the disk looked at from time to time, and say once if it never pays."""
-        self._disk.learn(time.monotonic(), is_in_use=self._is_read)
-        self._is_read = False
-        if self.can_pay == self._is_warned:
-            self._is_warned = not self._is_warned
-            whole = TokenSpan.of(0, self._most_tokens)
-            figures = self._disk.break_even.describe(whole, self._most_tokens * self._bytes_per_token)
-            if self._is_warned:
-                log.warning(
-                    "kvtier: the disk tier does not pay, so it is neither read nor written: %s; a faster "
-                    "disk, or none, serves better",
-                    figures,
-                )
-            else:
-                log.info("kvtier: the disk tier pays again: %s", figures)
-
-    def _reading_pays(self, first: int, last: int) -> ReadingPays:
-        size_bytes = (last - first) * self._bytes_per_token
-        return self._disk.break_even.reading_pays(TokenSpan.of(first, last), size_bytes)
+    end_tokens: int  # where it ends in the prompt, in tokens
+    source: Source  # where it is read from
 
 
 @dataclass(slots=True)
@@ -73,7 +39,8 @@ class _Lookups:
     """Blocks that were looked up for one request in this step."""
 
     ready: dict[bytes, None] = field(default_factory=dict)
-    wanted: dict[bytes, int] = field(default_factory=dict)  # and where it ends in the prompt, in tokens
+    wanted: dict[bytes, _Wanted] = field(default_factory=dict)
+    unknown: dict[bytes, Source] = field(default_factory=dict)  # blocks of which a tier has to be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +49,7 @@ class PendingRead:
 
     slot: int  # slot in memory that it is read into
     ticket: int  # under which the worker is told of it; 0 if it is not
+    tier: Tier  # that it is read from
 
 
 @dataclass(slots=True)
@@ -90,18 +58,18 @@ class _Held:
 
     pinned: dict[bytes, None] = field(default_factory=dict)  # blocks that are protected from eviction
     loading: dict[bytes, PendingRead] = field(default_factory=dict)  # blocks that are being read for it
-    promoted: set[bytes] = field(default_factory=set)  # blocks that came from disk
+    promoted: dict[bytes, Tier] = field(default_factory=dict)  # blocks that were read for it, and from where
+    asked: set[bytes] = field(default_factory=set)  # blocks of which a tier was asked for it
     # blocks for which there was no slot, or that are computed sooner than read
     refused: set[bytes] = field(default_factory=set)
 
 
 class Promotions:
-    """What waiting requests have asked of the disk."""
+    """What waiting requests have asked of the tiers behind memory."""
 
-    def __init__(self, memory: BlockIndex, disk: DiskTier, decision: ReadDecision) -> None:
+    def __init__(self, memory: BlockIndex, sources: Sequence[Source]) -> None:
         self._memory = memory
-        self._disk = disk
-        self._decision = decision
+        self._sources = tuple(sources)
         self._lookups = dict[str, _Lookups]()
         self._held = dict[str, _Held]()
         self._readers = dict[bytes, str]()
@@ -110,44 +78,85 @@ class Promotions:
         """Request that finds what is being read for it in parts, as if it were in memory."""
 
     def lookup(self, key: bytes, request_id: str, end_tokens: int = 0) -> BlockState:
-        """Return the state of a block; one that `begin` will read is pending."""
+        """Return the state of a block; one that `begin` will read, or ask for, is pending."""
         state = self._memory.state(key)
         if state is BlockState.READY:
             self._lookups_of(request_id).ready[key] = None
         elif state is BlockState.PENDING and request_id == self.ahead:
             return BlockState.READY if self._is_coming(key, request_id) else state
-        elif state is BlockState.ABSENT and self._is_wanted(key, request_id, end_tokens):
-            self._lookups_of(request_id).wanted[key] = end_tokens
+        elif state is BlockState.ABSENT and self._want(key, request_id, end_tokens):
             return BlockState.PENDING
         return state
 
-    def _is_wanted(self, key: bytes, request_id: str, end_tokens: int) -> bool:
-        if not self._disk.holds(key) or key in self._hold(request_id).refused:
+    def _want(self, key: bytes, request_id: str, end_tokens: int) -> bool:
+        """Have a block read from the fastest tier that has it; tells whether there may be one."""
+        held = self._held.get(request_id)
+        if held is not None and key in held.refused:
             return False
-        return self._decision.may_pay(end_tokens)
+        for source in self._fastest_first():
+            presence = source.tier.presence(key)
+            if presence is Presence.ABSENT or not source.decision.may_pay(end_tokens):
+                continue
+            if presence is Presence.ASKED:
+                return True
+            if presence is Presence.PRESENT:
+                self._lookups_of(request_id).wanted[key] = _Wanted(end_tokens, source)
+                return True
+            # an answer that did not last until the request was looked up again is not waited for twice
+            if held is None or key not in held.asked:
+                self._lookups_of(request_id).unknown[key] = source
+                return True
+        return False
+
+    def _fastest_first(self) -> Sequence[Source]:
+        if len(self._sources) == 1:
+            return self._sources
+        return sorted(self._sources, key=lambda source: -(source.tier.break_even.read.per_second or 0.0))
 
     def begin(self, part_ends: tuple[int, ...] = ()) -> list[Reservation]:
         """Begin to read what was asked for since the last call; returns the memory that was given to it."""
         if not self._lookups:
             return []
         lookups, self._lookups = self._lookups, {}
+        for request_id, asked in lookups.items():
+            self._ask(request_id, asked.unknown)
         made = list[Reservation]()
         for request_id, asked in lookups.items():
             # Since it was looked up, it may have left, come, or been asked for by a request before this one.
             ready = [key for key in asked.ready if self._memory.state(key) is BlockState.READY]
-            wanted = [key for key in asked.wanted if self._memory.state(key) is BlockState.ABSENT]
-            wanted = [key for key in wanted if self._disk.holds(key)]
-            if not wanted:
-                continue
-            if not self._decision.decide([asked.wanted[key] for key in wanted]):
-                self._hold(request_id).refused.update(wanted)
+            wanted = {
+                key: block
+                for key, block in asked.wanted.items()
+                if self._memory.state(key) is BlockState.ABSENT
+                and block.source.tier.presence(key) is Presence.PRESENT
+            }
+            if not wanted or not self._pays(request_id, wanted):
                 continue
             if not self._may_begin(request_id, ready, wanted):
                 break  # first come, first served: those behind it could keep it waiting for ever
             made.append(self._begin(request_id, ready, wanted, part_ends))
         return made
 
-    def apply(self, progress: Progress) -> list[bytes]:
+    def _ask(self, request_id: str, unknown: Mapping[bytes, Source]) -> None:
+        if unknown:
+            self._hold(request_id).asked.update(unknown)
+        for source, keys in _by_source(unknown).items():
+            source.tier.ask(keys)
+
+    def _pays(self, request_id: str, wanted: Mapping[bytes, _Wanted]) -> bool:
+        """Tell whether what a request wants is read; what is computed sooner is refused."""
+        groups = _by_source({key: block.source for key, block in wanted.items()})
+        refused = [
+            key
+            for source, keys in groups.items()
+            if not source.decision.decide([wanted[key].end_tokens for key in keys])
+            for key in keys
+        ]
+        if refused:
+            self._hold(request_id).refused.update(refused)
+        return not refused  # of several tiers, what the others have is looked up again
+
+    def apply(self, progress: Progress, tier: Tier) -> list[bytes]:
         """Take note of blocks that were read, and of those that could not be; returns those in memory now."""
         self._memory.invalidate(progress.lost)
         ready = self._memory.commit(progress.loaded + progress.ended)
@@ -160,19 +169,24 @@ class Promotions:
                 pinned.setdefault(request_id, []).append(key)
         for request_id, keys in pinned.items():
             self._pin(self._held[request_id], keys)
-            self._held[request_id].promoted.update(keys)
+            self._held[request_id].promoted.update(dict.fromkeys(keys, tier))
         return ready
 
     @property
     def is_complete(self) -> bool:
         """Whether no request waits, or one of them has all that it waits for."""
         waiting = [held for held in self._held.values() if held.loading or held.pinned]
-        return not waiting or any(not held.loading for held in waiting)
+        if not waiting:
+            return not any(source.tier.asking for source in self._sources)
+        return any(not held.loading for held in waiting)
 
-    def was_promoted(self, key: bytes, request_id: str) -> bool:
-        """Tell whether a block was read for this request."""
+    def tier_of(self, key: bytes, request_id: str) -> Tier | None:
+        """Return the tier that a block was read from for this request; None if it was not read."""
         held = self._held.get(request_id)
-        return held is not None and (key in held.promoted or key in held.loading)
+        if held is None:
+            return None
+        coming = held.loading.get(key)
+        return coming.tier if coming is not None else held.promoted.get(key)
 
     def lend(self, keys: Sequence[bytes], request_id: str) -> dict[bytes, PendingRead]:
         """Return those of a load's blocks that are still being read: in memory until `complete_load`."""
@@ -188,8 +202,9 @@ class Promotions:
         if not lent:
             return set()
         for key in lent:  # the disk may not have said yet that it is there
-            if self._forget_reader(key):
-                self._held[request_id].promoted.add(key)
+            coming = self._held[request_id].loading.get(key) if request_id in self._held else None
+            if coming is not None and self._forget_reader(key):
+                self._held[request_id].promoted[key] = coming.tier
         arrived = [key for key in lent if self._memory.state(key) is BlockState.READY]
         self._memory.pin(arrived)
         self._memory.unpin(arrived)
@@ -213,13 +228,14 @@ class Promotions:
     def forget_memory(self) -> None:
         """Forget what is in memory, because its index was cleared."""
         for held in self._held.values():
-            for blocks in (held.pinned, held.loading, held.promoted):
-                blocks.clear()
+            held.pinned.clear()
+            held.loading.clear()
+            held.promoted.clear()
         self._lookups.clear()
         self._lent.clear()
         self._readers.clear()
 
-    def _may_begin(self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes]) -> bool:
+    def _may_begin(self, request_id: str, ready: Sequence[bytes], wanted: Mapping[bytes, _Wanted]) -> bool:
         """Tell whether there are slots; who has to wait is looked up again, and holds nothing meanwhile."""
         pinned = self._hold(request_id).pinned
         needed = sum(key not in pinned for key in ready) + len(wanted)
@@ -230,18 +246,22 @@ class Promotions:
         )
 
     def _begin(
-        self, request_id: str, ready: Sequence[bytes], wanted: Sequence[bytes], part_ends: tuple[int, ...]
+        self,
+        request_id: str,
+        ready: Sequence[bytes],
+        wanted: Mapping[bytes, _Wanted],
+        part_ends: tuple[int, ...],
     ) -> Reservation:
         held = self._hold(request_id)
         self._pin(held, [key for key in ready if key not in held.pinned])
-        reservation = self._memory.reserve(wanted)
+        reservation = self._memory.reserve(list(wanted))
         held.refused.update(set(wanted).difference(reservation.keys))
         self._readers.update(dict.fromkeys(reservation.keys, request_id))
-        ticket = self._disk.load(reservation.keys, reservation.slots, part_ends)
-        slots = reservation.slots.tolist()
-        held.loading.update(
-            (key, PendingRead(slot, ticket)) for key, slot in zip(reservation.keys, slots, strict=True)
-        )
+        slots = dict(zip(reservation.keys, reservation.slots.tolist(), strict=True))
+        for source, keys in _by_source({key: wanted[key].source for key in reservation.keys}).items():
+            places = np.array([slots[key] for key in keys], np.int32)
+            ticket = source.tier.load(keys, places, part_ends if source.tier.reads_in_parts else ())
+            held.loading.update((key, PendingRead(slots[key], ticket, source.tier.tier)) for key in keys)
         return reservation
 
     def _is_coming(self, key: bytes, request_id: str) -> bool:
@@ -266,3 +286,10 @@ class Promotions:
         if held is None:
             held = self._held[request_id] = _Held()
         return held
+
+
+def _by_source(blocks: Mapping[bytes, Source]) -> dict[Source, list[bytes]]:
+    by_source = dict[Source, list[bytes]]()
+    for key, source in blocks.items():
+        by_source.setdefault(source, []).append(key)
+    return by_source

@@ -1,4 +1,4 @@
-"""The disk tier behind the one in memory: what is read for waiting requests, and written behind stores."""
+"""The tiers behind the one in memory: what is read for waiting requests, and written behind stores."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
 from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 
+from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
-from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.behind.tier import TierBehind
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.behind.promotions import Promotions, ReadDecision
-from kvtier_connector.vllm.metrics.disk_tier import DiskMetrics
+from kvtier_connector.vllm.behind.promotions import Promotions, Source
+from kvtier_connector.vllm.behind.read_decision import ReadDecision
+from kvtier_connector.vllm.metrics.behind import BehindMetrics
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 _PATIENCE_S: Final = 0.05
-"""How long a step without work waits for the disk: longer than a chunk takes, too short for a new request to
+"""How long a step without work waits for a tier: longer than a chunk takes, too short for a new request to
 notice."""
 
 _STEP_WAIT_S: Final = 0.25
@@ -26,7 +29,7 @@ _STEP_WAIT_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class NeverWriteToDisk:
+class NeverWriteBehind:
     """In the state of a request's context: its keys do not say all about its bytes, so none are written.
 
     The context outlives the request, whose stores may end when it has finished.
@@ -36,23 +39,32 @@ class NeverWriteToDisk:
 class ChunkListener(Protocol):
     """Hears what becomes of chunks and of memory: the manager."""
 
-    def on_chunks_stored(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_stored(self, keys: Sequence[bytes], tier: Tier) -> None:
         """Take note of chunks that can be loaded now."""
 
-    def on_chunks_removed(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_removed(self, keys: Sequence[bytes], tier: Tier) -> None:
         """Take note of chunks that made room."""
 
     def on_slots_released(self, slots: Sequence[int]) -> None:
         """Take note of memory that a reset forgot and no transfer uses any more."""
 
 
-class DiskTiering:
-    """Connects the two tiers of one engine."""
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """One tier, with what goes with it."""
+
+    tier: TierBehind
+    decision: ReadDecision
+    metrics: BehindMetrics
+
+
+class Tiering:
+    """Connects the tiers of one engine."""
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
         memory: BlockIndex,
-        disk: DiskTier,
+        tiers: Sequence[TierBehind],
         listener: ChunkListener,
         chunk_tokens: int,
         *,
@@ -60,28 +72,37 @@ class DiskTiering:
         most_tokens: int,
     ) -> None:
         self._memory = memory
-        self._disk = disk
+        self._tiers = [
+            _Behind(tier, ReadDecision(tier, chunk_tokens, most_tokens), BehindMetrics(tier, chunk_tokens))
+            for tier in tiers
+        ]
         self._listener = listener
-        self._bytes_per_token = disk.block_bytes / chunk_tokens
+        self._chunk_tokens = chunk_tokens
         self._part_ends = part_ends
-        self._decision = ReadDecision(disk, chunk_tokens, most_tokens)
-        self.promotions = Promotions(memory, disk, self._decision)
-        self._metrics = DiskMetrics(disk, chunk_tokens)
-        self.prefill = disk.break_even.prefill
+        self.promotions = Promotions(memory, [Source(behind.tier, behind.decision) for behind in self._tiers])
+        self.prefill = tiers[0].break_even.prefill
+        """What tokens cost to compute, which all tiers compare with."""
+        self.are_asked = any(tier.is_asked for tier in tiers)
+        """Whether a tier has to be asked what it has, which takes a round before reading begins."""
 
     @property
     def reads_in_parts(self) -> bool:
         """Whether a step can wait for parts of chunks."""
         return bool(self._part_ends)
 
+    def tier(self, tier: Tier) -> TierBehind:
+        """Return one of the tiers. Raises KeyError: there is none of that kind."""
+        return {behind.tier.tier: behind.tier for behind in self._tiers}[tier]
+
     def poll(self) -> None:
-        """Take note of what the disk has done: before a request's chunks are looked up one by one."""
-        progress = self._disk.poll()
-        if progress is not None:
-            self._apply(progress)
+        """Take note of what the tiers have done: before a request's chunks are looked up one by one."""
+        for behind in self._tiers:
+            progress = behind.tier.poll()
+            if progress is not None:
+                self._apply(progress, behind.tier)
 
     def lookup(self, key: bytes, context: ReqContext) -> BlockState:
-        """Return the state of a chunk in either tier: one on disk is pending until it is in memory."""
+        """Return the state of a chunk in any tier: one behind memory is pending until it is there."""
         end_tokens = context.get_offload_key_position(OffloadKey(key)) or 0
         return self.promotions.lookup(key, context.req_id, end_tokens)
 
@@ -96,79 +117,98 @@ class DiskTiering:
 
     def prepare_load(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Take note of a load that protects its chunks itself."""
-        self._metrics.count_hits(sum(self.promotions.was_promoted(key, context.req_id) for key in keys))
+        sources = [self.promotions.tier_of(key, context.req_id) for key in keys]
+        for behind in self._tiers:
+            behind.metrics.count_hits(sources.count(behind.tier.tier))
         self.promotions.unpin(context.req_id)
         self._offer_again(keys, context)
 
     def touch(self, keys: Sequence[bytes], context: ReqContext) -> None:
-        """Make chunks the most recently used on disk, too."""
-        self._disk.touch(keys)
+        """Make chunks the most recently used behind memory, too."""
+        for behind in self._tiers:
+            behind.tier.touch(keys)
         self._offer_again(keys, context)
 
     def complete_store(self, keys: Sequence[bytes], context: ReqContext) -> None:
-        """Write chunks that have become loadable, if that pays."""
-        if self._saves(context):
-            self._write(self._disk.admit(self._disk.lacking(keys)))
+        """Write chunks that have become loadable, where a tier takes them at once and that pays."""
+        for behind in self._tiers:
+            tier = behind.tier
+            if tier.writes_when_stored and self._saves(behind, context):
+                self._write(tier, tier.admit(tier.lacking(keys)))
 
     def _offer_again(self, keys: Sequence[bytes], context: ReqContext) -> None:
-        """Write chunks in use that the disk was not given before: it was off, or did not keep up."""
-        lacking = self._disk.lacking(keys)
-        ready = [key for key in lacking if self._memory.state(key) is BlockState.READY]
-        if ready and self._saves(context):
-            self._write(self._disk.admit(ready, were_offered=True))
+        """Write chunks in use that a tier was not given before: it was off, late, or waits for a use."""
+        for behind in self._tiers:
+            tier = behind.tier
+            ready = [key for key in tier.lacking(keys) if self._memory.state(key) is BlockState.READY]
+            if ready and self._saves(behind, context):
+                self._write(tier, tier.admit(ready, were_offered=tier.writes_when_stored))
 
-    def _saves(self, context: ReqContext) -> bool:
-        is_kept_off = context.get_state(NeverWriteToDisk) is not None
-        return not is_kept_off and self._decision.can_pay
+    @staticmethod
+    def _saves(behind: _Behind, context: ReqContext) -> bool:
+        return context.get_state(NeverWriteBehind) is None and behind.decision.can_pay
 
-    def _write(self, keys: Sequence[bytes]) -> None:
+    def _write(self, tier: TierBehind, keys: Sequence[bytes]) -> None:
         if keys:
             progress = Progress()
-            self._disk.store(keys, self._memory.hold(keys), progress)
-            self._apply(progress)
+            tier.store(keys, self._memory.hold(keys), progress)
+            self._apply(progress, tier)
 
     def on_schedule_end(self, *, in_parts: bool = False) -> None:
         """Begin to read what the step's lookups asked for: if a step can wait for them, in parts."""
         self.poll()
-        self._decision.learn()
+        now_s = time.monotonic()
+        for behind in self._tiers:
+            behind.decision.learn(now_s)
         ends = self._part_ends if in_parts else ()
         begun = self.promotions.begin(ends)
         if begun and ends:
-            self._disk.yield_to_disk_thread()
+            for behind in self._tiers:
+                if behind.tier.loading:
+                    behind.tier.yield_to_thread()
         for reservation in begun:
-            self._listener.on_chunks_removed(reservation.evicted, on_disk=False)
+            self._listener.on_chunks_removed(reservation.evicted, Tier.CPU)
 
     def is_quick(self, tokens: int) -> bool:
         """Tell whether so many tokens are read so soon that a step, and who comes meanwhile, can wait."""
-        bandwidth = self._disk.break_even.read.per_second
-        return bandwidth is None or tokens * self._bytes_per_token < bandwidth * _STEP_WAIT_S
+        return all(
+            bandwidth is None or size_bytes < bandwidth * _STEP_WAIT_S
+            for behind in self._tiers
+            for bandwidth in (behind.tier.break_even.read.per_second,)
+            for size_bytes in (tokens * behind.tier.block_bytes / self._chunk_tokens,)
+            if behind.tier.reads_in_parts
+        )
 
     def wait(self) -> None:
-        """Give way to the disk, in a step that has nothing else to do, until some request can go on."""
+        """Give way to the tiers, in a step that has nothing else to do, until some request can go on."""
         until = time.monotonic() + _PATIENCE_S
         while not self.promotions.is_complete and (left := until - time.monotonic()) > 0:
-            self._disk.wait(left)
+            self._tiers[0].tier.wait(left)
             self.poll()
 
     def reset(self) -> Slots:
-        """Forget everything on disk and whom transfers are for; returns the memory slots that they use."""
-        self._disk.clear()
+        """Forget everything behind memory and whom transfers are for; returns the memory that they use."""
+        for behind in self._tiers:
+            behind.tier.clear()
         self.promotions.forget_memory()
-        return self._disk.forget_memory()
+        return np.concatenate([behind.tier.forget_memory() for behind in self._tiers])
 
     def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
-        """Add the disk's numbers."""
-        return self._metrics.add_to(stats, pays=self._decision.can_pay)
+        """Add the tiers' numbers."""
+        for behind in self._tiers:
+            stats = behind.metrics.add_to(stats, pays=behind.decision.can_pay)
+        return stats
 
     def close(self) -> None:
-        """Let go of the disk."""
-        self._disk.close()
+        """Let go of the tiers."""
+        for behind in self._tiers:
+            behind.tier.close()
 
-    def _apply(self, progress: Progress) -> None:
-        self._listener.on_chunks_stored(self.promotions.apply(progress), on_disk=False)
+    def _apply(self, progress: Progress, tier: TierBehind) -> None:
+        self._listener.on_chunks_stored(self.promotions.apply(progress, tier.tier), Tier.CPU)
         self._memory.unpin(progress.released)
-        self._listener.on_chunks_removed(progress.evicted, on_disk=True)
-        self._listener.on_chunks_stored(progress.stored, on_disk=True)
+        self._listener.on_chunks_removed(progress.evicted, tier.tier)
+        self._listener.on_chunks_stored(progress.stored, tier.tier)
         if progress.orphans:
             self._listener.on_slots_released(progress.orphans)
         for note in progress.notes:

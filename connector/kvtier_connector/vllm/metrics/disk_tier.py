@@ -9,8 +9,6 @@ from vllm.v1.kv_offload.base import (
 )
 
 from kvtier_common.metrics import disk_tier as names
-from kvtier_connector.core.disk.tier import DiskTier
-from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
 DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     names.CAPACITY_BYTES: OffloadingGaugeMetadata("Bytes of chunks that the disk tier can hold."),
@@ -37,50 +35,3 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
         "Chunks not written: the disk did not keep up, or the bound on writes was reached."
     ),
 }
-
-
-class DiskMetrics:
-    """Hands the disk tier's numbers out when they changed."""
-
-    def __init__(self, disk: DiskTier, chunk_tokens: int) -> None:
-        self._disk = disk
-        self._chunk_tokens = chunk_tokens
-        self._last: tuple[int, bool, bool] | None = None
-        self._hits = 0
-
-    def count_hits(self, count: int) -> None:
-        """Count chunks that a request found on disk."""
-        self._hits += count
-
-    def add_to(
-        self, stats: OffloadingConnectorStats | None, *, pays: bool = True
-    ) -> OffloadingConnectorStats | None:
-        """Add what changed since the last call."""
-        disk = self._disk
-        counts = disk.take_counts()
-        now = disk.used, disk.is_down, pays
-        added = {
-            names.LOAD_BYTES: counts.load_bytes,
-            names.LOAD_SECONDS: counts.load_seconds,
-            names.STORE_BYTES: counts.store_bytes,
-            names.STORE_SECONDS: counts.store_seconds,
-            names.HIT_CHUNKS: self._hits,
-            names.EVICTED_CHUNKS: counts.evicted,
-            names.CORRUPT_CHUNKS: counts.corrupt,
-            names.FAILED_CHUNKS: counts.failed,
-            names.DROPPED_CHUNKS: counts.dropped,
-        }
-        if now == self._last and not any(added.values()):
-            return stats
-        self._hits = 0
-        self._last = now
-        stats = stats or OffloadingConnectorStats()
-        stats.set_gauge(names.CAPACITY_BYTES, disk.slots * disk.block_bytes)
-        stats.set_gauge(names.CAPACITY_TOKENS, disk.slots * self._chunk_tokens)
-        stats.set_gauge(names.USED_BYTES, disk.used * disk.block_bytes)
-        stats.set_gauge(names.CACHED_TOKENS, disk.used * self._chunk_tokens)
-        stats.set_gauge(names.DEGRADED, int(disk.is_down))
-        stats.set_gauge(names.PAYS, int(pays))
-        for name, value in added.items():
-            stats.increase_counter(name, value)
-        return stats

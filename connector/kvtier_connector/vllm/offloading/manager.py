@@ -18,13 +18,14 @@ from vllm.v1.kv_offload.base import (
 )
 from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
+from kvtier_common.tier import Tier
 from kvtier_connector.config import KEY_BYTES
-from kvtier_connector.core.disk.tier import DiskTier
+from kvtier_connector.core.behind.tier import TierBehind
 from kvtier_connector.core.index.index import BlockIndex, BlockState, WithheldSlots
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import Grown
 from kvtier_connector.vllm.behind.promotions import PendingRead
-from kvtier_connector.vllm.behind.tiering import DiskTiering
+from kvtier_connector.vllm.behind.tiering import Tiering
 from kvtier_connector.vllm.metrics.cpu_tier import TierFacts, TierMetrics
 from kvtier_connector.vllm.offloading.steps import SlotSpec
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
@@ -35,6 +36,9 @@ _RESULTS = {
     BlockState.READY: LookupResult.HIT,
     BlockState.BAD: LookupResult.MISS,
 }
+_SOURCES = {Tier.CPU: CacheHitSource.HOST, Tier.DISK: CacheHitSource.DISK}
+_MEDIA = {Tier.CPU: Medium.CPU, Tier.DISK: Medium.STORAGE}
+"""Of the tiers that are this engine's alone: what others share is no reason to send it a request."""
 
 
 class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no types
@@ -55,7 +59,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         self._metrics = TierMetrics(geometry, tokens_per_chunk, self._slots_there)
         self._events: list[OffloadingEvent] | None = [] if with_events else None
         self._tokens_per_chunk = tokens_per_chunk
-        self.disk: DiskTiering | None = None
+        self.behind: Tiering | None = None
         self._withheld = WithheldSlots()
         self._facts = facts
 
@@ -65,12 +69,17 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         return max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
 
     def put_behind(
-        self, disk: DiskTier, key_bytes: int, *, most_tokens: int, part_ends: tuple[int, ...] = ()
+        self,
+        tiers: Sequence[TierBehind],
+        key_bytes: int,
+        *,
+        most_tokens: int,
+        part_ends: tuple[int, ...] = (),
     ) -> None:
-        """Have a disk tier behind memory from now on."""
+        """Have tiers behind memory from now on."""
         self._index = self._new_index(key_bytes)
-        self.disk = DiskTiering(
-            self._index, disk, self, self.chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
+        self.behind = Tiering(
+            self._index, tiers, self, self.chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
         )
 
     def grow(self, grown: Grown) -> None:
@@ -82,20 +91,21 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @override
     def lookup(self, key: OffloadKey, req_context: ReqContext) -> LookupResult:
-        """Tell whether a chunk can be loaded; one that is on disk is pending while it comes into memory."""
+        """Tell whether a chunk can be loaded; one behind memory is pending while it comes there."""
         tiers = req_context.load_tier_filter
         if tiers is not TierFilter.ALL and not tiers.allows(Medium.CPU, Locality.LOCAL):
             return LookupResult.MISS
-        if self.disk is None or not (tiers is TierFilter.ALL or tiers.allows(Medium.STORAGE, Locality.LOCAL)):
+        if self.behind is None or not (
+            tiers is TierFilter.ALL or tiers.allows(Medium.STORAGE, Locality.LOCAL)
+        ):
             return _RESULTS[self._index.state(key)]
-        return _RESULTS[self.disk.lookup(key, req_context)]
+        return _RESULTS[self.behind.lookup(key, req_context)]
 
     @override
     def get_load_source(self, key: OffloadKey, req_context: ReqContext) -> CacheHitSource:
         """Name the tier that a chunk came from in vLLM's own hit statistics."""
-        if self.disk is not None and self.disk.promotions.was_promoted(key, req_context.req_id):
-            return CacheHitSource.DISK
-        return CacheHitSource.HOST
+        tier = self.behind.promotions.tier_of(key, req_context.req_id) if self.behind is not None else None
+        return _SOURCES.get(tier or Tier.CPU, CacheHitSource.EXTERNAL_UNSPECIFIED)
 
     @override
     def on_new_request(self, req_context: ReqContext) -> RequestOffloadingContext:
@@ -106,15 +116,15 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def prepare_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> SlotSpec:
         """Protect chunks until `complete_load` and say where they are."""
         ordered = list(keys)
-        coming = self.disk.promotions.lend(ordered, req_context.req_id) if self.disk is not None else {}
+        coming = self.behind.promotions.lend(ordered, req_context.req_id) if self.behind is not None else {}
         slots = self._index.pin([key for key in ordered if key not in coming])
         self._metrics.count_hits(len(ordered))
-        if self.disk is not None:
-            self.disk.prepare_load(ordered, req_context)
+        if self.behind is not None:
+            self.behind.prepare_load(ordered, req_context)
         if not coming:
             return SlotSpec(slots)
         ready = iter(slots.tolist())
-        places = [coming.get(key) or PendingRead(next(ready), 0) for key in ordered]
+        places = [coming.get(key) or PendingRead(next(ready), 0, Tier.CPU) for key in ordered]
         return SlotSpec(
             np.array([place.slot for place in places], np.int32),
             np.array([place.ticket for place in places], np.int64),
@@ -123,7 +133,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     @override
     def complete_load(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Let chunks be evicted again, as the most recently used."""
-        lent = self.disk.promotions.complete_load(req_context.req_id) if self.disk is not None else set()
+        lent = self.behind.promotions.complete_load(req_context.req_id) if self.behind is not None else set()
         self._index.unpin([key for key in keys if key not in lent])
 
     @override
@@ -131,8 +141,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Make chunks the most recently used, in both tiers."""
         ordered = list(keys)
         self._index.touch(ordered)
-        if self.disk is not None:
-            self.disk.touch(ordered, req_context)
+        if self.behind is not None:
+            self.behind.touch(ordered, req_context)
 
     @override
     def prepare_store(self, keys: Collection[OffloadKey], req_context: ReqContext) -> PrepareStoreOutput:
@@ -149,7 +159,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
         )
         self._metrics.count_misses(len(reservation.keys))
-        self.on_chunks_removed(reservation.evicted, on_disk=False)
+        self.on_chunks_removed(reservation.evicted, Tier.CPU)
         return PrepareStoreOutput(
             keys_to_store=[OffloadKey(key) for key in reservation.keys],
             store_spec=SlotSpec(reservation.slots),
@@ -164,33 +174,33 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         if not success:
             self.invalidate(keys)
         ready = self._index.commit(list(keys))
-        self.on_chunks_stored(ready, on_disk=False)
-        if self.disk is not None:
-            self.disk.complete_store(ready, req_context)
+        self.on_chunks_stored(ready, Tier.CPU)
+        if self.behind is not None:
+            self.behind.complete_store(ready, req_context)
 
     def invalidate(self, keys: Collection[OffloadKey]) -> None:
         """Make chunks a miss from now on, because a transfer of them failed."""
         lost = self._index.invalidate(list(keys))
         self._metrics.count_failures(lost)
-        self._publish(lost, Medium.CPU, removed=True)
+        self._publish(lost, Tier.CPU, removed=True)
 
-    def on_chunks_stored(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_stored(self, keys: Sequence[bytes], tier: Tier) -> None:
         """Take note of chunks that can be loaded now."""
-        if not on_disk:
+        if tier is Tier.CPU:
             self._metrics.count_stores(keys)
-        self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=False)
+        self._publish(keys, tier, removed=False)
 
-    def on_chunks_removed(self, keys: Sequence[bytes], *, on_disk: bool) -> None:
+    def on_chunks_removed(self, keys: Sequence[bytes], tier: Tier) -> None:
         """Take note of chunks that made room."""
-        if not on_disk:
+        if tier is Tier.CPU:
             self._metrics.count_evictions(keys)
-        self._publish(keys, Medium.STORAGE if on_disk else Medium.CPU, removed=True)
+        self._publish(keys, tier, removed=True)
 
     @override
     def on_request_finished(self, req_context: ReqContext) -> None:
         """Forget a request."""
-        if self.disk is not None:
-            self.disk.promotions.on_request_finished(req_context.req_id)
+        if self.behind is not None:
+            self.behind.promotions.on_request_finished(req_context.req_id)
 
     @override
     def take_events(self) -> Iterable[OffloadingEvent]:
@@ -206,7 +216,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         A device's copy may be late, and the disk would not wait for it to fill the same slot.
         """
         by_workers = self._index.in_use()
-        by_disk = self.disk.reset() if self.disk is not None else ()
+        by_disk = self.behind.reset() if self.behind is not None else ()
         self._index.clear()
         self._withhold_absent(self._index)
         self._index.withhold(self._withheld.reset(by_workers=by_workers.tolist(), by_disk=by_disk))
@@ -224,7 +234,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def get_stats(self) -> OffloadingConnectorStats | None:
         """Return what changed since the last call, or None."""
         stats = self._metrics.take()
-        return stats if self.disk is None else self.disk.add_stats(stats)
+        return stats if self.behind is None else self.behind.add_stats(stats)
 
     def config_info(self) -> Sequence[dict[str, str | int]]:
         """Return what stays as it is, for one series of labels; a newer vLLM asks once."""
@@ -232,9 +242,9 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @override
     def shutdown(self) -> None:
-        """Let go of the disk."""
-        if self.disk is not None:
-            self.disk.close()
+        """Let go of the tiers behind."""
+        if self.behind is not None:
+            self.behind.close()
 
     def _new_index(self, key_bytes: int) -> BlockIndex:
         index = BlockIndex(self.geometry.slots, key_bytes)
@@ -244,7 +254,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def _withhold_absent(self, index: BlockIndex) -> None:
         index.withhold(np.arange(self._slots_there, self.geometry.slots, dtype=np.int32))
 
-    def _publish(self, keys: Sequence[bytes], medium: Medium, *, removed: bool) -> None:
-        if self._events is not None and keys:
+    def _publish(self, keys: Sequence[bytes], tier: Tier, *, removed: bool) -> None:
+        medium = _MEDIA.get(tier)
+        if self._events is not None and keys and medium is not None:
             named = [OffloadKey(key) for key in keys]
             self._events.append(OffloadingEvent(named, medium, removed, removal_expected=True))

@@ -50,7 +50,7 @@ def warn_of_states(kv_cache_config: KVCacheConfig, blocks_per_chunk: int) -> Non
 
 
 class Handshake:
-    """The manager's memory and disk, as workers offer them."""
+    """The manager's memory and what is behind it, as workers offer it."""
 
     def __init__(
         self, settings: ConnectorConfig, manager: KVTierManager, config: VllmConfig, kv_cache: KVCacheConfig
@@ -62,7 +62,7 @@ class Handshake:
         self._growing: list[GrowthWords] = []
 
     def take(self, offered: Mapping[int, KVConnectorHandshakeMetadata], *, in_parts: bool) -> None:
-        """Follow how the workers' slices grow, and open the disk tier behind them."""
+        """Follow how the workers' slices grow, and open the tiers behind them."""
         offers = [offer for offer in offered.values() if isinstance(offer, WorkerOffer)]
         self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
         self.grow()
@@ -71,16 +71,18 @@ class Handshake:
             return
         region = regions[0]
         with refusals():
-            disk = open_tier_behind_region(
-                self._settings,
-                self._manager.geometry,
-                self._config,
-                self._kv_cache,
-                region,
-                self._manager.chunk_tokens,
-            )
+            tiers = [
+                open_tier_behind_region(
+                    self._settings,
+                    self._manager.geometry,
+                    self._config,
+                    self._kv_cache,
+                    region,
+                    self._manager.chunk_tokens,
+                )
+            ]
         self._manager.put_behind(
-            disk,
+            tiers,
             chunk_key_bytes(self._config.cache_config.prefix_caching_hash_algo),
             most_tokens=self._config.model_config.max_model_len,
             part_ends=region.part_ends if in_parts else (),

@@ -17,7 +17,7 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
-from kvtier_connector.vllm.behind.tiering import DiskTiering
+from kvtier_connector.vllm.behind.tiering import Tiering
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import KVTierWorkerMetadata, SlotSpec
 from kvtier_connector.vllm.upstream.compat import log
@@ -180,30 +180,33 @@ class Lookups:
         if self._sync_loads.shares_blocks(request):
             return None, False
         self._upstream.hold_manager_for_step()
-        disk = self._manager.disk
-        if disk is not None:
-            disk.poll()
+        behind = self._manager.behind
+        if behind is not None:
+            behind.poll()
         tokens, apart = self._match(request, computed_tokens)
-        if tokens is None and disk is not None and self._upstream.is_alone_with_one_request:
+        if tokens is None and behind is not None and self._upstream.is_alone_with_one_request:
             # Nobody else would be served by another round through the engine.
-            disk.on_schedule_end(in_parts=True)
-            tokens, apart = self._match_ahead(disk, request, computed_tokens)
-            if tokens is None:
-                disk.wait()
-                tokens, apart = self._match(request, computed_tokens)
+            for _ in range(1 + behind.are_asked):
+                behind.on_schedule_end(in_parts=True)
+                tokens, apart = self._match_ahead(behind, request, computed_tokens)
+                if tokens is None:
+                    behind.wait()
+                    tokens, apart = self._match(request, computed_tokens)
+                if tokens is not None:
+                    break
         if tokens is not None and computed_tokens:
             self._touch(request.request_id, computed_tokens)
         self.is_sync = self._sync_loads.admits(request, computed_tokens, tokens or 0)
         return tokens, apart and not self.is_sync
 
-    def _match_ahead(self, disk: DiskTiering, request: Request, computed_tokens: int) -> Found:
+    def _match_ahead(self, behind: Tiering, request: Request, computed_tokens: int) -> Found:
         """Find what is being read for a request, if a step can load it meanwhile."""
-        if not disk.reads_in_parts:
+        if not behind.reads_in_parts:
             return None, False
-        with disk.ahead(request.request_id):
+        with behind.ahead(request.request_id):
             tokens, apart = self._match(request, computed_tokens)
         admitted = self._sync_loads.admits(request, computed_tokens, tokens or 0)
-        return (tokens, apart) if tokens and admitted and disk.is_quick(tokens) else (None, False)
+        return (tokens, apart) if tokens and admitted and behind.is_quick(tokens) else (None, False)
 
     def _touch(self, request_id: str, computed_tokens: int) -> None:
         """Have the tiers know what a request found on the device: upstream tells them nothing of it."""
@@ -233,8 +236,8 @@ class Failures:
 
     def take(self, report: KVTierWorkerMetadata) -> None:
         """Make misses of what failed before it is completed."""
-        if self._manager.disk is not None:
-            self._manager.disk.poll()  # a load may have ended that was ahead of what is known here
+        if self._manager.behind is not None:
+            self._manager.behind.poll()  # a load may have ended that was ahead of what is known here
         for job_id in report.failed_jobs:
             self._forget(job_id)
 

@@ -194,7 +194,7 @@ def test_a_disk_that_hangs_under_a_step_is_let_go_of(
     assert disk_engine.disk.is_down or metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 0
     while disk_engine.disk.is_down:
         assert disk_engine.disk._disk.wait(SOON_S), "it does not come back"
-        disk_engine.connector._manager.disk.poll()
+        disk_engine.connector._manager.behind.poll()
     assert disk_engine.ask() == (cold, CACHED)
 
 

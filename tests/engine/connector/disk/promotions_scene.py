@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
+from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.vllm.behind.promotions import PendingRead, Promotions
+from kvtier_connector.vllm.behind.promotions import PendingRead, Promotions, Source
 
 KEY_BYTES = 36
 TICKET = 7
@@ -20,13 +22,17 @@ def key_of(number: int) -> bytes:
 class FakeDisk:
     """Holds blocks, and reads those that it is asked for when the test says so."""
 
+    tier = Tier.DISK
+    reads_in_parts = True
+    asking = 0
+
     def __init__(self, numbers: Sequence[int]) -> None:
         self.held = {key_of(number) for number in numbers}
         self.asked = list[bytes]()
         self.slots = dict[bytes, int]()
 
-    def holds(self, key: bytes) -> bool:
-        return key in self.held
+    def presence(self, key: bytes) -> Presence:
+        return Presence.PRESENT if key in self.held else Presence.ABSENT
 
     def load(self, keys: Sequence[bytes], memory_slots: Slots, part_ends: tuple[int, ...] = ()) -> int:
         if not self.held.issuperset(keys):
@@ -58,7 +64,10 @@ class Scene:
         self.memory = BlockIndex(memory_blocks, KEY_BYTES)
         self.disk = FakeDisk(on_disk)
         self.decision = FakeDecision()
-        self.promotions = Promotions(self.memory, self.disk, self.decision)  # type: ignore[arg-type] # a stand-in
+        self.promotions = Promotions(
+            self.memory,
+            [Source(self.disk, self.decision)],  # type: ignore[arg-type] # stand-ins
+        )
 
     def look_up(self, request: str, *numbers: int) -> list[BlockState]:
         """Look up a prompt's blocks from its root, as far as they are found."""
@@ -103,7 +112,7 @@ class Scene:
         """Begin a load ahead of the disk; returns which of its blocks are not in memory yet."""
         keys = [key_of(block) for block in blocks]
         coming = self.promotions.lend(keys, request)
-        assert all(coming[key] == PendingRead(self.disk.slots[key], TICKET) for key in coming)
+        assert all(coming[key] == PendingRead(self.disk.slots[key], TICKET, Tier.DISK) for key in coming)
         self.memory.pin([key for key in keys if key not in coming])
         self.promotions.unpin(request)
         return numbers(list(coming))
@@ -136,7 +145,7 @@ class Scene:
         return keys
 
     def _settle(self, progress: Progress) -> list[int]:
-        return numbers(self.promotions.apply(progress))
+        return numbers(self.promotions.apply(progress, Tier.DISK))
 
 
 def numbers(keys: Sequence[bytes]) -> list[int]:

@@ -187,13 +187,13 @@ def test_a_folder_that_is_deleted_underneath(
     folder.touch()  # so that it cannot be made again at once
     while not disk_engine.disk.is_down:
         assert disk_engine.disk._disk.wait(60), "nobody notices"
-        disk_engine.connector._manager.disk.poll()
+        disk_engine.connector._manager.behind.poll()
     assert disk_engine.ask() == (cold, [0] * len(PROMPTS))
     assert metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 1
     folder.unlink()
     while disk_engine.disk.is_down:
         assert disk_engine.disk._disk.wait(90), "it does not come back"
-        disk_engine.connector._manager.disk.poll()
+        disk_engine.connector._manager.behind.poll()
     assert disk_engine.ask() == (cold, CACHED)  # from memory or the device; and it is written when it is used
     assert metric(disk_engine.llm, "vllm:kvtier_disk_degraded") == 0
     disk_engine.restart(folder)

@@ -3,6 +3,8 @@
 import pytest
 from tests.engine.connector.disk.promotions_scene import ABSENT, BAD, PENDING, READY, Scene, key_of, numbers
 
+from kvtier_common.tier import Tier
+
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
@@ -19,7 +21,7 @@ def test_a_request_waits_until_its_blocks_are_in_memory() -> None:
     assert scene.arrive(2) == [2]
     assert scene.promotions.is_complete
     assert scene.look_up("a", 1, 2, 3, 4) == [READY, READY, READY, ABSENT]
-    assert [scene.promotions.was_promoted(key_of(n), "a") for n in (1, 2, 3)] == [False, True, True]
+    assert [scene.promotions.tier_of(key_of(n), "a") for n in (1, 2, 3)] == [None, Tier.DISK, Tier.DISK]
     assert scene.memory.reservable == 5  # nobody evicts them before the request has loaded them
     scene.load("a", 1, 2, 3)
     assert scene.memory.reservable == 8

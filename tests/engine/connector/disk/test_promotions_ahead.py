@@ -3,6 +3,8 @@
 import pytest
 from tests.engine.connector.disk.promotions_scene import ABSENT, BAD, ENDS, PENDING, READY, Scene, key_of
 
+from kvtier_common.tier import Tier
+
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 
@@ -62,7 +64,7 @@ def test_blocks_that_the_disk_tells_of_after_their_load_are_kept_for_nobody() ->
     assert scene.look_up("b", 2) == [PENDING]
     assert scene.arrive(2, 3) == [2, 3]
     assert scene.memory.reservable == 4, "the request goes on, but has all that it needs"
-    assert scene.promotions.was_promoted(key_of(2), "a")
+    assert scene.promotions.tier_of(key_of(2), "a") is Tier.DISK
     assert scene.look_up("b", 2, 3) == [READY, READY]
     scene.finish("a", "b")
     scene.assert_nothing_is_kept()

@@ -1,0 +1,92 @@
+"""What the scheduler asks of a tier behind memory, whichever it is."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Protocol
+
+from kvtier_common.tier import Tier
+from kvtier_connector.core.behind.break_even import BreakEven
+from kvtier_connector.core.behind.progress import Counts, Progress
+from kvtier_connector.core.index.keytable import Slots
+
+
+class Presence(Enum):
+    """Whether a tier has a block."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"  # until it is asked
+    ASKED = "asked"  # the answer is on its way
+
+
+class TierBehind(Protocol):
+    """Blocks behind those in memory. No call waits, but for `wait` and `close`."""
+
+    tier: Tier  # which it is
+    block_bytes: int
+    slots: int  # how many blocks it holds
+    break_even: BreakEven
+    reads_in_parts: bool  # whether `load` tells workers of parts of blocks
+    writes_when_stored: bool  # whether a block is offered when memory has it, or only when it is used again
+    is_asked: bool  # whether it has to be asked what it has
+
+    @property
+    def used(self) -> int:
+        """Number of blocks that are held or being written."""
+
+    @property
+    def loading(self) -> int:
+        """Number of blocks that are being read."""
+
+    @property
+    def asking(self) -> int:
+        """Number of blocks of which it has been asked and has not answered."""
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it cannot be used at present."""
+
+    def presence(self, key: bytes) -> Presence:
+        """Tell what is known of a block."""
+
+    def ask(self, keys: Sequence[bytes]) -> None:
+        """Find out whether it has blocks of which nothing is known."""
+
+    def load(self, keys: Sequence[bytes], memory_slots: Slots, part_ends: tuple[int, ...] = ()) -> int:
+        """Begin to read blocks that are present; `poll` reports each, workers hear of parts by the ticket."""
+
+    def yield_to_thread(self) -> None:
+        """Leave the interpreter to the tier's thread until that has begun its orders, or for a moment."""
+
+    def lacking(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return those of the keys that it may lack and is not writing; none while it is down."""
+
+    def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
+        """Let the first of some blocks be stored, as many as may be now; returns those."""
+
+    def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
+        """Begin to write blocks from `admit`; `poll` releases each, when its memory may change again."""
+
+    def touch(self, keys: Sequence[bytes]) -> None:
+        """Make blocks the most recently used; those that it lacks are passed over."""
+
+    def clear(self) -> None:
+        """Have nothing of before be found again: the model's weights may have changed."""
+
+    def learn(self, now_s: float, *, is_in_use: bool) -> None:
+        """Have it looked at where no reads show how fast it is."""
+
+    def forget_memory(self) -> Slots:
+        """Forget for whom the orders under way are; returns the memory slots that they still use."""
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when `poll` of any tier of the engine has something to say, or after the timeout."""
+
+    def poll(self) -> Progress | None:
+        """Take note of what has happened since the last call; returns that, or None."""
+
+    def take_counts(self) -> Counts:
+        """Return what was counted since the last call."""
+
+    def close(self) -> None:
+        """End what serves the orders."""
