@@ -35,3 +35,23 @@ class CorruptBlockError(ConnectorError):
 
 class FolderInUseError(DiskError):
     """Another engine has the disk tier's folder; it may end soon."""
+
+
+class RemoteError(ConnectorError):
+    """The shared tier's store cannot be used now: it is gone, refuses, or does not speak its protocol."""
+
+
+class RemoteFullError(RemoteError):
+    """The store has no room and evicts nothing for it."""
+
+
+class RemoteMovedError(RemoteError):
+    """A key is another server's of the cluster now; connect again."""
+
+
+class RemoteDeniedError(RemoteError):
+    """The store does not let these credentials do that; a person has to look."""
+
+
+class RemoteTimeoutError(RemoteError):
+    """The store did not answer within its time."""

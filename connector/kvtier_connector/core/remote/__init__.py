@@ -1,0 +1,1 @@
+"""The shared tier: a store that all engines read and write over a network."""

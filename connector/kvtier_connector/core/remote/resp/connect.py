@@ -1,0 +1,101 @@
+"""How a connection to a store comes to be: sockets, TLS, credentials, and the database."""
+
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvtier_connector.core.remote.resp.connection import RespConnection
+from kvtier_connector.core.remote.resp.url import Address, RespUrl
+from kvtier_connector.core.remote.resp.wire import PlainWire, TlsWire, Wire, left_s
+from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteTimeoutError
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach a store. Files are read at each connect, so that what is in them may be replaced."""
+
+    url: RespUrl
+    credentials_path: str = ""  # folder with `password` and perhaps `username`; empty for none
+    ca_path: str = ""  # certificates that sign the server's; empty for the system's
+    timeout_s: float = 5.0  # of connecting to one server, all together but its name's look-up
+
+
+def connect_one(access: Access, address: Address) -> RespConnection:
+    """Connect to one server, and have it answer. Raises RemoteError and those below it."""
+    peer = str(address)
+    deadline_s = time.monotonic() + access.timeout_s
+    credentials = _credentials(access.credentials_path)
+    try:
+        wire = _wire(access, address)
+    except TimeoutError as error:
+        raise RemoteTimeoutError(f"{peer}: no connection within {access.timeout_s:.3g} s") from error
+    except ssl.SSLError as error:
+        raise RemoteError(f"{peer}: TLS: {error.reason or error}") from error
+    except OSError as error:
+        raise RemoteError(f"{peer}: {error.strerror or error}") from error
+    connection = RespConnection(wire, peer, access.timeout_s)
+    try:
+        if credentials:
+            _log_in(connection, credentials, left_s(deadline_s))
+        if access.url.database:
+            connection.ask(b"SELECT", b"%d" % access.url.database, timeout_s=left_s(deadline_s))
+        connection.ask(b"PING", timeout_s=left_s(deadline_s))
+    except TimeoutError as error:
+        connection.close()
+        raise RemoteTimeoutError(f"{peer}: no connection within {access.timeout_s:.3g} s") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _wire(access: Access, address: Address) -> Wire:
+    deadline_s = time.monotonic() + access.timeout_s
+    connected = socket.create_connection((address.host, address.port), access.timeout_s)
+    try:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not access.url.tls:
+            return PlainWire(connected)
+        context = _tls(access.ca_path)
+        connected.settimeout(left_s(deadline_s))
+        return TlsWire(context.wrap_socket(connected, server_hostname=address.host))
+    except BaseException:
+        connected.close()
+        raise
+
+
+def _tls(ca_path: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca_path or None)
+    except (OSError, ssl.SSLError) as error:
+        raise RemoteError(
+            f"kv_connector_extra_config.remote_ca_path: {ca_path}: {error.strerror or error}"
+        ) from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _credentials(folder: str) -> tuple[bytes, ...]:
+    """Return what AUTH is given."""
+    if not folder:
+        return ()
+    try:
+        password = (Path(folder) / "password").read_bytes().rstrip(b"\r\n")
+        name = Path(folder) / "username"
+        username = name.read_bytes().rstrip(b"\r\n") if name.exists() else b""
+    except OSError as error:
+        raise RemoteDeniedError(
+            f"kv_connector_extra_config.remote_credentials_path: {error.filename}: {error.strerror}"
+        ) from error
+    return (username, password) if username else (password,)
+
+
+def _log_in(connection: RespConnection, credentials: tuple[bytes, ...], timeout_s: float) -> None:
+    try:
+        connection.ask(b"AUTH", *credentials, timeout_s=timeout_s)
+    except RemoteTimeoutError:
+        raise
+    except RemoteError as error:  # a server without passwords says ERR
+        raise RemoteDeniedError(str(error)) from error

@@ -1,0 +1,208 @@
+"""A connection to one server of the Redis protocol: commands out, replies in, values past all buffers."""
+
+import time
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from kvtier_connector.core.remote.resp import replies
+from kvtier_connector.core.remote.resp.wire import Wire, after
+from kvtier_connector.core.remote.store import ServerFacts, Value
+from kvtier_connector.errors import RemoteError, RemoteTimeoutError
+
+Reply = bytes | int | None | list["Reply"]
+_READ_BYTES: Final = 64 << 10
+_LINE_BYTES: Final = 1 << 10  # no line that is waited for comes near it
+_BULK_BYTES: Final = 1 << 20  # of INFO, and of a cluster's map
+_DEPTH: Final = 6  # of arrays in arrays
+
+
+class RespConnection:
+    """A StoreConnection to one server, over a wire that it owns."""
+
+    def __init__(self, wire: Wire, peer: str, request_timeout_s: float) -> None:
+        self.peer = peer
+        """What errors call the server."""
+        self._wire = wire
+        self._request_timeout_s = request_timeout_s
+        self._requested = deque[Value]()
+        self._ahead = b""  # what was received and not read yet: never more than the server owed
+        self._end = memoryview(bytearray(len(replies.CRLF)))  # of a value
+        self._closed = False
+
+    def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
+        """Return the values' lengths, by one pipeline."""
+        with self._closed_by_errors(timeout_s) as deadline_s:
+            lines = self._ask([replies.command(b"STRLEN", key) for key in keys], deadline_s)
+            return [replies.number(self.peer, line) for line in lines]
+
+    def request(self, value: Value) -> None:
+        """Ask for a value."""
+        with self._closed_by_errors(self._request_timeout_s) as deadline_s:
+            self._send([memoryview(replies.command(b"GET", value.key))], deadline_s)
+            self._requested.append(value)
+
+    def receive(self, timeout_s: float) -> bool:
+        """Receive what was requested first."""
+        with self._closed_by_errors(timeout_s) as deadline_s:
+            if not self._requested:
+                raise ValueError("nothing is requested")
+            value = self._requested.popleft()
+            head = replies.size_line(value.size_bytes)
+            # no more than the line that is waited for, so that the value is not in a buffer
+            while len(self._ahead) < len(head) and replies.CRLF not in self._ahead:
+                self._ahead += self._wire.read(len(head) - len(self._ahead), deadline_s)
+            if not self._ahead.startswith(head):
+                self._pass_over(deadline_s)
+                return False
+            self._ahead = self._ahead[len(head) :]
+            self._fill([*value.memory, self._end], deadline_s)
+            if self._end.tobytes() != replies.CRLF:
+                raise replies.refusal(self.peer, b"")
+            return True
+
+    def put(self, value: Value, ttl_s: int, timeout_s: float) -> None:
+        """Store a value."""
+        with self._closed_by_errors(timeout_s) as deadline_s:
+            self._check_nothing_requested()
+            before, behind = replies.set_command(value.key, value.size_bytes, ttl_s)
+            self._send([memoryview(before), *value.memory, memoryview(behind)], deadline_s)
+            self._expect_ok(deadline_s)
+
+    def delete(self, keys: Sequence[bytes], timeout_s: float) -> None:
+        """Remove values."""
+        with self._closed_by_errors(timeout_s) as deadline_s:
+            for line in self._ask([replies.command(b"DEL", key) for key in keys], deadline_s):
+                replies.number(self.peer, line)
+
+    def facts(self, timeout_s: float) -> ServerFacts:
+        """Ask the server what it is and holds."""
+        said = self.info(timeout_s)
+        product = "Valkey" if "valkey_version" in said else "Redis"
+        return ServerFacts(
+            version=f"{product} {said.get('valkey_version', said.get('redis_version', 'of no version'))}",
+            maxmemory_bytes=_whole(said, "maxmemory"),
+            used_bytes=_whole(said, "used_memory"),
+            policy=said.get("maxmemory_policy", ""),
+            evicted_keys=_whole(said, "evicted_keys"),
+        )
+
+    def info(self, timeout_s: float) -> dict[str, str]:
+        """Return what INFO says, by name."""
+        said = self.ask(b"INFO", timeout_s=timeout_s)
+        if not isinstance(said, bytes):
+            raise replies.refusal(self.peer, b"")
+        return replies.fields(said)
+
+    def ask(self, *words: bytes, timeout_s: float) -> Reply:
+        """Send a command and return its reply, which is small. Raises RemoteError: it is an error's."""
+        with self._closed_by_errors(timeout_s) as deadline_s:
+            self._check_nothing_requested()
+            self._send([memoryview(replies.command(*words))], deadline_s)
+            return self._reply(deadline_s)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._closed = True
+        self._requested.clear()
+        self._wire.close()
+
+    @contextmanager
+    def _closed_by_errors(self, timeout_s: float) -> Generator[float]:
+        """Whatever goes wrong closes the connection; yields the deadline in monotonic seconds."""
+        if self._closed:
+            raise RemoteError(f"{self.peer}: the connection is closed")
+        try:
+            yield time.monotonic() + timeout_s
+        except TimeoutError as error:
+            self.close()
+            raise RemoteTimeoutError(f"{self.peer}: no answer within {timeout_s:.3g} s") from error
+        except OSError as error:
+            self.close()
+            if self._ahead.startswith(b"-"):  # its reason, such as too many clients
+                raise replies.refusal(self.peer, self._ahead.splitlines()[0]) from error
+            raise RemoteError(f"{self.peer}: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_nothing_requested(self) -> None:
+        if self._requested:
+            raise ValueError("what is requested has to be received first")
+
+    def _ask(self, commands: Sequence[bytes], deadline_s: float) -> list[bytes]:
+        """Send commands in one piece and return as many lines."""
+        self._check_nothing_requested()
+        if not commands:
+            return []
+        self._send([memoryview(b"".join(commands))], deadline_s)
+        return self._lines(len(commands), deadline_s)
+
+    def _send(self, pieces: Sequence[memoryview], deadline_s: float) -> None:
+        self._wire.write(pieces, deadline_s)
+
+    def _expect_ok(self, deadline_s: float) -> None:
+        [line] = self._lines(1, deadline_s)
+        if line != b"+OK":
+            raise replies.refusal(self.peer, line)
+
+    def _lines(self, count: int, deadline_s: float) -> list[bytes]:
+        """Read lines, and what comes with them."""
+        while self._ahead.count(replies.CRLF) < count:
+            if len(self._ahead) > count * _LINE_BYTES:
+                raise replies.refusal(self.peer, b"")
+            self._ahead += self._wire.read(_READ_BYTES, deadline_s)
+        *lines, self._ahead = self._ahead.split(replies.CRLF, count)
+        return lines
+
+    def _fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Read as many bytes as the memory has, beginning with those that came with a line."""
+        while memory and self._ahead:
+            size = min(memory[0].nbytes, len(self._ahead))
+            memory[0][:size] = self._ahead[:size]
+            self._ahead = self._ahead[size:]
+            memory = after(memory, size)
+        self._wire.fill(memory, deadline_s)
+
+    def _pass_over(self, deadline_s: float) -> None:
+        """Read a reply that is not the value that was asked for: none, or of another length."""
+        [line] = self._lines(1, deadline_s)
+        if line == replies.NIL:
+            return
+        left = _length(self.peer, line) + len(replies.CRLF)
+        while left > 0:
+            if not self._ahead:
+                self._ahead = self._wire.read(min(left, _READ_BYTES), deadline_s)
+            size = min(left, len(self._ahead))
+            self._ahead = self._ahead[size:]
+            left -= size
+
+    def _reply(self, deadline_s: float, depth: int = 0) -> Reply:
+        [line] = self._lines(1, deadline_s)
+        kind, said = line[:1], line[1:]
+        if kind == b"+":
+            return said
+        if kind == b":":
+            return replies.number(self.peer, line)
+        if kind == b"*" and said.isdigit() and int(said) <= _BULK_BYTES and depth < _DEPTH:
+            return [self._reply(deadline_s, depth + 1) for _ in range(int(said))]
+        if line in {replies.NIL, b"*-1"}:
+            return None
+        size_bytes = _length(self.peer, line)
+        if size_bytes > _BULK_BYTES:
+            raise replies.refusal(self.peer, b"")
+        text = bytearray(size_bytes + len(replies.CRLF))
+        self._fill([memoryview(text)], deadline_s)
+        return bytes(text[:size_bytes])
+
+
+def _length(peer: str, line: bytes) -> int:
+    if not line.startswith(b"$") or not line[1:].isdigit():
+        raise replies.refusal(peer, line)
+    return int(line[1:])
+
+
+def _whole(said: dict[str, str], name: str) -> int:
+    value = said.get(name, "")
+    return int(value) if value.isdecimal() else 0

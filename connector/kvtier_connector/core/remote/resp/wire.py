@@ -1,0 +1,131 @@
+"""Bytes to and from a server, straight between a socket and memory, each call within its deadline.
+
+Sockets block in the kernel, which keeps the time (SO_RCVTIMEO, SO_SNDTIMEO of socket(7)): a value is one
+call, where a socket with Python's own time-out is asked to poll(2) before each of many. What has returned
+writes to no memory later.
+"""
+
+import os
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from math import ceil
+from typing import Final, Protocol, TypeVar
+
+Received = TypeVar("Received", bytes, int)
+_IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
+_TIMEVAL: Final = struct.Struct("@ll")
+_US: Final = 1_000_000
+
+
+class Wire(Protocol):
+    """A connected socket. Raises TimeoutError at a deadline, in seconds of the monotonic clock; OSError."""
+
+    def read(self, most_bytes: int, deadline_s: float) -> bytes:
+        """Return what has come, at least one byte."""
+
+    def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Read as many bytes as the memory has."""
+
+    def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Send all of it."""
+
+    def close(self) -> None:
+        """Close the socket."""
+
+
+class PlainWire:
+    """A Wire without encryption."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.settimeout(None)
+        self._socket = connected
+
+    def read(self, most_bytes: int, deadline_s: float) -> bytes:
+        """Return what has come."""
+        while True:
+            self._limit(socket.SO_RCVTIMEO, deadline_s)
+            with suppress(BlockingIOError):  # the kernel's time-out
+                return _some(self._socket.recv(most_bytes))
+
+    def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Read as many bytes as the memory has."""
+        rest = after(memory, 0)
+        while rest:
+            self._limit(socket.SO_RCVTIMEO, deadline_s)
+            with suppress(BlockingIOError):
+                size, *_ = self._socket.recvmsg_into(rest[:_IOV_MAX], 0, socket.MSG_WAITALL)
+                rest = after(rest, _some(size))
+
+    def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Send all of it."""
+        rest = after(memory, 0)
+        while rest:
+            self._limit(socket.SO_SNDTIMEO, deadline_s)
+            with suppress(BlockingIOError):
+                rest = after(rest, self._socket.sendmsg(rest[:_IOV_MAX]))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _limit(self, option: int, deadline_s: float) -> None:
+        """Have the kernel wait for what is left at most: a peer that drips does not prolong it."""
+        seconds, us = divmod(ceil(left_s(deadline_s) * _US), _US)
+        self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
+
+
+class TlsWire:
+    """A Wire with TLS. Python's ssl goes on waiting after the kernel's time-outs, so these are its own."""
+
+    def __init__(self, connected: ssl.SSLSocket) -> None:
+        self._socket = connected
+
+    def read(self, most_bytes: int, deadline_s: float) -> bytes:
+        """Return what has come."""
+        self._socket.settimeout(left_s(deadline_s))
+        return _some(self._socket.recv(most_bytes))
+
+    def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Read as many bytes as the memory has: at most 16 KiB a call, a record of TLS."""
+        rest = after(memory, 0)
+        while rest:
+            self._socket.settimeout(left_s(deadline_s))
+            rest = after(rest, _some(self._socket.recv_into(rest[0])))
+
+    def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
+        """Send all of it."""
+        rest = after(memory, 0)
+        while rest:
+            self._socket.settimeout(left_s(deadline_s))
+            rest = after(rest, self._socket.send(rest[0]))
+
+    def close(self) -> None:
+        """Close the socket; a farewell might wait."""
+        self._socket.close()
+
+
+def left_s(deadline_s: float) -> float:
+    """Return the seconds until a deadline. Raises TimeoutError: there are none."""
+    left = deadline_s - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("its time is over")
+    return left
+
+
+def after(memory: Sequence[memoryview], size_bytes: int) -> list[memoryview]:
+    """Return what lies behind the first bytes of pieces of memory; its first piece is not empty."""
+    for number, piece in enumerate(memory):
+        if size_bytes < piece.nbytes:
+            return [piece[size_bytes:], *memory[number + 1 :]]
+        size_bytes -= piece.nbytes
+    return []
+
+
+def _some(received: Received) -> Received:
+    if not received:
+        raise ConnectionResetError("the server closed the connection")
+    return received

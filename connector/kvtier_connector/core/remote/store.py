@@ -1,0 +1,67 @@
+"""What the shared tier needs of a store: values under keys, straight between its connection and memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of the store, and where its bytes lie or are to lie in memory."""
+
+    key: bytes
+    # pieces of whole bytes (format B), one after another the value; at least one byte together
+    memory: tuple[memoryview, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all pieces together."""
+        return sum(piece.nbytes for piece in self.memory)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What a store says of itself; of a cluster all servers together."""
+
+    version: str  # for people: product and version
+    maxmemory_bytes: int  # what it may hold; 0 for no bound
+    used_bytes: int
+    policy: str  # what it does when it is full, in its own word; several, with commas, where servers differ
+    evicted_keys: int  # since its start
+
+
+class StoreConnection(Protocol):
+    """A way to a store, which one thread uses. Each call ends by its time-out, whatever the store does.
+
+    After an error it is closed before the call returns, so that nothing reaches the caller's memory late.
+    Raises, from every call: RemoteTimeoutError, RemoteDeniedError (credentials or rights), RemoteMovedError
+    (connect again), RemoteFullError (from `put`), or RemoteError for what else is wrong.
+    """
+
+    def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
+        """Return the values' lengths in bytes, 0 for those that are not there.
+
+        A store that evicts what was used longest ago takes this for a use. Nothing may be requested and not
+        yet received, as for `put`, `delete` and `facts`.
+        """
+
+    def request(self, value: Value) -> None:
+        """Ask for a value; its memory is the connection's until it is received or the connection closed."""
+
+    def receive(self, timeout_s: float) -> bool:
+        """Receive what was requested first of all that is not received yet.
+
+        Tells whether its memory is filled: it is left alone where the value is absent or of another length.
+        """
+
+    def put(self, value: Value, ttl_s: int, timeout_s: float) -> None:
+        """Store a value, in the place of what there was; it expires after `ttl_s` seconds, or never for 0."""
+
+    def delete(self, keys: Sequence[bytes], timeout_s: float) -> None:
+        """Remove values; those that are not there are no error."""
+
+    def facts(self, timeout_s: float) -> ServerFacts:
+        """Ask the store what it is and holds."""
+
+    def close(self) -> None:
+        """End the connection; what was requested is given up. May be called again."""
