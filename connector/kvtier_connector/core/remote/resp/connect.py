@@ -3,13 +3,17 @@
 import socket
 import ssl
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvtier_connector.core.remote.resp.cluster import ClusterConnection
 from kvtier_connector.core.remote.resp.connection import RespConnection
+from kvtier_connector.core.remote.resp.slots import SlotMap, slot_map
 from kvtier_connector.core.remote.resp.url import Address, RespUrl
 from kvtier_connector.core.remote.resp.wire import PlainWire, TlsWire, Wire, left_s
-from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteTimeoutError
+from kvtier_connector.core.remote.store import StoreConnection
+from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteMovedError, RemoteTimeoutError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,18 @@ class Access:
     timeout_s: float = 5.0  # of connecting to one server, all together but its name's look-up
 
 
+def connect(access: Access) -> StoreConnection:
+    """Connect to a store: to the first server that answers, or to the cluster that it is of.
+
+    Raises RemoteError and those below it: none answers, or they are several and no cluster.
+    """
+    *others, last = access.url.addresses
+    for address in others:
+        with suppress(RemoteError):
+            return _store(access, address)
+    return _store(access, last)
+
+
 def connect_one(access: Access, address: Address) -> RespConnection:
     """Connect to one server, and have it answer. Raises RemoteError and those below it."""
     peer = str(address)
@@ -30,7 +46,8 @@ def connect_one(access: Access, address: Address) -> RespConnection:
     try:
         wire = _wire(access, address)
     except TimeoutError as error:
-        raise RemoteTimeoutError(f"{peer}: no connection within {access.timeout_s:.3g} s") from error
+        perhaps = "; does it speak TLS?" if access.url.tls else ""
+        raise RemoteTimeoutError(f"{peer}: no connection within {access.timeout_s:.3g} s{perhaps}") from error
     except ssl.SSLError as error:
         raise RemoteError(f"{peer}: TLS: {error.reason or error}") from error
     except OSError as error:
@@ -49,6 +66,37 @@ def connect_one(access: Access, address: Address) -> RespConnection:
         connection.close()
         raise
     return connection
+
+
+def _store(access: Access, address: Address) -> StoreConnection:
+    """Return a connection to this server, or to all of its cluster."""
+    first = connect_one(access, address)
+    if first.info(access.timeout_s).get("cluster_enabled") != "1":
+        if len(access.url.addresses) > 1:
+            first.close()
+            raise RemoteError(
+                f"kv_connector_extra_config.remote_url: {address} is of no cluster; name one server, or a "
+                "cluster's"
+            )
+        return first
+    slots = slot_map(address, first.ask(b"CLUSTER", b"SLOTS", timeout_s=access.timeout_s))
+    first.close()
+    return ClusterConnection(slots, _primaries(access, slots))
+
+
+def _primaries(access: Access, slots: SlotMap) -> list[RespConnection | None]:
+    """Connect to a cluster's primaries; one that cannot be reached is done without, unless it is the last."""
+    primaries = list[RespConnection | None]()
+    failure: RemoteError | None = None
+    for address in slots.primaries:
+        try:
+            primaries.append(connect_one(access, address))
+        except RemoteError as error:
+            primaries.append(None)
+            failure = error
+    if not any(primaries):
+        raise failure or RemoteMovedError("no server of the cluster has a slot")
+    return primaries
 
 
 def _wire(access: Access, address: Address) -> Wire:

@@ -33,9 +33,19 @@ class RespConnection:
 
     def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
         """Return the values' lengths, by one pipeline."""
+        deadline_s = time.monotonic() + timeout_s
+        self.ask_sizes(keys, timeout_s)
+        return self.answered_sizes(len(keys), max(0.0, deadline_s - time.monotonic()))
+
+    def ask_sizes(self, keys: Sequence[bytes], timeout_s: float) -> None:
+        """Send the first half of `sizes`."""
         with self._closed_by_errors(timeout_s) as deadline_s:
-            lines = self._ask([replies.command(b"STRLEN", key) for key in keys], deadline_s)
-            return [replies.number(self.peer, line) for line in lines]
+            self._send_all([replies.command(b"STRLEN", key) for key in keys], deadline_s)
+
+    def answered_sizes(self, count: int, timeout_s: float) -> list[int]:
+        """Receive the second half of `sizes`."""
+        with self._closed_by_errors(timeout_s) as deadline_s:
+            return [replies.number(self.peer, line) for line in self._lines(count, deadline_s)]
 
     def request(self, value: Value) -> None:
         """Ask for a value."""
@@ -73,7 +83,8 @@ class RespConnection:
     def delete(self, keys: Sequence[bytes], timeout_s: float) -> None:
         """Remove values."""
         with self._closed_by_errors(timeout_s) as deadline_s:
-            for line in self._ask([replies.command(b"DEL", key) for key in keys], deadline_s):
+            self._send_all([replies.command(b"DEL", key) for key in keys], deadline_s)
+            for line in self._lines(len(keys), deadline_s):
                 replies.number(self.peer, line)
 
     def facts(self, timeout_s: float) -> ServerFacts:
@@ -81,7 +92,7 @@ class RespConnection:
         said = self.info(timeout_s)
         product = "Valkey" if "valkey_version" in said else "Redis"
         return ServerFacts(
-            version=f"{product} {said.get('valkey_version', said.get('redis_version', 'of no version'))}",
+            version=f"{product} {said.get('valkey_version', said['redis_version'])}",
             maxmemory_bytes=_whole(said, "maxmemory"),
             used_bytes=_whole(said, "used_memory"),
             policy=said.get("maxmemory_policy", ""),
@@ -91,9 +102,11 @@ class RespConnection:
     def info(self, timeout_s: float) -> dict[str, str]:
         """Return what INFO says, by name."""
         said = self.ask(b"INFO", timeout_s=timeout_s)
-        if not isinstance(said, bytes):
+        info = replies.fields(said) if isinstance(said, bytes) else {}
+        if "redis_version" not in info:  # which Valkey says, too
+            self.close()
             raise replies.refusal(self.peer, b"")
-        return replies.fields(said)
+        return info
 
     def ask(self, *words: bytes, timeout_s: float) -> Reply:
         """Send a command and return its reply, which is small. Raises RemoteError: it is an error's."""
@@ -131,13 +144,10 @@ class RespConnection:
         if self._requested:
             raise ValueError("what is requested has to be received first")
 
-    def _ask(self, commands: Sequence[bytes], deadline_s: float) -> list[bytes]:
-        """Send commands in one piece and return as many lines."""
+    def _send_all(self, commands: Sequence[bytes], deadline_s: float) -> None:
+        """Send commands in one piece."""
         self._check_nothing_requested()
-        if not commands:
-            return []
         self._send([memoryview(b"".join(commands))], deadline_s)
-        return self._lines(len(commands), deadline_s)
 
     def _send(self, pieces: Sequence[memoryview], deadline_s: float) -> None:
         self._wire.write(pieces, deadline_s)

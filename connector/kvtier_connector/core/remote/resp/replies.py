@@ -57,7 +57,7 @@ def refusal(peer: str, line: bytes) -> RemoteError:
 
 def number(peer: str, line: bytes) -> int:
     """Return the number of an integer's reply. Raises RemoteError: it is something else."""
-    if not line.startswith(b":") or not line[1:].isdigit():
+    if not line.startswith(b":") or not line[1:].removeprefix(b"-").isdigit():
         raise refusal(peer, line)
     return int(line[1:])
 

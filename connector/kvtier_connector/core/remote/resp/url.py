@@ -38,7 +38,7 @@ def parse_url(text: str) -> RespUrl:
     Raises SettingError: it is something else, or has a user or password, which it does not repeat.
     """
     scheme, separator, rest = text.partition("://")
-    if "@" in rest:
+    if "@" in text:
         raise _bad("has a user or password; name them in the files of remote_credentials_path")
     if not separator or scheme not in _SCHEMES:
         raise _bad(f"got {text!r}, must begin with {', '.join(f'{name}://' for name in _SCHEMES)}")
