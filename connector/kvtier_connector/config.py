@@ -26,6 +26,10 @@ HUGEPAGE_BYTES: Final = (2 * MIB, GIB, 512 * MIB, 16 * GIB)
 
 KEY_BYTES: Final = 36
 """Of a chunk's key: SHA-256, vLLM's default prefix-caching hash, and four bytes for the KV cache group."""
+REMOTE_CONNECTIONS: Final = range(2, 17)
+"""Of one engine to its remote tier."""
+REMOTE_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys")
+"""Of the URLs of remote tiers that this connector speaks to."""
 DISK_ALIGNMENT_BYTES: Final = 4096
 """Of offsets, lengths and addresses for O_DIRECT: no disk's logical blocks are larger (open(2), NOTES)."""
 DISK_WRITE_SHARE: Final = 4
@@ -70,6 +74,20 @@ class ConnectorConfig:
     # read from and write to the disk only what comes back sooner than it is computed, by what is measured.
     # Without it all is, which leaves a device that others wait for free meanwhile.
     disk_break_even: bool = True
+    # the store that engines share, such as redis://host:6379; several hosts of a cluster with commas between
+    # them, rediss:// for TLS; empty for no remote tier
+    remote_url: str = ""
+    remote_share: str = ""  # name under which blocks are shared; only engines of one name see each other's
+    remote_capacity_bytes: int = 0  # what the store may hold, all engines together
+    remote_credentials_path: str = ""  # folder with a file `password`, and `username` where there is one
+    remote_ca_path: str = (
+        ""  # file with the authority that signed the store's certificate; empty for the system's
+    )
+    remote_connections: int = 4  # to the store, or to each server of a cluster
+    remote_write_bytes_per_s: int = 0  # bound on what this engine writes; 0 for none
+    remote_ttl_s: int = 0  # after how many seconds the store forgets a block; 0 for when it needs the room
+    remote_timeout_s: float = 5.0  # a store that needs longer to be connected to is given up for a while
+    remote_break_even: bool = True  # as disk_break_even
     # on a GPU, have a step compute with the first layers of what it loads while the others are copied, which
     # saves an H200 37 of 99 ms; vLLM's async scheduling has to be off
     layered_loads: bool = False
@@ -93,12 +111,14 @@ class ConnectorConfig:
             "self_describing_kv_events",
             "disk_direct_io",
             "disk_break_even",
+            "remote_break_even",
             "layered_loads",
         ):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise _bad(name, value, "true or false")
         self._check_disk()
+        self._check_remote()
 
     def _check_disk(self) -> None:
         for name in ("disk_capacity_bytes", "disk_write_bytes_per_hour"):
@@ -110,9 +130,47 @@ class ConnectorConfig:
         if bool(self.disk_path) != bool(self.disk_capacity_bytes):
             lacking = "disk_capacity_bytes" if self.disk_path else "disk_path"
             raise _bad(lacking, getattr(self, lacking), "given too: a disk tier needs a folder and a size")
-        timeout_s = self.disk_timeout_s
+        self._check_timeout("disk_timeout_s")
+
+    def _check_remote(self) -> None:
+        for name in ("remote_capacity_bytes", "remote_write_bytes_per_s", "remote_ttl_s"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise _bad(name, value, "a whole number, 0 or more")
+        for name in ("remote_url", "remote_share"):
+            if not isinstance(getattr(self, name), str):
+                raise _bad(name, getattr(self, name), "text")
+        for name in ("remote_credentials_path", "remote_ca_path"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or (value and not value.startswith("/")):
+                raise _bad(name, value, "an absolute path")
+        connections = self.remote_connections
+        if isinstance(connections, bool) or connections not in REMOTE_CONNECTIONS:
+            least, most = REMOTE_CONNECTIONS[0], REMOTE_CONNECTIONS[-1]
+            raise _bad("remote_connections", connections, f"a whole number, {least} to {most}")
+        self._check_timeout("remote_timeout_s")
+        self._check_store()
+
+    def _check_store(self) -> None:
+        if bool(self.remote_url) != bool(self.remote_capacity_bytes):
+            lacking = "remote_capacity_bytes" if self.remote_url else "remote_url"
+            raise _bad(lacking, getattr(self, lacking), "given too: a remote tier needs a URL and a size")
+        if not self.remote_url:
+            return
+        scheme, _, hosts = self.remote_url.partition("://")
+        # the URL is not quoted: somebody may have written a password into it
+        if scheme not in REMOTE_SCHEMES or not hosts or "@" in hosts:
+            raise SettingError(
+                "kv_connector_extra_config.remote_url: must be SCHEME://HOST:PORT without user and password, "
+                f"with a scheme of {', '.join(REMOTE_SCHEMES)}"
+            )
+        if not self.remote_share:
+            raise _bad("remote_share", self.remote_share, "given too: the name under which blocks are shared")
+
+    def _check_timeout(self, name: str) -> None:
+        timeout_s = getattr(self, name)
         if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < inf:
-            raise _bad("disk_timeout_s", timeout_s, "seconds, more than 0")
+            raise _bad(name, timeout_s, "seconds, more than 0")
 
 
 def disk_aligned(size_bytes: int) -> int:

@@ -14,6 +14,7 @@ MINIMAL: Final[Document] = {
     "spec": {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "100Gi"}}},
 }
 DISK: Final[Document] = {"capacity": "1Ti", "volume": {"emptyDir": {}}}
+REMOTE: Final[Document] = {"capacity": "1Ti", "url": "redis://cache.kv:6379"}
 
 
 def document(changes: Mapping[str, object]) -> Document:
@@ -80,6 +81,18 @@ ACCEPTED: Final[dict[str, Mapping[str, object]]] = {
             "volume": {"ephemeral": {"storageClassName": "fast"}},
             "directIO": False,
             "writesPerHour": "200Gi",
+        },
+        "spec.tiers.remote": {
+            **REMOTE,
+            "engine": "Redis",
+            "url": "rediss://a.kv.svc:6379,[2001:db8::1]:6380",
+            "credentials": {"secretRef": {"name": "store"}},
+            "tls": {"caSecretRef": {"name": "store-ca", "key": "root.pem"}},
+            "bandwidth": "11600M",
+            "writeBytesPerSecond": "500M",
+            "ttlSeconds": 86400,
+            "connections": 8,
+            "shareAs": "team-a/qwen3-32b",
         },
         "spec.router": {
             "flavor": "gaie",

@@ -12,6 +12,7 @@ from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.pod.budget import Budget, plan_budget
 from kvtier_operator.planning.router.router_plan import plan_router
+from kvtier_operator.planning.tiers import serve_tiers
 from kvtier_operator.planning.tiers.capacity import plan_tiers
 
 MODEL = "Qwen/Qwen3-32B"
@@ -44,7 +45,7 @@ def check_input(one: KVCacheTier, observed: Observed | None = None) -> CheckInpu
     """All that a check may look at, made as the planner makes it."""
     observed = observed or Observed()
     geometry = resolve_geometry(one.spec, observed)
-    backend = plan_backend(one.spec, geometry)
+    backend = serve_tiers(one.spec, geometry, plan_backend(one.spec, geometry))
     tiers = plan_tiers(one.spec, geometry, backend)
     return CheckInput(
         resource=one,

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
 from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
@@ -25,6 +25,7 @@ from kvtier_operator.api.spec.tiers import (
 )
 from kvtier_operator.api.spec.tiers.cpu import CpuTierSpec
 from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
+from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
 
 GROUP: Final = "kvtier.dev"
 VERSION: Final = "v1alpha1"
@@ -67,7 +68,7 @@ class TierStatus(StatusModel):
     )
     pays: bool | None = Field(
         None,
-        description=f"Whether reading is sooner than computing again, as an engine has measured. Disk tier of {one_of(backends_with(Ability.TELLS_OF_TIERS))}.",
+        description=f"Whether reading is sooner than computing again, as an engine has measured. Disk and remote tier of {one_of(backends_with(Ability.TELLS_OF_TIERS))}.",
     )
 
 
@@ -85,6 +86,7 @@ class TiersStatus(StatusModel):
         ),
     ),
     "_prefix",
+    OF_A_POD,
 )
 class RouterEntries(StatusModel):
     """LRU capacities of the prefix scorers, per engine pod."""
@@ -181,10 +183,11 @@ class Observability(ApiModel):
 
 @with_tiers(lambda tier: tier.spec)
 class TiersSpec(ApiModel):
-    """The tiers beyond the device: CPU memory, and a disk where one is wanted."""
+    """The tiers beyond the device: CPU memory, and a disk or a store of all engines where one is wanted."""
 
     cpu: CpuTierSpec
     disk: DiskTierSpec | None
+    remote: RemoteTierSpec | None
 
     def by_tier(self) -> Mapping[Tier, TierSpec]:
         """Those that are wanted, fastest first."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from kvtier_common.metrics.tier_metrics import CAPACITY_BYTES, USED_BYTES
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Autoscaling, ScalingTarget
 from kvtier_operator.api.spec.tiers import Ability
@@ -134,8 +134,10 @@ def _missed_share(engine: str, *, tells_fill: bool) -> str:
 
 
 def _of_tiers(names: Mapping[Tier, bytes], engine: str) -> str:
-    """A gauge of all tiers that a pod has."""
-    return f'sum by (pod) ({{__name__=~"{b"|".join(names.values()).decode()}",{engine}}})'
+    """A gauge of all tiers that a pod has for itself."""
+    return (
+        f'sum by (pod) ({{__name__=~"{b"|".join(names[tier] for tier in OF_A_POD[1:]).decode()}",{engine}}})'
+    )
 
 
 def _rate(counter: str, engine: str) -> str:

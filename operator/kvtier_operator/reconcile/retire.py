@@ -14,7 +14,7 @@ from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.answer import metrics_session, read_metrics
 from kvtier_common.metrics.text import Families
 from kvtier_common.metrics.tier_metrics import CACHED_TOKENS, CAPACITY_TOKENS
-from kvtier_common.tier import BEYOND_DEVICE
+from kvtier_common.tier import OF_A_POD
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.pods import DELETION_COST, PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import Key
@@ -35,12 +35,12 @@ _MOST_CHARACTERS: Final = 300
 
 
 def fill_percent(families: Families) -> float | None:
-    """How full all tiers beyond the device are together, 0 to 100; None where the engine does not say.
+    """How full all tiers of a pod beyond the device are together, 0 to 100; None where nothing tells it.
 
     Engines of one Deployment have tiers of one size, so the one that is least full holds least.
     """
-    capacity = sum(families.total(CAPACITY_TOKENS[tier]) for tier in BEYOND_DEVICE)
-    held = sum(families.total(CACHED_TOKENS[tier]) for tier in BEYOND_DEVICE)
+    capacity = sum(families.total(CAPACITY_TOKENS[tier]) for tier in OF_A_POD[1:])
+    held = sum(families.total(CACHED_TOKENS[tier]) for tier in OF_A_POD[1:])
     return min(held / capacity, 1.0) * _FULL if capacity > 0 else None
 
 

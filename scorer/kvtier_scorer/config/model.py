@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config.contract import BodyLimits, body_limits
 
 QUEUE: Final = "queue"
@@ -16,8 +16,8 @@ PLUGINS: Final[Mapping[str, str]] = {
 """The plugin of each scorer of our own picker that is not a tier's, in the order of the configuration."""
 UPSTREAM_SCORERS: Final = (QUEUE, KV_CACHE_UTILIZATION)
 """Those of them that every other picker has too, as the same plugin."""
-PREFIX_SCORERS: Final[Mapping[Tier, str]] = {tier: f"{tier.label}_prefix" for tier in Tier}
-"""Who scores what a tier holds; one plugin, `prefix-cache-scorer`, is all of them."""
+PREFIX_SCORERS: Final[Mapping[Tier, str]] = {tier: f"{tier.label}_prefix" for tier in OF_A_POD}
+"""Who scores what a tier of a pod holds; one plugin, `prefix-cache-scorer`, is all of them."""
 SCORER_NAMES: Final = (*PLUGINS, *PREFIX_SCORERS.values())
 _K = TypeVar("_K")
 _V = TypeVar("_V")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config import settings
 from kvtier_scorer.config.flavors.builtin import API_VERSION
 from kvtier_scorer.config.flavors.document import KIND, PICKER, PREFIX, PROFILE_HANDLER
@@ -85,8 +85,8 @@ class PrefixParameters(settings.Section, frozen=True, kw_only=True):
     max_prefix_tokens_to_match: Whole | None = None  # what of a longer prompt is looked at
 
     def check(self, path: str) -> None:
-        """Raises PickerConfigError unless the tier is one that there is."""
-        names = [tier.label for tier in Tier]
+        """Raises PickerConfigError unless the tier is one that a pod has."""
+        names = [tier.label for tier in OF_A_POD]
         if self.tier not in names:
             raise field_error(f"{path}.tier", f"must be {' or '.join(names)}, not {self.tier!r}")
 

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD
 
-TIERS: Final = len(Tier)
+TIERS: Final = len(OF_A_POD)
 
 SLOT_WORDS: Final = 6
 SLOT_BYTES: Final = 4 * SLOT_WORDS

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index import matching, recency, table
 from kvtier_scorer.index.chain import Hashes, text_hashes, token_hashes
 from kvtier_scorer.index.layout import (
@@ -66,7 +66,7 @@ class PrefixIndex:
         Its number is a removed pod's where there is one, else the next. Raises ValueError: a capacity is
         negative or more than the index can count.
         """
-        for tier in Tier:
+        for tier in OF_A_POD:
             _check_capacity(entries.get(tier, 0))
         pod = self._free_numbers.pop() if self._free_numbers else len(self._pods)
         if pod * TIERS == len(self._memory.holders):
@@ -74,14 +74,14 @@ class PrefixIndex:
             more[:, [FREE, NEWEST, OLDEST]] = NONE
             self._memory = self._memory._replace(holders=np.concatenate((self._memory.holders, more)))
         self._pods.add(pod)
-        for tier in Tier:
+        for tier in OF_A_POD:
             self.resize(pod, tier, entries.get(tier, 0))
         return pod
 
     def remove_pod(self, pod: int) -> None:
         """Forget a pod and all that it held; KeyError, as of all others, if there is no such pod."""
         self.set_precise(pod, precise=False)
-        for tier in Tier:
+        for tier in OF_A_POD:
             holder = self._holder(pod, tier)
             self._directory.release(self._memory, holder)
             self._memory.holders[holder, [CAPACITY, HINT, DROPPED]] = 0
@@ -121,7 +121,7 @@ class PrefixIndex:
 
     def set_precise(self, pod: int, *, precise: bool) -> None:
         """From now on the pod itself says what it holds, or it no longer does. It now holds nothing."""
-        for tier in Tier:
+        for tier in OF_A_POD:
             holder = self._holder(pod, tier)
             table.clear(self._memory, holder)
             self._memory.holders[holder, PRECISE] = precise

@@ -27,6 +27,7 @@ from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import PREFIX_SCORERS
 from kvtier_scorer.config.settings import Affinity, PickerSettings, PrefixSettings, Shed, Shedding
 from kvtier_scorer.errors import SaturatedError
+from kvtier_scorer.index.layout import TIERS
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
@@ -146,9 +147,7 @@ def score_candidates(
         kv_cache_utilization=table.kv_cache_utilization.take(numbers),
         stale=None if all_count else ~is_fresh,
         matched_blocks=(
-            table.index.match(hashes, numbers)
-            if len(hashes)
-            else np.zeros((len(Tier), len(numbers)), np.int32)
+            table.index.match(hashes, numbers) if len(hashes) else np.zeros((TIERS, len(numbers)), np.int32)
         ),
         total_blocks=len(hashes),
         full_queue=settings.shedding.queue_depth,

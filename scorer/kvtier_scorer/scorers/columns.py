@@ -17,7 +17,7 @@ class Columns:
     # whether the reading is too old to count (bool); None where all of them count, which is also so where
     # none is fresh and the last ones are taken as true
     stale: NDArray[np.bool_] | None
-    # blocks of the prompt, contiguous from the first, that each tier holds; a row for each `Tier` (int32)
+    # blocks of the prompt, contiguous from the first, that each tier holds; a row for each of a pod (int32)
     matched_blocks: NDArray[np.int32]
     total_blocks: int  # full blocks of the prompt that were looked at
     full_queue: int  # waiting requests with which a pod counts as saturated, 1 or more

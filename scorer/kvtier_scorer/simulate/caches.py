@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index.compiled import compiled
 from kvtier_scorer.simulate.blocks import Blocks
 from kvtier_scorer.simulate.settings import PoolSettings
@@ -262,9 +262,11 @@ class Caches:
         self._needed = needed
         # more room than all requests together need would stay empty, and only take memory here
         most = int(needed.sum())
-        self._tiers = tuple(new_lru(pool.pods, min(pod.blocks[tier], most), blocks.named) for tier in Tier)
+        self._tiers = tuple(
+            new_lru(pool.pods, min(pod.blocks[tier], most), blocks.named) for tier in OF_A_POD
+        )
         longest = int(needed.max())
-        self._found = np.zeros(len(Tier), np.int64)
+        self._found = np.zeros(len(OF_A_POD), np.int64)
         self._stored = np.zeros(longest + 1, np.int32)
         self._evicted = np.zeros(longest + 1, np.int32)
 
@@ -287,7 +289,7 @@ class Caches:
         blocks, slots = self._held[request]
         most = (int(self._blocks.trace.prompt_tokens[request]) - 1) // self._blocks.block_tokens
         find_in_tiers(self._tiers, pod, blocks, most, self._found)
-        hits = dict(zip(Tier, self._found.tolist(), strict=True))
+        hits = dict(zip(OF_A_POD, self._found.tolist(), strict=True))
         on_device = hits[Tier.GPU]
         self._evicted[0] = 0
         in_use = hold(self._tiers[Tier.GPU], pod, blocks, on_device, slots, self._evicted)
@@ -311,7 +313,7 @@ class Caches:
         return let_go(self._tiers[Tier.GPU], pod, slots)
 
     def _offload(self, pod: int, blocks: NDArray[np.int32]) -> None:
-        for tier in BEYOND_DEVICE:
+        for tier in OF_A_POD[1:]:
             self._stored[0] = self._evicted[0] = 0
             store(self._tiers[tier], pod, blocks, self._stored, self._evicted)
             if self._listener is not None:

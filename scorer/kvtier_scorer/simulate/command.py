@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kvtier_common import options as common
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import OF_A_POD, Tier
 
 _COUNT = click.IntRange(min=1)
 _TOKENS = click.IntRange(min=1, max=10_000_000)
@@ -30,8 +30,8 @@ class BadInputError(click.ClickException):
 
 
 def _sizes(command: Callable[..., None]) -> Callable[..., None]:
-    """An option for each tier beyond the device."""
-    for tier in reversed(BEYOND_DEVICE):
+    """An option for each tier that a pod has beyond the device."""
+    for tier in reversed(OF_A_POD[1:]):
         about = _ABOUT_SIZES.get(
             tier, f"{tier.label.capitalize()} tier of a pod, such as 1Ti; none by default."
         )
@@ -72,7 +72,7 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
     help="Only this way to pick, by its name in the output; give it again for more.",
 )
 @click.option(
-    "--weights", metavar="Q:U:GPU:CPU" + "".join(f"[:{tier.name}]" for tier in BEYOND_DEVICE[1:]),
+    "--weights", metavar="Q:U:GPU:CPU" + "".join(f"[:{tier.name}]" for tier in OF_A_POD[2:]),
     help="Of kvtier's scorers: queue, KV cache utilization and the prefix in each tier; 2:2:1:1 by default, "
     "which the other pickers always have.",
 )  # fmt: skip
@@ -93,7 +93,7 @@ def simulate(**options: object) -> None:
     from kvtier_scorer.simulate.trace import SimulationError  # noqa: PLC0415 - see the module
 
     try:
-        texts = {tier: options.pop(tier.label) for tier in BEYOND_DEVICE}
+        texts = {tier: options.pop(tier.label) for tier in OF_A_POD[1:]}
         sizes = {tier: size for tier, size in texts.items() if size is not None}
         replay(SimulateOptions(**options, sizes=sizes))  # type: ignore[arg-type]
     except SimulationError as error:

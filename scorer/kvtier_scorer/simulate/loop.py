@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.simulate.blocks import Blocks
 from kvtier_scorer.simulate.caches import Caches
 from kvtier_scorer.simulate.policy import Loads, Policy
@@ -133,14 +133,14 @@ class SimulationResult:
         """Before anything happened: pods are -1 and times NaN."""
         requests = len(trace)
         sent_s, first_token_s, end_s = (np.full(requests, np.nan) for _ in range(3))
-        hit_tokens = np.zeros((len(Tier), requests), np.int64)
+        hit_tokens = np.zeros((len(OF_A_POD), requests), np.int64)
         pod = np.full(requests, -1, np.int64)
         return cls(trace, pods, block_tokens, pod, sent_s, first_token_s, end_s, hit_tokens)
 
     def start(self, request: int, hits: Mapping[Tier, int]) -> None:
         """A request's pod starts it."""
         self.started.append(request)
-        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in Tier]
+        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in OF_A_POD]
 
     @property
     def ttft_s(self) -> NDArray[np.float64]:
@@ -237,7 +237,7 @@ class Simulation:
             self._outcome.start(request, hits)
             hit_tokens = sum(hits.values()) * self._block_tokens
             prefill = Prefill(request, int(self._trace.prompt_tokens[request]) - hit_tokens, hit_tokens)
-            to_load = {tier: hits[tier] for tier in BEYOND_DEVICE}
+            to_load = {tier: hits[tier] for tier in OF_A_POD[1:]}
             if any(to_load.values()):
                 begin_s = max(now_s, pod.loader_free_s)
                 pod.loader_free_s = begin_s + load_s(self._settings, to_load)

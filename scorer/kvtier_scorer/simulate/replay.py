@@ -13,7 +13,7 @@ from rich.table import Table
 from kvtier_common.benchmarks import WORKLOADS
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.compare import Comparison, compare
 from kvtier_scorer.simulate.policies import POLICIES
@@ -167,7 +167,7 @@ def _comparison_lines(comparison: Comparison) -> list[Table | str]:
 def _table(comparison: Comparison) -> Table:
     """One row a policy; a tier that gave nothing to any policy has no column."""
     every = comparison.figures.values()
-    tiers = [tier for tier in Tier if any(figures.tier_hit_rate[tier] for figures in every)]
+    tiers = [tier for tier in OF_A_POD if any(figures.tier_hit_rate[tier] for figures in every)]
     rows = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     rows.add_column("policy", no_wrap=True)
     for column in ("hit\nrate", *(f"from\n{tier.name}" for tier in tiers), *_MORE):
@@ -203,7 +203,7 @@ def weights_of(text: str) -> ScorerWeights:
     """Weights such as `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`."""
     parts = text.split(":")
     if not _LEAST_WEIGHTS <= len(parts) <= len(WEIGHED) or not all(_WHOLE.fullmatch(part) for part in parts):
-        more = "".join(f"[:{tier.label}]" for tier in tuple(Tier)[Tier.CPU + 1 :])
+        more = "".join(f"[:{tier.label}]" for tier in OF_A_POD[Tier.CPU + 1 :])
         raise SimulationError(
             f"must be whole numbers queue:utilization:gpu:cpu{more} such as 2:2:1:1, not {text!r}"
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.simulate.trace import PoolError
 
 
@@ -33,7 +33,7 @@ class PodSettings:
         for name, number in numbers.items():
             if not number > 0:
                 raise PoolError(f"{name}: must be more than 0, not {number}")
-        for tier in BEYOND_DEVICE:
+        for tier in OF_A_POD[1:]:
             if blocks[tier] < 0:
                 raise PoolError(f"{tier.label}_blocks: must be 0 or more, not {blocks[tier]}")
 
@@ -66,7 +66,7 @@ QWEN3_32B_2X_H100: Final = PodSettings(
     block_tokens=16,
     kv_bytes_per_token=_KV_BYTES_PER_TOKEN,
     blocks={
-        **dict.fromkeys(Tier, 0),
+        **dict.fromkeys(OF_A_POD, 0),
         Tier.GPU: 9_271,
         Tier.CPU: _CPU_TIER_BYTES // (16 * _KV_BYTES_PER_TOKEN),
     },
@@ -76,7 +76,7 @@ QWEN3_32B_2X_H100: Final = PodSettings(
     attention_pairs_per_s=4.7e8,
     step_s=0.015,
     kv_read_bytes_per_s=4.7e12,
-    load_bytes_per_s={**dict.fromkeys(BEYOND_DEVICE, 5e9), Tier.CPU: 40e9},
+    load_bytes_per_s={**dict.fromkeys(OF_A_POD[1:], 5e9), Tier.CPU: 40e9},
 )
 """Qwen3-32B in bf16 on two H100 (tensor parallel), as llm-d's guide measured it.
 

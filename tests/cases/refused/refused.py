@@ -2,11 +2,17 @@
 
 from typing import Final
 
-from tests.cases.kvcachetier import DISK
+from tests.cases.kvcachetier import DISK, REMOTE
 from tests.cases.refused.refused_case import Refused
 from tests.cases.refused.refused_fields import REFUSED_FIELDS
 
 from kvtier_operator.api.spec.gpu import Gpu
+
+_NO_STORE: Final = (
+    "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several HOST:PORT of "
+    "a cluster with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into the "
+    "Secret of credentials.secretRef"
+)
 
 # Wrong resources beyond those that the rules refuse. The API server refuses them too, in its own words.
 REFUSED: Final = {
@@ -14,6 +20,19 @@ REFUSED: Final = {
     "negative capacity": Refused(
         {"spec.tiers.cpu.capacity": "-1Gi"},
         "spec.tiers.cpu.capacity: '-1Gi' is not a size; it must be more than 0 bytes",
+    ),
+    "a password in the store's URL": Refused(
+        {"spec.tiers.remote": {"capacity": "1Ti", "url": "redis://user:hunter2@cache:6379"}},
+        f"spec.tiers.remote.url: the text {_NO_STORE}",
+    ),
+    "a store without a host": Refused(
+        {"spec.tiers.remote": {"capacity": "1Ti", "url": "redis://:6379"}},
+        f"spec.tiers.remote.url: the text {_NO_STORE}",
+    ),
+    "a share that an ACL would read as a pattern": Refused(
+        {"spec.tiers.remote": {**REMOTE, "shareAs": "team-*"}},
+        "spec.tiers.remote.shareAs: the text is no name of a share; write a-z, 0-9, -, . and /, with a "
+        "letter or a digit at both ends",
     ),
     "no capacity": Refused(
         {"spec.tiers.cpu.capacity": 0},

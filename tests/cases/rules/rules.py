@@ -5,6 +5,7 @@ from typing import Final
 from tests.cases.kvcachetier import DISK
 from tests.cases.rules.gateway_rules import GATEWAY_RULES
 from tests.cases.rules.model_rules import MODEL_RULES
+from tests.cases.rules.remote_rules import REMOTE_RULES
 from tests.cases.rules.rule_case import RuleCase
 from tests.cases.rules.scaling_rules import SCALING_RULES
 
@@ -209,5 +210,6 @@ RULES: Final = (
     ),
     *GATEWAY_RULES,
     *MODEL_RULES,
+    *REMOTE_RULES,
     *SCALING_RULES,
 )

@@ -5,7 +5,7 @@ import atexit
 from contextlib import suppress
 from typing import Final
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.limits import MOST_MESSAGE_BYTES
@@ -73,7 +73,7 @@ def run(data: bytes) -> None:
 
 async def _listen(data: bytes) -> None:
     room = asyncio.Semaphore(1)
-    pod = _INDEX.add_pod(dict.fromkeys(Tier, 1000))
+    pod = _INDEX.add_pod(dict.fromkeys(OF_A_POD, 1000))
     view = PodView(pod, "fuzzed", _INDEX, PodChains(16, "m"))
     try:
         with suppress(ZmtpError, EOFError):

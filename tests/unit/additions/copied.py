@@ -40,6 +40,12 @@ class Copied:
         assert found.count(before) == 1, (path, before)
         (self.root / path).write_text(found.replace(before, text + before), encoding="utf-8")
 
+    def replace(self, path: str, before: str, text: str) -> None:
+        """Write `text` in a file in place of something that stands there once."""
+        found = (self.root / path).read_text(encoding="utf-8")
+        assert found.count(before) == 1, (path, before)
+        (self.root / path).write_text(found.replace(before, text), encoding="utf-8")
+
     def changed(self) -> set[str]:
         """Paths of the files that are new or differ."""
         files = (each for each in self.root.rglob("*") if each.is_file() and "__pycache__" not in each.parts)

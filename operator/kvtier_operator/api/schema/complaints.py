@@ -20,6 +20,7 @@ from kvtier_operator.api.spec.router import (
     URL_PATH_PATTERN,
     VERSION_PATTERN,
 )
+from kvtier_operator.api.spec.tiers.remote import SHARE_PATTERN, STORE_URL_PATTERN
 from kvtier_operator.errors import Problem
 
 Location = tuple[int | str, ...]
@@ -48,6 +49,10 @@ FORMS: Final[Mapping[str, str]] = {
     KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
     HEADER_PATTERN: "is no name of a header; write letters, digits and -, a letter first",
     HEADER_VALUE_PATTERN: "is no value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
+    STORE_URL_PATTERN: "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several "
+    "HOST:PORT of a cluster with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into "
+    "the Secret of credentials.secretRef",
+    SHARE_PATTERN: "is no name of a share; write a-z, 0-9, -, . and /, with a letter or a digit at both ends",
     REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
 }
 """By the regular expression that a text must match; pydantic and the API server quote that alone."""
@@ -65,6 +70,7 @@ _MAY_BE_SECRET: Final = (
     ("spec", "model", "fetcher"),
     ("spec", "model", "tokenSecretRef"),
     ("spec", "router", "podTemplate"),
+    ("spec", "tiers", "remote"),
 )
 """Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
 _PICKER_VERSION: Final = ("spec", "router", "version")

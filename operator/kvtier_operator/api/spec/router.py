@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from kvtier_common.tier import OF_A_POD
 from kvtier_operator.api.base import ApiModel, cel_validation, rule
 from kvtier_operator.api.formats import IMAGE_NAME_PATTERN, SUBDOMAIN, DnsLabel, DnsSubdomain, IPBlock
 from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
@@ -174,6 +175,7 @@ class FailureMode(StrEnum):
         Field(tier.weight, description=f"Weight of the {tier.title} prefix scorer.", ge=0, le=1000),
     ),
     "_prefix",
+    OF_A_POD,
 )
 class Weights(ApiModel):
     """Weights of the scorers; only their ratios matter."""

@@ -74,15 +74,18 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
     def total(name: bytes) -> float:
         return sum(engine.total(name) for engine in engines)
 
+    def most(name: bytes) -> float:
+        return max(value for engine in engines for _, value in engine.of(name))
+
     def whole(names: Mapping[Tier, bytes]) -> dict[Tier, int]:
         return {
-            tier: int(total(name))
+            tier: int(most(name) if tier.shared else total(name))
             for tier, name in names.items()
             if any(engine.of(name) for engine in engines)
         }
 
     hits = [cached_tokens(engine) for engine in engines]
-    prefill_s, capacity = total(_PREFILL_S), whole(CAPACITY_BYTES)
+    prefill_s, capacity, used = total(_PREFILL_S), whole(CAPACITY_BYTES), whole(USED_BYTES)
     return EngineFigures(
         engines=len(engines),
         asked_tokens=int(total(_ASKED)),
@@ -92,7 +95,7 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         capacity_bytes=capacity,
         capacity_tokens=whole(CAPACITY_TOKENS),
         used_share=_device_use(engines)
-        | {tier: total(USED_BYTES[tier]) / size for tier, size in capacity.items() if size},
+        | {tier: used.get(tier, 0) / size for tier, size in capacity.items() if size},
         evicted_chunks=whole(EVICTED_CHUNKS),
         growing=sum(any(engine.total(name) > 0 for name in _GROWING) for engine in engines),
         degraded=sum(any(engine.total(name) > 0 for name in _DEGRADED) for engine in engines),
@@ -199,7 +202,7 @@ def tier_rows(status_tiers: Mapping[str, Any], figures: EngineFigures) -> tuple[
 
 
 def _tier_row(tier: Tier, planned: Mapping[str, Any], figures: EngineFigures) -> TierRow:
-    many = figures.engines or 1
+    many = 1 if tier.shared else figures.engines or 1
     return TierRow(
         tier=tier,
         capacity_bytes=figures.capacity_bytes.get(tier) or _times(planned.get("bytes"), many),

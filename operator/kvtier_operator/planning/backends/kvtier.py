@@ -9,6 +9,7 @@ from kvtier_connector.config import (
     DISK_SPARE_BYTES,
     DISK_WRITE_SHARE,
     KEY_BYTES,
+    REMOTE_SCHEMES,
     ConnectorConfig,
     disk_beside_bytes,
     disk_slots,
@@ -102,6 +103,7 @@ TRAITS: Final = BackendTraits(
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
     disk=DiskTraits(folder=Folder.OWN, keeps_adapters=False, waiting_share=DISK_WRITE_SHARE),
+    remote_schemes=frozenset(REMOTE_SCHEMES),
     in_published_images=False,
     refuses_other_minors=True,
     offloading=True,

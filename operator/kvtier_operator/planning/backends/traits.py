@@ -88,6 +88,8 @@ class BackendTraits:
     images: Mapping[Device, ImageName]  # the image of engines that name none, for each device
     cpu: CpuTraits  # its CPU tier
     disk: DiskTraits  # its disk tier
+    # schemes of the URLs of remote tiers that it can use; none where it has no such tier
+    remote_schemes: frozenset[str] = frozenset()
     in_published_images: bool = True  # whether images of vLLM have it
     refuses_other_minors: bool = False  # whether it ends where vLLM is of a minor that kvtier does not know
     offloading: bool = False  # whether it is vLLM's offloading connector, or made of it

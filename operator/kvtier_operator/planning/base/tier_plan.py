@@ -22,10 +22,11 @@ class HugepagesPlan:
 
 @dataclass(frozen=True, slots=True)
 class TierPlan:
-    """One tier of one engine pod."""
+    """One tier of one engine pod, or one that all engines share."""
 
     capacity_bytes: int  # all ranks together, as asked for
-    bytes_per_rank: int  # what each rank gets, rounded as the backend and the pages need it
+    # what each rank gets, rounded as the backend and the pages need it; 0 where engines share the tier
+    bytes_per_rank: int
     tokens: int  # tokens that fit, all engines of the pod together
     hugepages: HugepagesPlan | None = None  # pages under the tier; None where there are none
     observed_tokens: int | None = None  # tokens that fit, as a running engine says; None where none was asked
@@ -60,6 +61,11 @@ class TiersPlan:
     def disk(self) -> TierPlan | None:
         """Local disk; None where there is none."""
         return self.by_tier.get(Tier.DISK)
+
+    @property
+    def remote(self) -> TierPlan | None:
+        """The store of all engines; None where there is none."""
+        return self.by_tier.get(Tier.REMOTE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,14 @@ _LEAST_COLUMNS: Final = 80
 _MOST_COLUMNS: Final = 120
 _ARGUMENT_MARGIN: Final = 6
 _MESSAGE_INDENT: Final = 29
-_IDLE_REASONS: Final = {"NotLooked", "NotAskedFor", "NoDiskTier", "NoHostPath", "NoModelVolume"}
+_IDLE_REASONS: Final = {
+    "NotLooked",
+    "NotAskedFor",
+    "NoDiskTier",
+    "NoRemoteTier",
+    "NoHostPath",
+    "NoModelVolume",
+}
 # SGR parameters (ECMA-48, 8.3.117).
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS: Final = {Outcome.PASS: ("✓", "green"), Outcome.WARN: ("!", "yellow"), Outcome.REJECT: ("✗", "red")}
@@ -159,13 +166,15 @@ def _tier_rows(plan: Plan) -> list[tuple[str, ...]]:
     for tier_name in Tier:
         on_device = tier_name is Tier.GPU
         name, tier = device if on_device else tier_name.label, plan.tiers.by_tier.get(tier_name)
+        if tier is None and tier_name.shared:
+            continue
         rows.append(_tier_row(name, tier) if tier else (name, *("?" if on_device else "-",) * 4, "-"))
     return rows
 
 
 def _tier_row(name: str, tier: TierPlan) -> tuple[str, ...]:
     pages = f"{count(tier.hugepages.pages)} x {size(tier.hugepages.page_bytes)}" if tier.hugepages else "-"
-    per_rank = size(tier.bytes_per_rank)
+    per_rank = size(tier.bytes_per_rank) if tier.bytes_per_rank else "-"
     return (name, size(tier.capacity_bytes), count(tier.capacity_bytes), per_rank, count(tier.tokens), pages)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.planning.arguments.effects import effects_of
 from kvtier_operator.planning.base.tier_plan import TierPlan
@@ -39,7 +39,7 @@ def report(plan: Plan) -> dict[str, Any]:
             "requests": dict(plan.router.resources.requests),
             "limits": dict(plan.router.resources.limits),
             "tokensPerEntry": plan.router.tokens_per_entry,
-            "entries": {f"{tier.label}Prefix": plan.router.entries.get(tier) for tier in Tier},
+            "entries": {f"{tier.label}Prefix": plan.router.entries.get(tier) for tier in OF_A_POD},
             "config": plan.router.config,
         },
         "engine": _engine(plan),

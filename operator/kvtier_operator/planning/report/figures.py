@@ -42,7 +42,7 @@ def plan_figures(
             budget.startup_s,
             f"{START_S} s to start + {load_s(geometry)} s to load weights "
             f"+ {pin_s(spec, tiers)} s to take the CPU tier's memory"
-            + (f" + {read_s(backend)} s to read the disk's index" if backend.chunks else ""),
+            + (f" + {read_s(backend)} s to read the disk's index" if read_s(backend) else ""),
         ),
         _drain_figure(spec),
     )
@@ -125,7 +125,9 @@ def _tier_figures(
     engine, capacity = spec.engine, size(planned.capacity_bytes)
     ranks = many(engine.ranks, "rank")
     how = f"{capacity} / {ranks}" if in_memory else f"of {capacity}"
-    yield Figure(f"{name} bytes per rank", planned.bytes_per_rank, how)
+    if not tier.shared:
+        yield Figure(f"{name} bytes per rank", planned.bytes_per_rank, how)
+    engines = 1 if tier.shared else engine.data_parallel_size
     chunk, held = backend.tokens_per_chunk, backend.chunks.get(tier)
     if in_memory:
         yield Figure(
@@ -139,8 +141,8 @@ def _tier_figures(
     yield Figure(
         f"{name} tokens",
         planned.tokens,
-        f"{count(planned.held_tokens // chunk // engine.data_parallel_size)} chunks x {chunk} tokens"
-        f"{_engines(spec)}{_less_states(spec, geometry, planned, backend)}",
+        f"{count(planned.held_tokens // chunk // engines)} chunks x {chunk} tokens"
+        f"{'' if tier.shared else _engines(spec)}{_less_states(spec, geometry, planned, backend)}",
     )
     if pages := planned.hugepages:
         yield Figure(

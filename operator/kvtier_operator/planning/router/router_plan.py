@@ -168,7 +168,8 @@ def _picker_input(
     return PickerInput(
         weights=ScorerWeights(spec.router.weights.by_scorer()),
         tokens=TierTokens(
-            {Tier.GPU: None} | {name: picker_tokens(tier) for name, tier in tiers.by_tier.items()}
+            {Tier.GPU: None}
+            | {name: picker_tokens(tier) for name, tier in tiers.by_tier.items() if not name.shared}
         ),
         engine_block_tokens=tiers.observed_block_tokens or geometry.block_tokens,
         max_prefix_tokens=geometry.longest_tokens(spec.engine),

@@ -49,7 +49,7 @@ def plan_tiers(spec: Spec, geometry: Geometry, backend: BackendPlan) -> TiersPla
     for tier, wanted in spec.tiers.by_tier().items():
         bytes_per_rank = backend.bytes_per_rank[tier]
         in_memory = traits_of_tier(tier).in_memory
-        if bytes_per_rank or in_memory:
+        if bytes_per_rank or in_memory or tier.shared:
             whole = TierPlan(
                 capacity_bytes=wanted.capacity.bytes,
                 bytes_per_rank=bytes_per_rank,
@@ -101,14 +101,15 @@ def _kept(geometry: Geometry, backend: BackendPlan) -> int:
 
 
 def _tokens(tier: Tier, bytes_per_rank: int, spec: Spec, geometry: Geometry, backend: BackendPlan) -> int:
-    """Tokens of whole chunks, all engines of the pod together."""
+    """Tokens of whole chunks, all engines of the pod together; what engines share is there once."""
     if tier in backend.chunks:
         chunks = backend.chunks[tier].chunks
     else:
         in_memory = traits_of_tier(tier).in_memory
         one_chunk = chunk_bytes(geometry, backend) if in_memory else _kept(geometry, backend)
         chunks = bytes_per_rank * spec.engine.tensor_parallel_size // one_chunk
-    return chunks * backend.tokens_per_chunk * spec.engine.data_parallel_size
+    engines = 1 if tier.shared else spec.engine.data_parallel_size
+    return chunks * backend.tokens_per_chunk * engines
 
 
 def without_states(

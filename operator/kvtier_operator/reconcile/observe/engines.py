@@ -63,7 +63,9 @@ def _tokens(families: Families) -> EngineTokens:
     first = device[0] if device else {}
     in_blocks = math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,))
     by_tier = {Tier.GPU: _sum(labels.get(DEVICE_TOKENS) for labels in device) or in_blocks}
-    by_tier |= {tier: _total(families, name) for tier, name in CAPACITY_TOKENS.items()}
+    by_tier |= {
+        tier: (_most if tier.shared else _total)(families, name) for tier, name in CAPACITY_TOKENS.items()
+    }
     if not families.of(CAPACITY_TOKENS[Tier.CPU]):
         by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(families.of(OFFLOADED)))
     return EngineTokens(
@@ -95,7 +97,15 @@ def _gauge(families: Families, name: str | None) -> int | None:
 
 def _total(families: Families, name: bytes) -> int:
     """A gauge of all engines; a ValueError where it is not a number that a status can have."""
-    total = families.total(name)
+    return _countable(name, families.total(name))
+
+
+def _most(families: Families, name: bytes) -> int:
+    """The same of what engines share, which each of them tells whole."""
+    return _countable(name, max((value for _, value in families.of(name)), default=0.0))
+
+
+def _countable(name: bytes, total: float) -> int:
     if total >= _TOO_MANY:
         raise ValueError(f"{name.decode()}: {total} is no number of bytes or tokens")
     return int(total)

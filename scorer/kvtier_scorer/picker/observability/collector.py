@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.picker.observability.counters import DECISION_BUCKETS_S, PickerCounters
 from kvtier_scorer.scheduling.pods import PodTable
 
@@ -104,7 +104,7 @@ def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
         blocks={
             (name, tier): (index.used_blocks(number, tier), capacity)
             for name, number in numbers
-            for tier in Tier
+            for tier in OF_A_POD
             if (capacity := index.capacity(number, tier))
         },
         precise=sum(index.is_precise(number) for _, number in numbers),

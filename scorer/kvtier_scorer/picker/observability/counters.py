@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.scheduling.model import Pick
 
 DECISION_BUCKETS_S: Final = (
@@ -45,7 +45,7 @@ class PickerCounters:
     decision_s: float = 0.0
     prompt_tokens: int = 0
     # of the prompts' tokens, those believed to be in each tier of the picked pod
-    matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(Tier, 0))
+    matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(OF_A_POD, 0))
     confirmed: HitTokens = field(default_factory=HitTokens)  # what the engines say of their caches
     served_elsewhere: int = 0
     connections_cut_off: int = 0

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events.limits import ByteRate
@@ -27,7 +27,7 @@ class FollowedPod:
 
     def __init__(self, ports: EventPorts, rate: ByteRate) -> None:
         self.index = PrefixIndex()
-        self.number = self.index.add_pod(dict.fromkeys(Tier, 1000))
+        self.number = self.index.add_pod(dict.fromkeys(OF_A_POD, 1000))
         self.subscriber = Subscriber(self.index, 16, ports, rate)
 
     @property

@@ -15,7 +15,7 @@ from tests.picker.data_layer.kv_events.publisher import Publisher, running_publi
 from tests.picker.data_layer.polling import until
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD
 from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
 
 
@@ -127,7 +127,7 @@ async def test_a_pod_that_is_forgotten_changes_nothing_any_more(
     followed.subscriber.forget(POD)
     followed.index.remove_pod(followed.number)
     await publisher.publish(batch(CLEARED))
-    other = followed.index.add_pod(dict.fromkeys(Tier, 1000))
+    other = followed.index.add_pod(dict.fromkeys(OF_A_POD, 1000))
     followed.subscriber.follow(POD, other, 0, "m")
     await until(lambda: followed.precise)
     assert publisher.replays == [0, 0]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 
 
 @dataclass
@@ -37,7 +37,7 @@ class PodModel:
 
     def __init__(self, entries: dict[Tier, int]) -> None:
         self.precise = False
-        self.tiers = {tier: TierModel(entries.get(tier, 0)) for tier in Tier}
+        self.tiers = {tier: TierModel(entries.get(tier, 0)) for tier in OF_A_POD}
 
     def sent(self, hashes: list[int]) -> None:
         if not self.precise:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.unit.scorer.index.model import PodModel
 from tests.unit.scorer.index.prompts import prompt
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index.layout import PAGE_BYTES, PAGE_SLOTS
 from kvtier_scorer.index.prefix_index import PrefixIndex
 
@@ -19,7 +19,7 @@ SMALL = st.sampled_from([9, 4, 6, 2, 13, 1, 0])
 LARGE = st.sampled_from([PAGE_SLOTS, 100, PAGE_SLOTS - 1, PAGE_SLOTS + 1, 3 * PAGE_SLOTS])
 SIZES = SMALL | SMALL | LARGE
 LENGTHS = st.sampled_from([3, 1, 4, 2, 0, 60, 5000])
-TIERS = st.sampled_from(Tier)
+TIERS = st.sampled_from(OF_A_POD)
 ENTRIES = st.fixed_dictionaries({Tier.GPU: SIZES, Tier.CPU: SIZES}, optional={Tier.DISK: SIZES})
 NO_PODS = [-1, 1_000_000]
 PROMPTS = st.builds(prompt, st.tuples(st.integers(0, 1), LENGTHS), st.tuples(st.integers(2, 3), LENGTHS))
@@ -109,7 +109,7 @@ class IndexMachine(RuleBasedStateMachine):
     def match(self, hashes: NDArray[np.uint64]) -> None:
         numbers = [*self.pods, *NO_PODS]
         lengths = self.index.match(hashes, np.array(numbers, np.int32))
-        assert lengths.shape == (len(Tier), len(numbers))
+        assert lengths.shape == (len(OF_A_POD), len(numbers))
         blocks = hashes.tolist()
         for place, number in enumerate(self.pods):
             for tier, model in self.pods[number].tiers.items():

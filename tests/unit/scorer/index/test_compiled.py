@@ -78,7 +78,7 @@ WARM = """
 import json
 import numpy as np
 from kvtier_scorer.index import chain, matching, prefix_index, recency, table
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 
 def kinds():
     modules = (chain, matching, recency, table)
@@ -92,7 +92,7 @@ def kinds():
 prefix_index.load_kernels()
 before = kinds()
 index = prefix_index.PrefixIndex(1 << 24)
-pods = [index.add_pod({tier: 9 for tier in Tier}) for _ in range(3)]
+pods = [index.add_pod({tier: 9 for tier in OF_A_POD}) for _ in range(3)]
 tokens = np.arange(64, dtype=np.uint32)
 for held in (tokens, tokens[::2], np.frombuffer(tokens.tobytes(), np.uint32)):
     hashes = chain.token_hashes(held, 2**63, 4, 16)

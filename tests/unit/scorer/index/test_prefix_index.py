@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.index.prompts import matched, prompt
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index.layout import PAGE_BYTES
 from kvtier_scorer.index.prefix_index import PrefixIndex
 
@@ -24,8 +24,8 @@ def test_each_tier_holds_what_fits_of_what_was_sent() -> None:
     assert matched(index, LEFT, pod) == [[5, 7, 0]]
     assert matched(index, RIGHT, pod) == [[4, 4, 0]]
     assert matched(index, OTHER, pod) == [[0, 0, 0]]
-    assert [index.used_blocks(pod, tier) for tier in Tier] == [5, 7, 0]
-    assert [index.capacity(pod, tier) for tier in Tier] == [5, 100, 0]
+    assert [index.used_blocks(pod, tier) for tier in OF_A_POD] == [5, 7, 0]
+    assert [index.capacity(pod, tier) for tier in OF_A_POD] == [5, 100, 0]
 
 
 def test_tails_are_evicted_before_roots() -> None:
@@ -67,7 +67,7 @@ def test_a_pods_entries_go_with_it() -> None:
     assert matched(index, LEFT, first, second) == [[0, 0, 0], [7, 0, 7]]
     assert index.add_pod({Tier.GPU: 100}) == first
     assert matched(index, LEFT, first) == [[0, 0, 0]]
-    assert [index.capacity(first, tier) for tier in Tier] == [100, 0, 0]
+    assert [index.capacity(first, tier) for tier in OF_A_POD] == [100, 0, 0]
 
 
 def test_numbers_are_as_few_as_pods_ever_were_at_once() -> None:

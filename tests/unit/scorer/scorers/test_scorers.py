@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE, SCORER_NAMES
 from kvtier_scorer.scorers import SCORERS
 from kvtier_scorer.scorers.columns import Columns
@@ -37,7 +37,7 @@ def columns(
         picked=np.array(picked or [0] * pods, np.int64),
         kv_cache_utilization=np.array(used or [0.0] * pods, np.float64),
         stale=None if stale is None else np.array(stale),
-        matched_blocks=np.zeros((len(Tier), pods), np.int32),
+        matched_blocks=np.zeros((len(OF_A_POD), pods), np.int32),
         total_blocks=0,
         full_queue=5,
     )
@@ -77,7 +77,7 @@ def test_kv_cache_utilization(used: list[float], expected: list[float]) -> None:
 
 @pytest.mark.parametrize(("kind", "tier"), PREFIX.items())
 def test_prefix_scorers_count_the_blocks_of_their_own_tier(kind: str, tier: Tier) -> None:
-    matched = np.full((len(Tier), 4), 7, np.int32)
+    matched = np.full((len(OF_A_POD), 4), 7, np.int32)
     matched[tier] = [0, 2, 4, 8]
     seen = replace(columns([0] * 4), matched_blocks=matched, total_blocks=8)
     assert scores(kind, seen) == [0.0, 0.25, 0.5, 1.0]

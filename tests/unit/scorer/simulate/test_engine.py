@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.simulate.pools import asked, pod, pool, prompts, situation, timed, trace
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures
 from kvtier_scorer.simulate.loop import Simulation, SimulationResult
@@ -189,7 +189,7 @@ def test_figures_are_those_of_the_requests() -> None:
 def test_the_names_of_figures_are_what_people_read() -> None:
     found = Figures(
         hit_rate=0.5,
-        tier_hit_rate=dict.fromkeys(Tier, 0.25),
+        tier_hit_rate=dict.fromkeys(OF_A_POD, 0.25),
         ttft_mean_s=1.0,
         ttft_p90_s=2.0,
         e2e_mean_s=3.0,

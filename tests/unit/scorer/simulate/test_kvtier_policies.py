@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.scorer.simulate.pools import asked, loads_of, picker, pool, prompts, situation, timed, trace
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scheduling.model import Prompt, block_hashes
 from kvtier_scorer.simulate.blocks import blocks_of, prompt_token_ids
@@ -74,7 +74,7 @@ def test_the_precise_index_is_what_the_engines_hold(
     for request in range(len(found)):
         own = blocks.of(request)
         believed = policy._index.match(_hashes(policy, request), np.array(sorted(policy._pods), np.int32))
-        for tier in Tier:
+        for tier in OF_A_POD:
             for place, number in enumerate(sorted(policy._pods)):
                 true = find_prefix(simulation.caches.tier(tier), policy._pods[number], own, len(own))
                 assert believed[tier, place] == true

@@ -83,7 +83,9 @@ class TierFields:
 
     title: str  # its name in descriptions
     status: str  # description of its size in the status
-    weight: int  # of its prefix scorer, where the resource gives none
+    weight: int = (
+        0  # of its prefix scorer, where the resource gives none; of a tier that a pod has for itself
+    )
     # type and description of its part of `spec.tiers`; None of the device's own cache
     spec: tuple[Any, Any] | None = None
     rules: tuple[Rule, ...] = ()  # what joins its fields with others of the spec
@@ -101,16 +103,17 @@ def fields_of(tier: Tier) -> TierFields:
 
 
 def with_tiers(
-    make: Callable[[TierFields], tuple[Any, Any] | None], suffix: str = ""
+    make: Callable[[TierFields], tuple[Any, Any] | None], suffix: str = "", of: Iterable[Tier] = Tier
 ) -> Callable[[type[_ModelT]], type[_ModelT]]:
     """Gives the model that is written below a field for each tier, after its own.
 
     Args:
         make: Type and default of the field; None of a tier without it.
         suffix: Of its name, after the tier's.
+        of: Which tiers.
     """
     fields: dict[str, Any] = {
-        f"{tier.label}{suffix}": field for tier in Tier if (field := make(fields_of(tier)))
+        f"{tier.label}{suffix}": field for tier in of if (field := make(fields_of(tier)))
     }
 
     def extend(model: type[_ModelT]) -> type[_ModelT]:

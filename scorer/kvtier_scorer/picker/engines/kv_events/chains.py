@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.layout import SLOT_BYTES
@@ -65,8 +65,8 @@ class PodChains:
     block_tokens: int
     model: str
     not_understood: int = 0
-    _held: dict[Tier, dict[int, Chain]] = field(default_factory=lambda: {tier: {} for tier in Tier})
-    _again: dict[Tier, Counter[int]] = field(default_factory=lambda: {tier: Counter() for tier in Tier})
+    _held: dict[Tier, dict[int, Chain]] = field(default_factory=lambda: {tier: {} for tier in OF_A_POD})
+    _again: dict[Tier, Counter[int]] = field(default_factory=lambda: {tier: Counter() for tier in OF_A_POD})
     _group: int | None = None
     _entries_per_block: int = 1
 
@@ -106,7 +106,7 @@ class PodChains:
 
     def clear(self) -> None:
         """Forgets everything."""
-        for tier in Tier:
+        for tier in OF_A_POD:
             self._held[tier].clear()
             self._again[tier].clear()
         self._group, self._entries_per_block = None, 1

@@ -9,7 +9,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 
 EngineHash: TypeAlias = int | bytes
 """As the engine names a block: bytes, or 64 bits of them where it is asked for integers."""
@@ -22,7 +22,7 @@ _FIXARRAY: Final = range(0x90, 0xA0)
 _ARRAYS: Final = frozenset({*_FIXARRAY, 0xDC, 0xDD})
 _KNOWN: Final = frozenset({"BlockStored", "BlockRemoved", "AllBlocksCleared"})
 _TEXT: Final = msgspec.msgpack.Decoder(str)
-_TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in Tier}, "STORAGE": Tier.DISK}
+_TIERS: Final[Mapping[str, Tier]] = {**{tier.name: tier for tier in OF_A_POD}, "STORAGE": Tier.DISK}
 """vLLM's own are GPU, CPU and STORAGE (vllm/distributed/kv_events.py); kvtier's connector uses these too."""
 PART_BLOCKS: Final = 512  # a few milliseconds, at up to 10 us a block
 _BLOCK_TOKENS: Final = 16

@@ -20,7 +20,12 @@ from kvtier_operator.planning.units import GIB
 def test_figures_of_all_engines_are_added_up() -> None:
     figures = engine_figures([engine_metrics(), engine_metrics()])
     assert (figures.engines, figures.asked_tokens) == (2, 2_000_000)
-    assert figures.hit_tokens == {Tier.GPU: 800_000, Tier.CPU: 400_000, Tier.DISK: 100_000}
+    assert figures.hit_tokens == {
+        Tier.GPU: 800_000,
+        Tier.CPU: 400_000,
+        Tier.DISK: 100_000,
+        Tier.REMOTE: 0,
+    }
     assert figures.prefill_tokens_per_s == 5_000
     assert figures.capacity_bytes == {Tier.CPU: 200 * GIB, Tier.DISK: 2048 * GIB}
     assert figures.used_share == pytest.approx({Tier.GPU: 0.25, Tier.CPU: 0.5, Tier.DISK: 0.1}, abs=1e-4)

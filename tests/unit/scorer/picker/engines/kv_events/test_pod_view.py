@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
 
-from kvtier_common.tier import Tier
+from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
 from kvtier_scorer.index.prefix_index import PrefixIndex
 from kvtier_scorer.picker.engines.kv_events import chains as chains_module
@@ -30,7 +30,7 @@ class Pod:
 
     def __init__(self, blocks: int = 100, room: HeldBlocks | None = None) -> None:
         self.index = PrefixIndex(1 << 24)
-        self.number = self.index.add_pod(dict.fromkeys(Tier, blocks))
+        self.number = self.index.add_pod(dict.fromkeys(OF_A_POD, blocks))
         self.view = PodView(self.number, "10.0.0.7:8000", self.index, PodChains(16, "m"), room)
 
     def apply_live(self, number: int, payload: bytes) -> None:

@@ -1,0 +1,186 @@
+"""`spec.tiers.remote`: one store behind all engines, on an engine that exists."""
+
+import re
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from kvtier_operator.api.base import ApiModel, rule
+from kvtier_operator.api.formats import DnsSubdomain
+from kvtier_operator.api.quantity import ByteBound, ByteQuantity
+from kvtier_operator.api.spec.model import KEY_PATTERN
+from kvtier_operator.api.spec.tiers import TierFields, TierSpec
+
+_HOST: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])"
+_HOSTS: Final = rf"{_HOST}(:[0-9]{{1,5}})?(,{_HOST}(:[0-9]{{1,5}})?)*"
+STORE_URL_PATTERN: Final = (
+    rf"^((redis|rediss|valkey|valkeys)://{_HOSTS}/?|mooncake://{_HOST}:[0-9]{{1,5}}"
+    r"|s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?)$"
+)
+"""Without a user or a password, which everybody who reads the resource would see."""
+SHARE_PATTERN: Final = "^[a-z0-9]([a-z0-9./-]*[a-z0-9])?$"
+"""Printable, and none of the characters that mean something in a pattern of Redis' ACL."""
+_SPLIT: Final = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<rest>.*)")
+_TLS_SCHEMES: Final = ("rediss", "valkeys")
+StoreUrl = Annotated[str, Field(min_length=1, max_length=1024, pattern=STORE_URL_PATTERN)]
+
+
+class RemoteEngine(StrEnum):
+    """What the store runs."""
+
+    REDIS = "Redis"
+    MOONCAKE = "Mooncake"
+
+
+class CredentialsSecret(ApiModel):
+    """A Secret in the resource's namespace with what an engine signs in by."""
+
+    name: DnsSubdomain = Field(
+        description="Name of the Secret: under password the password, under username the user, where it is not the default one."
+    )
+
+
+class RemoteCredentials(ApiModel):
+    """How engines sign in."""
+
+    secret_ref: CredentialsSecret = Field(
+        description="Secret with password and, where wanted, username. kvtier never reads it: the pod does, again at each connect."
+    )
+
+
+class CertificateSecretRef(ApiModel):
+    """A key of a Secret in the resource's namespace with a certificate."""
+
+    name: DnsSubdomain = Field(description="Name of the Secret.")
+    key: str = Field(
+        "ca.crt",
+        description="Key in the Secret that holds the certificate.",
+        min_length=1,
+        max_length=253,
+        pattern=KEY_PATTERN,
+    )
+
+
+class RemoteTls(ApiModel):
+    """Whom engines believe; TLS itself is on by the URL's scheme."""
+
+    ca_secret_ref: CertificateSecretRef = Field(
+        description="Secret with the certificate of the authority that signed the store's, in PEM. Without it the image's authorities count."
+    )
+
+
+class ManagedStore(ApiModel):
+    """A Valkey that kvtier makes for this resource alone."""
+
+    memory: ByteQuantity | None = Field(
+        None, description="Memory of each shard's pod; what the capacity needs when empty."
+    )
+    shards: int = Field(1, description="Servers that share the capacity.", ge=1, le=64)
+
+
+class RemoteTierSpec(TierSpec):
+    """A store of all engines."""
+
+    capacity: ByteQuantity = Field(
+        description="What the store may hold, all engines together: give at most its own bound (maxmemory)."
+    )
+    engine: RemoteEngine = Field(
+        RemoteEngine.REDIS,
+        description="What the store runs. Redis: any server with its protocol, such as Valkey.",
+    )
+    url: StoreUrl | None = Field(
+        None,
+        description="Where it is: redis://HOST:PORT, with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT of one cluster with commas between them. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects. Required unless managed; without user and password.",
+    )
+    credentials: RemoteCredentials | None = Field(
+        None, description="How engines sign in; as nobody when empty."
+    )
+    tls: RemoteTls | None = Field(
+        None,
+        description="Whom engines believe, with rediss:// or valkeys://; the image's authorities when empty.",
+    )
+    bandwidth: ByteQuantity | None = Field(
+        None,
+        description="Bytes a second from the store to one engine pod, such as 11600M with 100 GbE. The plan says whether reading pays at it, and at four usual ones when empty.",
+    )
+    write_bytes_per_second: ByteBound | None = Field(
+        None,
+        description="Bound on what an engine pod writes in a second; none when empty. What it keeps out stays in the pod's tiers alone.",
+    )
+    ttl_seconds: int | None = Field(
+        None,
+        description="After how many seconds the store forgets what was written; when it needs the room when empty.",
+        ge=1,
+        le=31_536_000,
+    )
+    connections: int | None = Field(
+        None,
+        description="Connections of each engine to the store; as many as the bandwidth needs when empty.",
+        ge=2,
+        le=16,
+    )
+    share_as: str | None = Field(
+        None,
+        description="Name under which blocks are shared: resources of one model with the same name and the same store read each other's. This resource's namespace/name when empty.",
+        min_length=1,
+        max_length=128,
+        pattern=SHARE_PATTERN,
+    )
+    managed: ManagedStore | None = Field(
+        None, description="Has kvtier make a Valkey for this resource, in place of url."
+    )
+
+    @rule(
+        "has(self.url) != has(self.managed)",
+        "give the store's url, or managed for one that kvtier makes, not both",
+        field=".url",
+    )
+    def has_one_store(self) -> bool:
+        """Blocks go to one place."""
+        return (self.url is None) != (self.managed is None)
+
+    @rule(
+        "self.engine == 'Mooncake' ? has(self.url) && self.url.startsWith('mooncake://') : !has(self.url) || !self.url.startsWith('mooncake://')",
+        "the URL is of another engine: mooncake:// is of engine Mooncake, all others are of engine Redis",
+        field=".url",
+    )
+    def url_is_of_engine(self) -> bool:
+        """A scheme says the protocol."""
+        return (self.engine is RemoteEngine.MOONCAKE) == (self.scheme == "mooncake")
+
+    @rule(
+        "!has(self.tls) || !has(self.url) || self.url.startsWith('rediss://') || self.url.startsWith('valkeys://')",
+        "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
+        field=".tls",
+    )
+    def tls_is_on(self) -> bool:
+        """Who names an authority believes that the connection is encrypted."""
+        return self.tls is None or self.url is None or self.encrypted
+
+    @property
+    def scheme(self) -> str:
+        """Of the URL; `redis` of a managed store."""
+        match = _SPLIT.fullmatch(self.url or "")
+        return match["scheme"] if match else "redis"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """`HOST` or `HOST:PORT` of a URL's servers, as written; none of a managed store."""
+        match = _SPLIT.fullmatch(self.url or "")
+        return (*match["rest"].rstrip("/").split(","),) if match else ()
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether connections use TLS."""
+        return self.scheme in _TLS_SCHEMES
+
+
+FIELDS: Final = TierFields(
+    title="remote",
+    status="A store of all engines.",
+    spec=(
+        RemoteTierSpec | None,
+        Field(None, description="A store of all engines, such as Valkey, behind the tiers of each pod."),
+    ),
+)

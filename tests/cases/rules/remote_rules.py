@@ -1,0 +1,34 @@
+"""The rules of spec.tiers.remote."""
+
+from typing import Final
+
+from tests.cases.kvcachetier import REMOTE
+from tests.cases.rules.rule_case import RuleCase
+
+_CA: Final = {"caSecretRef": {"name": "store-ca"}}
+REMOTE_RULES: Final = (
+    RuleCase(
+        "give the store's url, or managed for one that kvtier makes, not both",
+        "spec.tiers.remote.url",
+        {"spec.tiers.remote": {"capacity": "1Ti", "managed": {"memory": "300Gi", "shards": 4}}},
+        {"spec.tiers.remote": {"capacity": "1Ti"}},
+    ),
+    RuleCase(
+        "the URL is of another engine: mooncake:// is of engine Mooncake, all others are of engine Redis",
+        "spec.tiers.remote.url",
+        {"spec.tiers.remote": {**REMOTE, "engine": "Mooncake", "url": "mooncake://master.kv:50051"}},
+        {"spec.tiers.remote": {**REMOTE, "engine": "Mooncake"}},
+    ),
+    RuleCase(
+        "the URL is of another engine: mooncake:// is of engine Mooncake, all others are of engine Redis",
+        "spec.tiers.remote.url",
+        {"spec.tiers.remote": {**REMOTE, "url": "s3://kv-cache/qwen3"}},
+        {"spec.tiers.remote": {**REMOTE, "url": "mooncake://master.kv:50051"}},
+    ),
+    RuleCase(
+        "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
+        "spec.tiers.remote.tls",
+        {"spec.tiers.remote": {**REMOTE, "url": "valkeys://a.kv:6380,b.kv:6380", "tls": _CA}},
+        {"spec.tiers.remote": {**REMOTE, "tls": _CA}},
+    ),
+)
