@@ -92,6 +92,11 @@ class ConnectorConfig:
     # saves an H200 37 of 99 ms; vLLM's async scheduling has to be off
     layered_loads: bool = False
 
+    @property
+    def has_tiers_behind(self) -> bool:
+        """Whether the scheduler's process moves blocks between memory and other tiers."""
+        return bool(self.disk_path or self.remote_url)
+
     def __post_init__(self) -> None:
         for name in ("cpu_capacity_bytes", "blocks_per_chunk"):
             value = getattr(self, name)

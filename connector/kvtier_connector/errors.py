@@ -38,7 +38,7 @@ class FolderInUseError(DiskError):
 
 
 class RemoteError(ConnectorError):
-    """The shared tier's store cannot be used now: it is gone, refuses, or does not speak its protocol."""
+    """The remote tier's store cannot be used now: it is gone, refuses, or does not speak its protocol."""
 
 
 class RemoteFullError(RemoteError):
@@ -55,3 +55,7 @@ class RemoteDeniedError(RemoteError):
 
 class RemoteTimeoutError(RemoteError):
     """The store did not answer within its time."""
+
+
+class VanishedBlockError(ConnectorError):
+    """A block was in the remote tier when it was asked for, and has gone since; it is a miss."""

@@ -95,11 +95,13 @@ def running(
     folder: Path,  # for its log and files
     *options: str,
     access: Access | None = None,  # how it is reached, but for its address
+    port: int | None = None,  # of one that ran before; a free one where there is none
 ) -> Generator[Store]:
     """Run a server until the end of the block."""
     path = PROGRAMS[program]
     assert path, f"{program} is not installed: make setup-light"
-    [port] = free_ports(1)
+    if port is None:
+        [port] = free_ports(1)
     tls = access is not None and access.url.tls
     listen = ("--port", "0", "--tls-port", str(port)) if tls else ("--port", str(port))
     bounds = ("--maxmemory", MAXMEMORY, "--maxmemory-policy", "allkeys-lru", "--save", "")

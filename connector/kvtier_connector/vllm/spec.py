@@ -31,7 +31,7 @@ from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 from kvtier_connector.vllm.copies.copier import Copier, MemcpyCopier
 from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads, PartsCopier
-from kvtier_connector.vllm.metrics import cpu_tier, disk_tier
+from kvtier_connector.vllm.metrics import cpu_tier, disk_tier, remote_tier
 from kvtier_connector.vllm.metrics.cpu_tier import LABELS, TierFacts
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
@@ -71,7 +71,8 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
     def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, OffloadingMetricMetadata]:
         """Return the tiers' own metrics."""
         on_disk = disk_tier.DEFINITIONS if extra_config.get("disk_path") else {}
-        return cpu_tier.DEFINITIONS | on_disk
+        remote = remote_tier.DEFINITIONS if extra_config.get("remote_url") else {}
+        return cpu_tier.DEFINITIONS | on_disk | remote
 
     @classmethod
     def config_info_keys(cls, extra_config: dict[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - vLLM gives it
@@ -162,16 +163,17 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             if group.world_size > 1:
                 group.barrier()
         finally:
-            if descriptor >= 0 and not self.settings.disk_path:
+            if descriptor >= 0 and not self.settings.has_tiers_behind:
                 os.close(descriptor)
-        if descriptor >= 0 and self.settings.disk_path:
+        if descriptor >= 0 and self.settings.has_tiers_behind:
             # The scheduler opens the descriptor, which stays open for that.
             self.region_offer = RegionOffer(offer)
         return memory
 
     def _layerwise_disk_loads(self, layout: Layout, copier: Copier) -> LayerwiseDiskLoads | None:
         """Offer to begin steps while the disk still reads, where copies are a step's own and one rank's."""
-        parts = layer_parts(layout) if self.config.parallel.world_size == 1 else ()
+        may_wait = self.settings.disk_path and self.config.parallel.world_size == 1
+        parts = layer_parts(layout) if may_wait else ()
         if not parts or self.region_offer is None or not isinstance(copier, MemcpyCopier):
             return None
         words = arrivals.create(self.geometry.slots)

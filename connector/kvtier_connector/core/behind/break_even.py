@@ -60,8 +60,8 @@ class PrefillModel:
     It begins with what an earlier engine found.
     """
 
-    def __init__(self, pace: Pace | None = None) -> None:
-        self.pace = pace
+    def __init__(self) -> None:
+        self.pace: Pace | None = None
         self._tokens2 = self._positions2 = self._both = self._tokens1 = self._positions1 = 0.0
 
     def add(self, computed: TokenSpan, seconds: float) -> None:
@@ -175,12 +175,17 @@ class BreakEven:
     """
 
     def __init__(self, kept: Rates | None = None, *, always: bool = False) -> None:
-        kept = kept or Rates()
         self._always = always
         self.read = Bandwidth()
-        self.prefill = PrefillModel(kept.pace)
-        if kept.read_bytes_per_s:
-            self.read.add(kept.read_bytes_per_s * _BELIEVED_S, _BELIEVED_S)
+        self.prefill = PrefillModel()
+        self.believe(kept or Rates())
+
+    def believe(self, rates: Rates) -> None:
+        """Begin with what another engine has found, as far as nothing is known yet."""
+        if self.prefill.pace is None:
+            self.prefill.pace = rates.pace
+        if self.read.per_second is None and rates.read_bytes_per_s:
+            self.read.add(rates.read_bytes_per_s * _BELIEVED_S, _BELIEVED_S)
 
     def reading_pays(self, span: TokenSpan, size_bytes: float) -> ReadingPays:
         """Tell whether tokens are read, with so many bytes until they are there, sooner than computed."""

@@ -8,7 +8,7 @@ import numpy as np
 from kvtier_connector.core.behind.break_even import BreakEven, Rates
 from kvtier_connector.core.behind.messages import Ended, KeepRates, Order, Probe
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.errors import CorruptBlockError
+from kvtier_connector.errors import CorruptBlockError, VanishedBlockError
 
 
 @dataclass(slots=True)
@@ -41,12 +41,16 @@ class Counts:
     corrupt: int = 0  # blocks that were not as written
     failed: int = 0  # blocks that could not be read or written
     dropped: int = 0  # blocks that were not written for want of space, or of the right to write more
+    absent: int = 0  # blocks that were asked for and not there
+    vanished: int = 0  # blocks that were there when asked for, and gone when read
 
     def add(self, ended: Ended, block_bytes: int) -> None:
         """Count an order that has ended."""
         if ended.error is not None:
             if isinstance(ended.error, CorruptBlockError):
                 self.corrupt += 1
+            elif isinstance(ended.error, VanishedBlockError):
+                self.vanished += 1
             else:
                 self.failed += 1
         elif ended.order.write:
@@ -118,6 +122,15 @@ class RateLearner:
     def reading_begins(self, now_s: float) -> None:
         """Take note that the disk, of which nothing was asked, is asked to read."""
         self._reading_since_s = now_s
+
+    def believe(self, rates: Rates) -> None:
+        """Begin with what another engine has found, and do not keep it as if it were new."""
+        self.break_even.believe(rates)
+        self._kept = rates
+
+    def look_again(self) -> None:
+        """Have the tier looked at soon: it was away."""
+        self._look_at_s = 0.0
 
     def measure(self, events: Sequence[object]) -> None:
         """Learn how fast the disk is from what it has read since it was asked, or since the last look."""

@@ -31,7 +31,7 @@ class TierGeometry:
 
     def request(self, config: ConnectorConfig) -> RegionRequest:
         """Return the region that holds these slots."""
-        shared = self.ranks > 1 or bool(config.disk_path)  # with the process that reads and writes the disk
+        shared = self.ranks > 1 or config.has_tiers_behind  # with the process that moves blocks there
         return RegionRequest(
             self.slices, self.slots * self.slot_bytes, shared, config.hugepages, config.hugepage_bytes
         )

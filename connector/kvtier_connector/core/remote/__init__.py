@@ -1,1 +1,1 @@
-"""The shared tier: a store that all engines read and write over a network."""
+"""The remote tier: a store that all engines read and write over a network."""

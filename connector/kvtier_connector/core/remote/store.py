@@ -1,4 +1,4 @@
-"""What the shared tier needs of a store: values under keys, straight between its connection and memory."""
+"""What the remote tier needs of a store: values under keys, straight between its connection and memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """Opens the disk tier of an engine."""
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
-from kvtier_connector.core.region.region import RegionOffer, open_whole
+from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
@@ -35,15 +36,15 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
     config: VllmConfig,
     kv_cache: KVCacheConfig,
     offer: RegionOffer,
+    memory_of: MemoryOf,
     chunk_tokens: int,
+    news: threading.Event,
 ) -> DiskTier:
     """Open the disk tier and read what the last engine left there.
 
     Raises SettingError: the folder or the capacity cannot be used; DiskError: another engine has the folder,
-    or the disk is full, read-only or failing; RegionError: the memory cannot be reached.
+    or the disk is full, read-only or failing.
     """
-    region = offer.region
-    memory = open_whole(region)
     request = StoreRequest(
         path=replica_folder(settings.disk_path, config.parallel_config.data_parallel_index),
         capacity_bytes=settings.disk_capacity_bytes,
@@ -54,13 +55,6 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
         holder=holder(config.model_config.model),
     )
 
-    def memory_of(slot: int) -> tuple[memoryview, ...]:
-        first = slot * geometry.slot_bytes
-        return tuple(
-            memory[start : start + geometry.slot_bytes]
-            for start in range(first, first + geometry.slices * region.slice_bytes, region.slice_bytes)
-        )
-
     return open_tier(
         request,
         memory_of,
@@ -70,6 +64,7 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
         timeout_s=settings.disk_timeout_s,
         always=not settings.disk_break_even,
         arrivals=attach(offer.arrivals) if offer.arrivals else None,
+        news=news,
     )
 
 
@@ -95,6 +90,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     staged: bool = False,  # never let the kernel have the slots' own memory (core/disk/io/staged.py)
     always: bool = True,  # read and write also what is computed sooner
     arrivals: Arrivals | None = None,  # where workers are told what is read in parts
+    news: threading.Event | None = None,  # what wakes who waits for this tier, or another of the engine
 ) -> DiskTier:
     """Open a disk tier behind any memory."""
     start_s = time.monotonic()
@@ -118,7 +114,7 @@ def open_tier(  # noqa: PLR0913 - what a disk tier is made of
     if staged:
         engine = StagedEngine(engine, request.block_bytes)
     return DiskTier(
-        DiskThread(DiskLoop(store, lambda: Store.open(request), engine, timeout_s, arrivals)),
+        DiskThread(DiskLoop(store, lambda: Store.open(request), engine, timeout_s, arrivals, news=news)),
         store,
         block_bytes=request.block_bytes,
         memory_of=memory_of,

@@ -8,7 +8,10 @@ from kvtier_connector.core.behind.break_even import ReadingPays, TokenSpan
 from kvtier_connector.core.behind.tier import TierBehind
 from kvtier_connector.vllm.upstream.compat import log
 
-_ADVICE: Final = {Tier.DISK: "a faster disk, or none, serves better"}
+_ADVICE: Final = {
+    Tier.DISK: "a faster disk, or none, serves better",
+    Tier.REMOTE: "a faster network or server, or no remote tier, serves better",
+}
 
 
 class ReadDecision:

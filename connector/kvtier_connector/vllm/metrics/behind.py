@@ -3,12 +3,12 @@
 from types import ModuleType
 from typing import Final
 
-from kvtier_common.metrics import disk_tier
+from kvtier_common.metrics import disk_tier, remote_tier
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.tier import TierBehind
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
-NAMES: Final[dict[Tier, ModuleType]] = {Tier.DISK: disk_tier}
+NAMES: Final[dict[Tier, ModuleType]] = {Tier.DISK: disk_tier, Tier.REMOTE: remote_tier}
 """The names of each tier's numbers."""
 
 
@@ -44,6 +44,8 @@ class BehindMetrics:
             names.FAILED_CHUNKS: counts.failed,
             names.DROPPED_CHUNKS: counts.dropped,
         }
+        if tier.is_asked:
+            added |= {names.ABSENT_CHUNKS: counts.absent, names.VANISHED_CHUNKS: counts.vanished}
         if now == self._last and not any(added.values()):
             return stats
         self._hits = 0

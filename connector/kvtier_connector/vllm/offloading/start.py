@@ -1,5 +1,6 @@
 """What happens at start: warnings, and what workers offer the scheduler's process."""
 
+import threading
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,8 +10,13 @@ from vllm.v1.kv_cache_interface import KVCacheConfig, MambaSpec
 
 from kvtier_connector.complete import refusals
 from kvtier_connector.config import ConnectorConfig
+from kvtier_connector.core.behind.messages import MemoryOf
+from kvtier_connector.core.behind.tier import TierBehind
+from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import GrowthWords, together
+from kvtier_connector.core.region.region import RegionHandle, RegionOffer, open_whole
 from kvtier_connector.vllm.behind.disk import open_tier_behind_region
+from kvtier_connector.vllm.behind.remote import open_remote_tier
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import WorkerOffer
 from kvtier_connector.vllm.upstream.compat import log
@@ -67,26 +73,43 @@ class Handshake:
         self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
         self.grow()
         regions = [offer.region for offer in offers if offer.region is not None]
-        if not self._settings.disk_path or not regions:
+        if not self._settings.has_tiers_behind or not regions:
             return
         region = regions[0]
         with refusals():
-            tiers = [
-                open_tier_behind_region(
-                    self._settings,
-                    self._manager.geometry,
-                    self._config,
-                    self._kv_cache,
-                    region,
-                    self._manager.chunk_tokens,
-                )
-            ]
+            tiers = self._open_tiers(region)
         self._manager.put_behind(
             tiers,
             chunk_key_bytes(self._config.cache_config.prefix_caching_hash_algo),
             most_tokens=self._config.model_config.max_model_len,
             part_ends=region.part_ends if in_parts else (),
         )
+
+    def _open_tiers(self, offer: RegionOffer) -> list[TierBehind]:
+        """Open what is behind memory. Raises ConnectorError: a tier cannot be had as it is asked for."""
+        settings, geometry = self._settings, self._manager.geometry
+        memory_of = _memory_of(offer.region, geometry)
+        news = threading.Event()  # one for all: who waits, waits for any of them
+        tiers = list[TierBehind]()
+        if settings.disk_path:
+            tiers.append(
+                open_tier_behind_region(
+                    settings,
+                    geometry,
+                    self._config,
+                    self._kv_cache,
+                    offer,
+                    memory_of,
+                    self._manager.chunk_tokens,
+                    news,
+                )
+            )
+        if settings.remote_url:
+            prefill = tiers[0].break_even.prefill if tiers else None
+            tiers.append(
+                open_remote_tier(settings, geometry, self._config, self._kv_cache, memory_of, news, prefill)
+            )
+        return tiers
 
     def grow(self) -> None:
         """Take note of how far the slices have grown, until no more comes."""
@@ -95,3 +118,17 @@ class Handshake:
             self._manager.grow(grown)
             if grown.is_over:
                 self._growing.clear()
+
+
+def _memory_of(region: RegionHandle, geometry: TierGeometry) -> MemoryOf:
+    """Return where a slot's bytes are, of all slices. Raises RegionError: the memory cannot be reached."""
+    memory = open_whole(region)
+
+    def memory_of(slot: int) -> tuple[memoryview, ...]:
+        first = slot * geometry.slot_bytes
+        return tuple(
+            memory[start : start + geometry.slot_bytes]
+            for start in range(first, first + geometry.slices * region.slice_bytes, region.slice_bytes)
+        )
+
+    return memory_of

@@ -69,7 +69,8 @@ def test_no_part_of_it_is_ever_negative() -> None:
 
 
 def test_what_took_no_time_or_computed_nothing_says_nothing() -> None:
-    model = PrefillModel(Pace(1.0, 0.0))
+    model = PrefillModel()
+    model.pace = Pace(1.0, 0.0)
     model.add(TokenSpan.of(0, 100), 0.0)
     model.add(TokenSpan.of(7, 7), 1.0)
     assert model.pace == Pace(1.0, 0.0)

@@ -46,6 +46,7 @@ class DiskLoop:
         timeout_s: float,
         arrivals: Arrivals | None = None,
         *,
+        news: threading.Event | None = None,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
         self.engine = engine  # what talks to the kernel
@@ -53,7 +54,7 @@ class DiskLoop:
         self.timings = timings  # how long to wait for everything else
         self.inbox = deque[Message]()  # the messages of the owner of the index
         self.partial_reads = PartialReads(arrivals, store.shape.namespace, timings.worker_patience_s)
-        self.outbox = Outbox(self.partial_reads)  # the events for it
+        self.outbox = Outbox(self.partial_reads, news)  # the events for it
         self.turned_at_s = time.monotonic()  # when the last turn began, by time.monotonic()
         self.is_closing = False  # whether nobody waits for reads any more
         self._queue = OrderQueue()

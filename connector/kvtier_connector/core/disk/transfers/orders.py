@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from kvtier_connector.core.behind.event_queue import EventQueue
 from kvtier_connector.core.behind.messages import Ended, Order, Overdue
 from kvtier_connector.core.copies.arrivals import DOUBTED, FAILED, WHOLE, Arrivals
 from kvtier_connector.core.disk.files.fingerprint import bound_seed
@@ -217,57 +218,17 @@ class PartialReads:
             self._arrivals.tell(order.memory_slot, order.ticket, parts)
 
 
-class Outbox:
-    """Events, until the owner of the index has taken note of them."""
+class Outbox(EventQueue[Event]):
+    """Events of the disk's thread; the workers hear of reads in parts."""
 
-    def __init__(self, partial_reads: PartialReads) -> None:
+    def __init__(self, partial_reads: PartialReads, news: threading.Event | None = None) -> None:
+        super().__init__(news)
         self._partial_reads = partial_reads
-        self._events = deque[Event]()
-        self._taken = list[Event]()
-        self._news = threading.Event()
-
-    # ---- for the owner of the index ----
-
-    def take(self) -> list[Event]:
-        """Return what has happened since the last call; all of that call's has been taken note of."""
-        self._news.clear()
-        self._taken = events = list[Event]()
-        while self._events:
-            events.append(self._events[0])  # before it leaves there: `unacknowledged_events` always sees it
-            self._events.popleft()
-        return events
-
-    def acknowledge(self) -> None:
-        """Say that all that was taken has been taken note of."""
-        self._taken = []
-
-    def wait(self, timeout_s: float) -> bool:
-        """Return when there is news, or after the timeout; tells which."""
-        return self._news.wait(timeout_s)
-
-    # ---- for the disk's thread ----
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-    def unacknowledged_events(self) -> list[Event]:
-        """Return the events that the owner may not have taken note of; some may be there twice."""
-        later = self._events.copy()  # first: what is taken meanwhile is then in both
-        return [*self._taken, *later]
-
-    def tell(self, event: Event) -> None:
-        """Add an event, and wake who waits."""
-        self._events.append(event)
-        self._news.set()
-
-    def wake(self) -> None:
-        """Wake who waits for news."""
-        self._news.set()
 
     def end(self, order: Order, error: Exception | None, ended: EndedTransfer | None = None) -> None:
         """Tell that an order has ended, with which transfer if the disk was asked; nobody is woken."""
         seconds, at_s = (ended.completion.seconds, ended.at_s) if ended else (0.0, time.monotonic())
-        self._events.append(Ended(order, seconds, at_s, error))
+        self.add(Ended(order, seconds, at_s, error))
         if order.part_ends:  # last: who waits for it finds that the index's owner knows
             self._partial_reads.end(order, error)
 

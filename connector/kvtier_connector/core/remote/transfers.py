@@ -1,0 +1,459 @@
+"""The threads that move blocks between memory and a store, so that nobody else ever waits for a network.
+
+Each has a connection of its own. What fails takes the store out of use for a while: everything that waits
+ends at once, and one thread tries again.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from kvtier_common.backoff import Backoff
+from kvtier_connector.core.behind import messages
+from kvtier_connector.core.behind.event_queue import EventQueue
+from kvtier_connector.core.behind.messages import Down, Ended, KeepRates, Order, Probe, Probed
+from kvtier_connector.core.remote.store import ServerFacts, StoreConnection, Value
+from kvtier_connector.core.remote.values import BlockLayout
+from kvtier_connector.errors import (
+    ConnectorError,
+    CorruptBlockError,
+    RemoteError,
+    RemoteFullError,
+    RemoteMovedError,
+    VanishedBlockError,
+)
+
+_DEPTH: Final = 2  # blocks that one connection is asked for at a time: a server buffers what is not read yet
+_WRITES_ASKED: Final = 16  # blocks of which is asked at a time whether they are there already
+_PROBE_BYTES: Final = 16 << 20  # read to learn how fast a store is, all threads together
+_RATES_BYTES: Final = 4096  # more than what engines keep of their pace has ever
+_PROBE_LASTS_S: Final = 3600  # the value that is read then
+_SHORTEST_S: Final = 0.25
+_PATIENCE: Final = 3.0
+"""A value may take so many times as long as those before it, and at least the shortest time."""
+_FADING: Final = 0.2  # share of the latest in the time that a value is taken to need
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteTimings:
+    """Delays in seconds. Tests pass shorter ones."""
+
+    retry: Backoff = field(
+        default_factory=lambda: Backoff(1.0, 60.0)
+    )  # how long a store is left alone that failed
+    full_s: float = 60.0  # how long nothing is written to a store that took no more
+    relearn_s: float = 30.0  # how often a store is looked at that nothing is read from
+    closing_s: float = 2.0  # how long the end may take
+
+
+DEFAULT_TIMINGS: Final = RemoteTimings()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Blocks that were asked for, with whether they are there."""
+
+    keys: Sequence[bytes]
+    present: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The store can be used, or used again."""
+
+    facts: ServerFacts
+    rates: str  # what another engine has kept there of its pace; empty for nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the store says of itself."""
+
+    facts: ServerFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """The store took no more, and is given nothing for a while. The reason is for people."""
+
+    reason: str
+
+
+Event = messages.Event | Answered | Up | Facts | Full
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    keys: Sequence[bytes]
+
+
+class _Reconnect:
+    """Try whether the store can be used."""
+
+
+class _Connect:
+    """Have a connection before there is something to do, which nothing then waits for."""
+
+
+_Work = _Ask | Order | list[Order] | Probe | KeepRates | _Reconnect | _Connect
+
+
+class _Queue:
+    """What waits for a thread: questions first, then reads, then writes."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.asks = deque[_Ask]()
+        self.reads = deque[Order]()
+        self.probes = deque[Probe]()
+        self.rates = deque[KeepRates](maxlen=1)
+        self.writes = deque[Order]()
+        self.is_closing = False
+        self.down_until_s: float | None = 0.0  # None while the store serves; it is not known to at first
+        self.is_trying = False
+
+    def take(self, *, is_connected: bool) -> _Work | None:
+        """Wait for something to do; None at the end."""
+        with self.changed:
+            while not self.is_closing:
+                if self.down_until_s is None:
+                    work = self._next(is_connected=is_connected)
+                    left_s = None
+                else:
+                    left_s = self.down_until_s - time.monotonic()
+                    work = _Reconnect() if left_s <= 0 and not self.is_trying else None
+                    self.is_trying = self.is_trying or work is not None
+                if work is not None:
+                    return work
+                self.changed.wait(None if self.is_trying else left_s)
+        return None
+
+    def _next(self, *, is_connected: bool) -> _Work | None:
+        if not is_connected:
+            return _Connect()
+        for waiting in (self.asks, self.reads, self.probes, self.rates):
+            if waiting:
+                return waiting.popleft()
+        return [self.writes.popleft() for _ in range(min(_WRITES_ASKED, len(self.writes)))] or None
+
+    def take_read(self) -> Order | None:
+        """Take a read that waits, if there is one."""
+        with self.changed:
+            return self.reads.popleft() if self.reads else None
+
+
+class RemoteThreads:
+    """Serve orders, beginning now."""
+
+    def __init__(  # noqa: PLR0913 - its parts
+        self,
+        connect: Callable[[], StoreConnection],
+        layout: BlockLayout,
+        *,
+        connections: int,
+        ttl_s: int,
+        connect_timeout_s: float,
+        news: threading.Event | None = None,
+        timings: RemoteTimings = DEFAULT_TIMINGS,
+    ) -> None:
+        self.outbox = EventQueue[Event](news)
+        self._connect = connect
+        self._layout = layout
+        self._ttl_s = ttl_s
+        self._timings = timings
+        self._queue = _Queue()
+        self._probes = _Probes()
+        self._connect_timeout_s = connect_timeout_s
+        self._value_s = connect_timeout_s / _PATIENCE  # until it is known better
+        self._failures = 0
+        self._full_until_s = 0.0
+        self._threads = [
+            threading.Thread(target=self._run, name=f"kvtier-remote-{number}", daemon=True)
+            for number in range(connections)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # ---- for the owner ----
+
+    def ask(self, keys: Sequence[bytes]) -> None:
+        """Find out whether blocks are there; a store that is down has none."""
+        with self._queue.changed:
+            if self._queue.down_until_s is None:
+                self._queue.asks.append(_Ask(keys))
+                self._queue.changed.notify()
+                return
+        self.outbox.tell(Answered(keys, [False] * len(keys)))
+
+    def order(self, orders: Sequence[Order]) -> None:
+        """Begin to move blocks; each is reported."""
+        with self._queue.changed:
+            if self._queue.down_until_s is None:
+                for order in orders:
+                    (self._queue.writes if order.write else self._queue.reads).append(order)
+                self._queue.changed.notify(len(orders))
+                return
+        self._end(orders, RemoteError("the remote tier is off"))
+
+    def probe(self) -> None:
+        """Find out how fast the store is, with all connections at a time."""
+        with self._queue.changed:
+            if self._queue.down_until_s is None and not self._queue.probes:
+                self._queue.probes.extend(Probe() for _ in self._threads)
+                self._probes.begin(len(self._threads))
+                self._queue.changed.notify_all()
+
+    def keep_rates(self, rates: KeepRates) -> None:
+        """Keep for other engines what was learnt, when nothing else is to be done."""
+        with self._queue.changed:
+            if self._queue.down_until_s is None and self.takes_writes:
+                self._queue.rates.append(rates)
+                self._queue.changed.notify()
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether the store has not said that it is full."""
+        return time.monotonic() >= self._full_until_s
+
+    def close(self) -> None:
+        """End all threads; what waits is given up."""
+        with self._queue.changed:
+            self._queue.is_closing = True
+            self._queue.changed.notify_all()
+        until_s = time.monotonic() + self._timings.closing_s
+        for thread in self._threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+        self._end(self._take_all(), RemoteError("the remote tier is closed"))
+
+    # ---- the threads ----
+
+    def _run(self) -> None:
+        connection: StoreConnection | None = None
+        while (work := self._queue.take(is_connected=connection is not None)) is not None:
+            under_way = _orders_of(work)
+            try:
+                if connection is None:  # and nothing waits for this thread
+                    connection = self._connect()
+                self._do(connection, work, under_way)
+                continue
+            except ConnectorError as failure:  # whoever raised has closed the connection
+                error = failure
+            except Exception as failure:  # noqa: BLE001 - whatever it is, the engine goes on without the store
+                error = RemoteError(f"{type(failure).__name__}: {failure}")
+                if connection is not None:
+                    connection.close()
+            connection = None
+            self._fail(work, under_way, error)
+        if connection is not None:
+            connection.close()
+
+    def _do(self, connection: StoreConnection, work: _Work, under_way: list[Order]) -> None:
+        match work:
+            case _Ask(keys):
+                present = self._ask_now(connection, keys)
+                self.outbox.tell(Answered(keys, present))
+            case Order():
+                self._read(connection, under_way)
+            case list():
+                self._write(connection, under_way)
+            case Probe():
+                self._probe(connection)
+            case _Reconnect():
+                facts = connection.facts(self._patience_s)
+                rates = self._read_rates(connection)
+                with self._queue.changed:
+                    self._failures = 0
+                    self._queue.down_until_s, self._queue.is_trying = None, False
+                    self._queue.changed.notify_all()
+                self.outbox.tell(Up(facts, rates))
+            case KeepRates(text):
+                kept = Value(self._layout.rates_key, (memoryview(text.encode()),))
+                connection.put(kept, self._ttl_s, self._patience_s)
+            case _Connect():
+                pass
+
+    @property
+    def _patience_s(self) -> float:
+        return max(_SHORTEST_S, _PATIENCE * self._value_s)
+
+    def _ask_now(self, connection: StoreConnection, keys: Sequence[bytes]) -> list[bool]:
+        sizes = connection.sizes([self._layout.key(key) for key in keys], self._patience_s)
+        return [size == self._layout.first_value_bytes for size in sizes]
+
+    def _read_rates(self, connection: StoreConnection) -> str:
+        [size_bytes] = connection.sizes([self._layout.rates_key], self._patience_s)
+        if not 0 < size_bytes <= _RATES_BYTES:
+            return ""
+        text = bytearray(size_bytes)
+        connection.request(Value(self._layout.rates_key, (memoryview(text),)))
+        return text.decode(errors="replace") if connection.receive(self._patience_s) else ""
+
+    def _receive(self, connection: StoreConnection) -> bool:
+        start_s = time.monotonic()
+        is_there = connection.receive(self._patience_s)
+        self._learn(time.monotonic() - start_s)
+        return is_there
+
+    def _learn(self, value_s: float) -> None:
+        self._value_s += _FADING * (value_s - self._value_s)
+
+    def _read(self, connection: StoreConnection, under_way: list[Order]) -> None:
+        """Read a block and those that wait behind it, which are asked for before those ahead have come."""
+        asked = deque[tuple[Order, list[Value], float]]()
+        damaged = list[tuple[Order, list[Value], float]]()
+        waiting: Order | None = under_way[0]
+        while waiting is not None or asked:
+            if waiting is not None:
+                values = self._layout.values(waiting.key, waiting.memory)
+                for value in values:
+                    connection.request(value)
+                asked.append((waiting, values, time.monotonic()))
+            waiting = self._take_read(under_way) if len(asked) < _DEPTH else None
+            if waiting is None:
+                order, values, since_s = asked.popleft()
+                are_there = [self._receive(connection) for _ in values]
+                if not all(are_there):
+                    self._tell_end(
+                        under_way, order, since_s, VanishedBlockError("it has gone since it was asked for")
+                    )
+                elif self._layout.is_whole(order.key, values):
+                    self._tell_end(under_way, order, since_s)
+                else:
+                    damaged.append((order, values, since_s))
+                if not asked:
+                    waiting = self._take_read(under_way)
+        for order, values, since_s in damaged:  # first removed: it would be taken for what it is not again
+            connection.delete([value.key for value in values], self._patience_s)
+            self._tell_end(under_way, order, since_s, CorruptBlockError("it is not as it was written"))
+
+    def _take_read(self, under_way: list[Order]) -> Order | None:
+        order = self._queue.take_read()
+        if order is not None:
+            under_way.append(order)
+        return order
+
+    def _write(self, connection: StoreConnection, under_way: list[Order]) -> None:
+        """Write those of some blocks that are not there yet; a block's first piece goes last."""
+        present = self._ask_now(connection, [order.key for order in under_way])
+        for order, is_there in zip(tuple(under_way), present, strict=True):
+            since_s = time.monotonic()
+            if not is_there:
+                values = self._layout.values(order.key, order.memory)
+                self._layout.seal(order.key, values)
+                for value in reversed(values):
+                    start_s = time.monotonic()
+                    connection.put(value, self._ttl_s, self._patience_s)
+                    self._learn(time.monotonic() - start_s)
+            if is_there:
+                under_way.remove(order)
+                self.outbox.tell(Ended(order, 0.0, since_s, None))
+            else:
+                self._tell_end(under_way, order, since_s)
+
+    def _tell_end(
+        self, under_way: list[Order], order: Order, since_s: float, error: ConnectorError | None = None
+    ) -> None:
+        under_way.remove(order)
+        now_s = time.monotonic()
+        self.outbox.tell(Ended(order, now_s - since_s, now_s, error))
+
+    def _probe(self, connection: StoreConnection) -> None:
+        """Read a value again and again, at the same time as the other threads."""
+        value = self._layout.probe()
+        patience_s = max(self._patience_s, self._connect_timeout_s)
+        if connection.sizes([value.key], patience_s) != [value.size_bytes]:
+            connection.put(value, _PROBE_LASTS_S, patience_s)
+        times = max(1, _PROBE_BYTES // (value.size_bytes * len(self._threads)))
+        start_s = time.monotonic()
+        for _ in range(times):
+            connection.request(value)
+            if not self._receive(connection):
+                raise VanishedBlockError("the value to measure with has gone")
+        measured = self._probes.end(times * value.size_bytes, start_s, time.monotonic())
+        if measured is not None:
+            self.outbox.tell(measured)
+            self.outbox.tell(Facts(connection.facts(patience_s)))
+
+    # ---- failures ----
+
+    def _fail(self, work: _Work, under_way: list[Order], error: ConnectorError) -> None:
+        """Give up what a thread was at, and where the store is to blame, the store for a while."""
+        if isinstance(error, RemoteFullError):
+            self._full_until_s = time.monotonic() + self._timings.full_s
+            self.outbox.tell(Full(str(error)))
+        elif not isinstance(error, RemoteMovedError | VanishedBlockError) or isinstance(work, _Reconnect):
+            self._go_down(str(error))
+        if isinstance(work, _Ask):
+            self.outbox.tell(Answered(work.keys, [False] * len(work.keys)))
+        if isinstance(work, Probe):
+            self._probes.give_up()
+        self._end(under_way, error)
+
+    def _go_down(self, reason: str) -> None:
+        """Leave the store alone for a while, and end all that waits for it."""
+        with self._queue.changed:
+            was_down = self._queue.down_until_s is not None
+            is_trying = self._queue.is_trying
+            if not was_down or is_trying:
+                self._failures += 1
+                delay_s = self._timings.retry.delay_s(self._failures)
+                self._queue.down_until_s = time.monotonic() + delay_s
+                self._queue.is_trying = False
+            self._queue.changed.notify_all()
+        self._end(self._take_all(), RemoteError(reason))
+        if not was_down or self._failures == 1:
+            self.outbox.tell(Down(reason))
+
+    def _take_all(self) -> list[Order]:
+        """Let go of all that waits; returns its orders."""
+        with self._queue.changed:
+            orders = [*self._queue.reads, *self._queue.writes]
+            asks = list(self._queue.asks)
+            for waiting in (self._queue.reads, self._queue.writes, self._queue.asks):
+                waiting.clear()
+            self._queue.probes.clear()
+        for ask in asks:
+            self.outbox.tell(Answered(ask.keys, [False] * len(ask.keys)))
+        return orders
+
+    def _end(self, orders: Sequence[Order], error: ConnectorError) -> None:
+        for order in orders:
+            self.outbox.tell(Ended(order, 0.0, time.monotonic(), error))
+
+
+class _Probes:
+    """What the threads have measured of a store that all of them read at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left = 0
+        self._size_bytes = 0
+        self._start_s = self._end_s = 0.0
+
+    def begin(self, threads: int) -> None:
+        """Expect a figure of each thread."""
+        with self._lock:
+            self._left, self._size_bytes, self._start_s, self._end_s = threads, 0, inf, 0.0
+
+    def end(self, size_bytes: int, start_s: float, end_s: float) -> Probed | None:
+        """Add a thread's figure; returns that of all once the last has come."""
+        with self._lock:
+            self._left -= 1
+            self._size_bytes += size_bytes
+            self._start_s, self._end_s = min(self._start_s, start_s), max(self._end_s, end_s)
+            return None if self._left else Probed(self._size_bytes, self._end_s - self._start_s)
+
+    def give_up(self) -> None:
+        """Have this round end without a figure."""
+        with self._lock:
+            self._left = 0
+
+
+def _orders_of(work: _Work) -> list[Order]:
+    if isinstance(work, Order):
+        return [work]
+    return list(work) if isinstance(work, list) else []

@@ -1,0 +1,120 @@
+"""How a block lies in a store: under which keys, in pieces of which sizes, with what behind each."""
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum, bound_seed
+from kvtier_connector.core.remote.store import Value
+
+_MAGIC: Final = b"KVT1"
+_TRAILER: Final = struct.Struct("<4sIQQQ")
+"""Format, place of the piece, its bytes, what binds it to its block, and its checksum."""
+_SPARE_BYTES: Final = 64
+"""Of a value, what a server adds to its bytes in the same allocation: the string's header and end (sds.h of
+Redis and Valkey)."""
+_LARGEST_BYTES: Final = 4 << 20
+_SMALLEST_BYTES: Final = 256 << 10
+"""Smaller ones are not cut further: what is lost by rounding them up is less than another request."""
+_SIZES_A_DOUBLING: Final = 4
+"""jemalloc rounds up to one of so many sizes between two powers of two (jemalloc(3), size classes): a value
+of exactly 4 MiB takes 5."""
+_NAMES_BYTES: Final = 16  # of the fingerprint's hash in keys
+
+
+def piece_sizes(block_bytes: int) -> tuple[int, ...]:
+    """Cut a block into pieces that fill what a server allocates for their values, of 4 MiB at most."""
+    beside_bytes = _TRAILER.size + _SPARE_BYTES
+    pieces = list[int]()
+    left = block_bytes
+    while left > _SMALLEST_BYTES:
+        allocated = _size_class_below(min(_LARGEST_BYTES, left + beside_bytes))
+        pieces.append(min(left, allocated - beside_bytes))
+        left -= pieces[-1]
+    return (*pieces, left) if left else tuple(pieces)
+
+
+def _size_class_below(size_bytes: int) -> int:
+    """Return the largest size that is allocated as it is, up to this one."""
+    step = max(1, (1 << (size_bytes.bit_length() - 1)) // _SIZES_A_DOUBLING)
+    return size_bytes // step * step
+
+
+class BlockLayout:
+    """Where the blocks of one kind of engine lie in a store, and how it is seen that they are whole."""
+
+    def __init__(self, share: str, fingerprint: Fingerprint, block_bytes: int) -> None:
+        """Lay out blocks.
+
+        Args:
+            share: What engines name that may read each other's blocks; a server's rules go by it.
+            fingerprint: What the blocks' bytes mean: others' keys differ.
+            block_bytes: Of a block, all ranks together.
+        """
+        names = hashlib.sha256(fingerprint.text.encode()).hexdigest()[: 2 * _NAMES_BYTES]
+        self._prefix = f"kvtier:{share}:{names}:"
+        self._number = fingerprint.number
+        self.block_bytes = block_bytes
+        self.pieces = piece_sizes(block_bytes)
+        """Bytes of each piece, without what is behind it."""
+        self.first_value_bytes = self.pieces[0] + _TRAILER.size
+        """Of the value by which it is seen that a block is there: its first piece, which is written last."""
+
+    def key(self, block_key: bytes, piece: int = 0) -> bytes:
+        """Return a piece's key; all of a block are in one hash slot of a cluster, by what is in braces."""
+        return f"{self._prefix}{{{block_key.hex()}}}:{piece}".encode()
+
+    @property
+    def rates_key(self) -> bytes:
+        """The key of what engines have learnt of their pace."""
+        return f"{self._prefix}rates".encode()
+
+    def probe(self) -> Value:
+        """Return a value of a piece's size that is no block's, to measure with."""
+        return Value(f"{self._prefix}probe".encode(), (memoryview(bytearray(self.first_value_bytes)),))
+
+    def values(self, block_key: bytes, memory: Sequence[memoryview]) -> list[Value]:
+        """Return a block's pieces as values, each with room for what goes behind it."""
+        ends = list(accumulate(self.pieces))
+        starts = [0, *ends[:-1]]
+        return [
+            Value(self.key(block_key, piece), (*_between(memory, start, end), _room()))
+            for piece, (start, end) in enumerate(zip(starts, ends, strict=True))
+        ]
+
+    def seal(self, block_key: bytes, values: Sequence[Value]) -> None:
+        """Write behind each piece what `is_whole` looks for."""
+        for piece, value in enumerate(values):
+            value.memory[-1][:] = self._trailer(block_key, piece, value)
+
+    def is_whole(self, block_key: bytes, values: Sequence[Value]) -> bool:
+        """Tell whether pieces that were read are those that were written for this block."""
+        return all(
+            value.memory[-1] == self._trailer(block_key, piece, value) for piece, value in enumerate(values)
+        )
+
+    def _trailer(self, block_key: bytes, piece: int, value: Value) -> bytes:
+        payload = value.memory[:-1]
+        part = block_key + piece.to_bytes(4, "little")
+        number = self._number
+        size_bytes = sum(view.nbytes for view in payload)
+        return _TRAILER.pack(
+            _MAGIC, piece, size_bytes, bound_seed(number, part), bound_checksum(number, part, *payload)
+        )
+
+
+def _room() -> memoryview:
+    return memoryview(bytearray(_TRAILER.size))
+
+
+def _between(memory: Sequence[memoryview], start: int, end: int) -> list[memoryview]:
+    """Return the pieces of memory from one byte up to another of all that lie one after another."""
+    pieces = list[memoryview]()
+    for view in memory:
+        if start < view.nbytes and end > 0:
+            pieces.append(view[max(0, start) : end])
+        start -= view.nbytes
+        end -= view.nbytes
+    return pieces

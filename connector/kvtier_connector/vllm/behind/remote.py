@@ -1,0 +1,68 @@
+"""Opens the remote tier of an engine."""
+
+import threading
+
+from vllm.config import VllmConfig
+from vllm.v1.kv_cache_interface import KVCacheConfig
+
+from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
+from kvtier_connector.core.behind.break_even import PrefillModel
+from kvtier_connector.core.behind.messages import MemoryOf
+from kvtier_connector.core.index.slots import TierGeometry
+from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.remote.resp.connect import Access, connect
+from kvtier_connector.core.remote.resp.url import parse_url
+from kvtier_connector.core.remote.tier import RemoteTier
+from kvtier_connector.core.remote.transfers import RemoteThreads
+from kvtier_connector.core.remote.values import BlockLayout
+from kvtier_connector.vllm.fingerprint import engine_fingerprint
+from kvtier_connector.vllm.upstream.compat import log
+
+
+def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
+    settings: ConnectorConfig,
+    geometry: TierGeometry,
+    config: VllmConfig,
+    kv_cache: KVCacheConfig,
+    memory_of: MemoryOf,
+    news: threading.Event,
+    prefill: PrefillModel | None,
+) -> RemoteTier:
+    """Begin to connect to the store, without which an engine starts, too.
+
+    Raises SettingError: its URL is bad.
+    """
+    access = Access(
+        parse_url(settings.remote_url),
+        settings.remote_credentials_path,
+        settings.remote_ca_path,
+        settings.remote_timeout_s,
+    )
+    layout = BlockLayout(
+        settings.remote_share, engine_fingerprint(config, kv_cache, geometry), geometry.chunk_bytes
+    )
+    log.info(
+        "kvtier: remote tier of %s, share %s, %d values a chunk of %s",
+        ", ".join(map(str, access.url.addresses)),
+        settings.remote_share,
+        len(layout.pieces),
+        format_bytes(geometry.chunk_bytes),
+    )
+    threads = RemoteThreads(
+        lambda: connect(access),
+        layout,
+        connections=settings.remote_connections,
+        ttl_s=settings.remote_ttl_s,
+        connect_timeout_s=settings.remote_timeout_s,
+        news=news,
+    )
+    return RemoteTier(
+        threads,
+        capacity_bytes=settings.remote_capacity_bytes,
+        block_bytes=geometry.chunk_bytes,
+        memory_of=memory_of,
+        most_writes=max(1, geometry.slots // DISK_WRITE_SHARE),
+        write_bytes_per_s=settings.remote_write_bytes_per_s,
+        prefill=prefill,
+        always=not settings.remote_break_even,
+    )

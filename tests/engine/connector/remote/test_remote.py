@@ -1,0 +1,126 @@
+"""Real engines before a real server: warm with what another has computed, and never a wrong token."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.connector.disk_engine import CHUNK_BYTES
+from tests.engine.connector.disk_engine import tier as with_disk
+from tests.engine.connector.prompts import CACHED, PROMPTS, SMALL_DEVICE, answers, metric, prompt, tokens_of
+from tests.shared.stores import Store, running
+
+from kvtier_common.tier import Tier
+from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+from kvtier_connector.core.remote.tier import RemoteTier
+
+# What vLLM and PyTorch warn of is not ours.
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+QUIET_S = 60.0
+CHUNKS = sum(CACHED) // 32
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with running("valkey", tmp_path / "store") as store:
+        yield store
+
+
+def remote(store: Store, share: str = "team") -> ConnectorConfig:
+    """Settings of an engine that shares what it computes."""
+    return ConnectorConfig(
+        cpu_capacity_bytes=4 * MIB,
+        hugepages=Policy.OFF,
+        remote_url=f"redis://{store.address}",
+        remote_share=share,
+        remote_capacity_bytes=64 * MIB,
+        remote_break_even=False,  # a tiny model computes as fast as a busy machine reads
+    )
+
+
+class RemoteEngine:
+    """An engine whose scheduler is in this process."""
+
+    def __init__(self, llm: Any) -> None:  # noqa: ANN401 - vLLM has no types
+        self.llm = llm
+        self._core = llm.llm_engine.engine_core.engine_core
+        self._connector = self._core.scheduler.connector
+        self._follow(lambda: not self.tier.is_down)
+
+    @property
+    def tier(self) -> RemoteTier:
+        tier: RemoteTier = self._connector._manager.behind.tier(Tier.REMOTE)
+        return tier
+
+    def ask(self, prompts: list[list[int]] = PROMPTS) -> tuple[list[list[int]], list[int]]:
+        """Return what is answered one after another, and how many tokens of each prompt were cached."""
+        found = []
+        for ids in prompts:
+            found += answers(self.llm, [ids])
+            self.settle()
+        return tokens_of(found), [cached for _, cached in found]
+
+    def settle(self) -> None:
+        """Have all be written that is to be, which happens beside the engine."""
+        while self._connector.connector_scheduler._jobs:
+            self._core.step_fn()
+        self._follow(lambda: not self.tier.is_busy and not self.tier.asking)
+
+    def _follow(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self.tier.wait(QUIET_S)
+            self._connector._manager.behind.poll()
+
+
+def test_a_second_engine_is_warm_with_what_the_first_has_used_twice(
+    engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], store: Store
+) -> None:
+    transfer, model = kv_transfer_config(remote(store)), model_folder()
+    with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+        first = RemoteEngine(llm)
+        assert first.ask()[0] == cold
+        assert metric(llm, "vllm:kvtier_remote_store_bytes") == 0, "what is used once is not shared"
+        assert first.ask()[0] == cold
+        answers(llm, [prompt(20)])  # figures come with a step
+        assert metric(llm, "vllm:kvtier_remote_store_bytes") == CHUNKS * CHUNK_BYTES
+    with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+        second = RemoteEngine(llm)
+        assert second.ask() == (cold, CACHED)
+        answers(llm, [prompt(20)])
+        assert metric(llm, "vllm:kvtier_remote_load_bytes") == CHUNKS * CHUNK_BYTES
+        assert metric(llm, "vllm:kvtier_remote_hit_chunks") == CHUNKS
+        assert metric(llm, "vllm:kvtier_remote_degraded") == 0
+
+        side_by_side = [PROMPTS[-1] + prompt(40, 1), PROMPTS[-1][:320] + prompt(50, 2), prompt(90, 4)]
+        alone = [answers(llm, [ids])[0][0] for ids in side_by_side]
+        with store.stopped():
+            assert tokens_of(answers(llm, [prompt(300, 7), *side_by_side]))[1:] == alone
+        store.process.kill()
+        assert tokens_of(answers(llm, side_by_side)) == alone
+    with engine(transfer, model=model, **SMALL_DEVICE) as llm:  # starts without a store, too
+        assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+
+
+def test_with_a_disk_in_between(
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Path],
+    cold: list[list[int]],
+    store: Store,
+    tmp_path: Path,
+) -> None:
+    model = model_folder()
+    both = replace(
+        remote(store, "both"),
+        disk_path=str(tmp_path / "disk"),
+        disk_capacity_bytes=3 * MIB,
+        disk_timeout_s=with_disk(tmp_path).disk_timeout_s,
+        disk_break_even=False,
+    )
+    with engine(kv_transfer_config(both), model=model, **SMALL_DEVICE) as llm:
+        first = RemoteEngine(llm)
+        assert first.ask()[0] == cold
+        assert first.ask()[0] == cold
+    fresh = replace(both, disk_path=str(tmp_path / "other"))
+    with engine(kv_transfer_config(fresh), model=model, **SMALL_DEVICE) as llm:
+        assert RemoteEngine(llm).ask() == (cold, CACHED)

@@ -1,0 +1,238 @@
+"""The remote tier on real servers: what one engine writes another reads, and what goes wrong is a miss."""
+
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.shared.stores import Store, running
+from tests.shared.waiting import eventually
+
+from kvtier_common.backoff import Backoff
+from kvtier_connector.core.behind.break_even import TokenSpan
+from kvtier_connector.core.behind.progress import Progress
+from kvtier_connector.core.behind.tier import Presence
+from kvtier_connector.core.disk.files.fingerprint import fingerprint
+from kvtier_connector.core.remote.resp.connect import connect
+from kvtier_connector.core.remote.tier import RemoteTier
+from kvtier_connector.core.remote.transfers import RemoteThreads, RemoteTimings
+from kvtier_connector.core.remote.values import BlockLayout, piece_sizes
+
+BLOCK_BYTES = 5 << 20
+"""More than one value has."""
+SLOTS = 8
+KEYS = [bytes([number]) * 36 for number in range(SLOTS)]
+LONG_S = 60.0
+
+
+class Engine:
+    """Memory of two slices, and a tier behind it."""
+
+    def __init__(self, store: Store, share: str, model: str, connections: int) -> None:
+        self.memory = bytearray(SLOTS * BLOCK_BYTES)
+        view = memoryview(self.memory)
+        half = BLOCK_BYTES // 2
+
+        def memory_of(slot: int) -> tuple[memoryview, ...]:
+            start = slot * BLOCK_BYTES
+            return view[start : start + half], view[start + half : start + BLOCK_BYTES]
+
+        threads = RemoteThreads(
+            lambda: connect(store.access),
+            BlockLayout(share, fingerprint({"model": model}), BLOCK_BYTES),
+            connections=connections,
+            ttl_s=0,
+            connect_timeout_s=LONG_S,
+            timings=RemoteTimings(retry=Backoff(0.01, 0.1)),
+        )
+        self.tier = RemoteTier(
+            threads,
+            capacity_bytes=1 << 30,
+            block_bytes=BLOCK_BYTES,
+            memory_of=memory_of,
+            most_writes=SLOTS,
+            write_bytes_per_s=0,
+            always=True,
+        )
+        self.seen = Progress()
+
+    def wait(self, *, until_up: bool = True) -> None:
+        """Have the tier come up, or go down."""
+        while self.tier.is_down == until_up:
+            self._look()
+
+    def write(self, slots: Sequence[int]) -> None:
+        keys = [KEYS[slot] for slot in slots]
+        granted = self.tier.admit(self.tier.lacking(keys))
+        self.tier.store(granted, np.array([KEYS.index(key) for key in granted], np.int32), Progress())
+        self._settle()
+
+    def ask(self, slots: Sequence[int]) -> list[Presence]:
+        keys = [KEYS[slot] for slot in slots]
+        self.tier.ask([key for key in keys if self.tier.presence(key) is Presence.UNKNOWN])
+        while self.tier.asking:
+            self._look()
+        return [self.tier.presence(key) for key in keys]
+
+    def read(self, slots: Sequence[int]) -> None:
+        self.tier.load([KEYS[slot] for slot in slots], np.array(slots, np.int32))
+        self._settle()
+
+    def fill(self, slot: int) -> None:
+        content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
+        self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] = content
+
+    def has(self, slot: int) -> bool:
+        content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
+        return self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] == content
+
+    def _settle(self) -> None:
+        while self.tier.is_busy:
+            self._look()
+
+    def _look(self) -> None:
+        self.tier.wait(LONG_S)
+        progress = self.tier.poll()
+        if progress is not None:
+            self.seen.loaded += progress.loaded
+            self.seen.lost += progress.lost
+            self.seen.stored += progress.stored
+            self.seen.released += progress.released
+            self.seen.notes += progress.notes
+
+
+@contextmanager
+def engines(store: Store, *models: str, share: str = "team", connections: int = 2) -> Generator[list[Engine]]:
+    with ExitStack() as stack:
+        made = [Engine(store, share, model, connections) for model in models]
+        for engine in made:
+            stack.callback(engine.tier.close)
+            engine.wait()
+        yield made
+
+
+def test_one_engine_reads_what_another_has_written(store: Store) -> None:
+    with engines(store, "m", "m", "other") as [first, second, other]:
+        for slot in range(SLOTS):
+            first.fill(slot)
+        first.write(range(SLOTS))
+        assert sorted(first.seen.stored) == KEYS == sorted(first.seen.released)
+        sent_bytes = first.tier.take_counts().store_bytes
+        assert sent_bytes == SLOTS * BLOCK_BYTES
+
+        assert second.ask(range(SLOTS)) == [Presence.PRESENT] * SLOTS
+        second.read(range(SLOTS))
+        assert sorted(second.seen.loaded) == KEYS
+        assert all(second.has(slot) for slot in range(SLOTS))
+        second.write(range(SLOTS))
+        assert second.tier.take_counts().store_bytes == 0, "what is there is not sent again"
+
+        assert other.ask(range(SLOTS)) == [Presence.ABSENT] * SLOTS
+    with engines(store, "m", share="others") as [stranger]:
+        assert stranger.ask([0]) == [Presence.ABSENT]
+
+
+def test_what_is_damaged_exchanged_or_gone_is_lost_alone(store: Store) -> None:
+    with engines(store, "m", "m") as [first, second]:
+        for slot in range(SLOTS):
+            first.fill(slot)
+        first.write(range(SLOTS))
+        layout = BlockLayout("team", fingerprint({"model": "m"}), BLOCK_BYTES)
+        second.ask(range(SLOTS))
+        store.ask("SETRANGE", layout.key(KEYS[0], 1), "100", "damaged")
+        store.ask("RENAME", layout.key(KEYS[1]), layout.key(KEYS[2]))
+        store.ask("DEL", layout.key(KEYS[3], 1))
+        second.read(range(SLOTS))
+        assert sorted(second.seen.lost) == KEYS[:4]
+        assert sorted(second.seen.loaded) == KEYS[4:]
+        counts = second.tier.take_counts()
+        assert (counts.corrupt, counts.vanished, counts.failed) == (2, 2, 0)
+        assert store.ask("EXISTS", layout.key(KEYS[0])) == 0, "what is damaged is removed"
+        assert second.ask([0, 1, 2, 3]) == [Presence.ABSENT] * 4
+
+
+def test_a_server_that_dies_fails_what_waits_and_is_used_again(program: str, tmp_path: Path) -> None:
+    with running(program, tmp_path / "one") as store, engines(store, "m") as [engine]:
+        engine.fill(0)
+        engine.write([0])
+        store.process.send(signal.SIGKILL)
+        engine.read([0])
+        engine.wait(until_up=False)
+        assert engine.seen.lost == [KEYS[0]]
+        assert engine.ask([0]) == [Presence.ABSENT]
+        assert engine.tier.lacking(KEYS) == []
+        with running(program, tmp_path / "two", port=store.address.port):
+            engine.wait()
+            engine.write([0])
+            assert engine.ask([0]) == [Presence.PRESENT]
+    assert [note for note in engine.seen.notes if "off" in note]
+
+
+def test_a_stopped_server_costs_a_deadline(own_store: Store) -> None:
+    with engines(own_store, "m") as [engine]:
+        for slot in range(SLOTS):
+            engine.fill(slot)
+        engine.write(range(SLOTS))
+        for slot in range(SLOTS):
+            engine.memory[slot * BLOCK_BYTES] ^= 0xFF
+        before = bytes(engine.memory)
+        with own_store.stopped():
+            engine.read(range(SLOTS))
+            assert sorted(engine.seen.lost) == KEYS
+            engine.wait(until_up=False)
+        engine.wait()
+        assert bytes(engine.memory) == before, "nothing is written late"
+
+
+def test_a_full_server_is_given_nothing_for_a_while(own_store: Store) -> None:
+    own_store.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    own_store.ask("CONFIG", "SET", "maxmemory", "8mb")
+    with engines(own_store, "m") as [engine]:
+        for slot in range(SLOTS):
+            engine.fill(slot)
+        engine.write(range(SLOTS))
+        assert sorted(engine.seen.released) == KEYS
+        assert len(engine.seen.stored) < SLOTS
+        assert engine.tier.lacking(KEYS) == []
+        assert not engine.tier.is_down
+    assert [note for note in engine.seen.notes if "takes no more" in note]
+
+
+def test_after_a_reset_nothing_is_read_or_written(store: Store) -> None:
+    with engines(store, "m") as [engine]:
+        engine.fill(0)
+        engine.write([0])
+        engine.tier.clear()
+        assert engine.ask([0]) == [Presence.ABSENT]
+        assert engine.tier.lacking(KEYS) == []
+        assert engine.tier.is_down
+
+
+def test_how_fast_store_and_engine_are_is_learnt_and_kept_for_others(store: Store) -> None:
+    with engines(store, "m", connections=3) as [engine]:
+        engine.tier.learn(LONG_S * 1e6, is_in_use=False)
+        while engine.tier.break_even.read.per_second is None:
+            engine._look()
+        assert engine.tier.break_even.read.size_bytes >= BLOCK_BYTES
+        engine.tier.break_even.prefill.add(TokenSpan.of(0, 1000), 0.5)
+        engine.tier.learn(LONG_S * 2e6, is_in_use=True)
+        rates_key = BlockLayout("team", fingerprint({"model": "m"}), BLOCK_BYTES).rates_key
+        eventually(lambda: store.ask("EXISTS", rates_key) == 1, "the pace is kept", LONG_S)
+    with engines(store, "m") as [another]:
+        assert another.tier.break_even.prefill.pace == engine.tier.break_even.prefill.pace
+
+
+@pytest.mark.parametrize("size_bytes", [1, 4096, 1 << 20, (1 << 20) + 1, 4 << 20, 9 << 20, 20 << 20])
+def test_pieces_leave_little_of_what_a_server_allocates(size_bytes: int) -> None:
+    pieces = piece_sizes(size_bytes)
+    assert sum(pieces) == size_bytes
+    allocated = sum(_allocated_bytes(piece + 32 + 20) for piece in pieces)
+    assert allocated <= max(1.03 * size_bytes, 1.26 * size_bytes if size_bytes < 1 << 18 else 0, 64)
+
+
+def _allocated_bytes(size_bytes: int) -> int:
+    """By jemalloc's size classes: four between two powers of two."""
+    step = max(16, (1 << ((size_bytes - 1).bit_length() - 1)) // 4)
+    return -(-size_bytes // step) * step
