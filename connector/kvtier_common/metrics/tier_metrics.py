@@ -32,16 +32,19 @@ CACHED_BY_SOURCE: Final = b"vllm:prompt_tokens_cached_by_source_total"
 _TIER_OF_SOURCE: Final = {tier.label: tier for tier in BEYOND_DEVICE} | {
     "device": Tier.GPU,
     "host": Tier.CPU,
-    "external_unspecified": Tier.CPU,
 }
-"""Of a connector that does not tell, all is taken for the first tier beyond the device."""
+_UNSPECIFIED: Final = "external_unspecified"
+"""What a connector does not tell, and its remote tier: vLLM has no other word for a store."""
 
 
 def cached_tokens(families: Families) -> dict[Tier, int]:
     """Tokens by tier since the engine started, all its data-parallel parts together."""
     cached = dict.fromkeys(Tier, 0)
+    # of an engine without a remote tier it is taken for the first tier beyond the device
+    unspecified = Tier.REMOTE if families.of(CACHED_TOKENS[Tier.REMOTE]) else Tier.CPU
+    tiers = {**_TIER_OF_SOURCE, _UNSPECIFIED: unspecified}
     for labels, value in families.of(CACHED_BY_SOURCE):
-        tier = _TIER_OF_SOURCE.get(read_labels(labels).get("source", ""))
+        tier = tiers.get(read_labels(labels).get("source", ""))
         if tier is not None:
             cached[tier] += int(value)
     return cached
