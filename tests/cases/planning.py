@@ -44,8 +44,9 @@ def resource(
 def check_input(one: KVCacheTier, observed: Observed | None = None) -> CheckInput:
     """All that a check may look at, made as the planner makes it."""
     observed = observed or Observed()
-    geometry = resolve_geometry(one.spec, observed)
-    backend = serve_tiers(one.spec, geometry, plan_backend(one.spec, geometry))
+    spec = one.planned_spec
+    geometry = resolve_geometry(spec, observed)
+    backend = serve_tiers(spec, geometry, plan_backend(spec, geometry))
     tiers = plan_tiers(one.spec, geometry, backend)
     return CheckInput(
         resource=one,

@@ -277,6 +277,15 @@ class KVCacheTier(ApiModel):
     spec: Spec = Field(description="What is wanted.")
     status: Status | None = Field(None, description="What the operator last saw and did.")
 
+    @property
+    def planned_spec(self) -> Spec:
+        """The spec with what is left out and follows from the resource's name."""
+        spec, remote = self.spec, self.spec.tiers.remote
+        if remote is None or remote.share_as is not None:
+            return spec
+        named = remote.model_copy(update={"share_as": f"{self.metadata.namespace}/{self.metadata.name}"})
+        return spec.model_copy(update={"tiers": spec.tiers.model_copy(update={"remote": named})})
+
     @rule(
         "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && self.metadata.name.size() <= 48",
         NAME_MESSAGE,

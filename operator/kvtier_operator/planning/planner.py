@@ -40,7 +40,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     Raises:
         InvalidInputError: The model's KV geometry cannot be had, or a pod template sets what is not its own.
     """
-    spec = resource.spec
+    spec = resource.planned_spec
     geometry = resolve_geometry(spec, observed)
     backend = serve_tiers(spec, geometry, plan_backend(spec, geometry))
     tiers = plan_tiers(spec, geometry, backend)

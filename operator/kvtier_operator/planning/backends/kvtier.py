@@ -31,6 +31,7 @@ from kvtier_operator.planning.backends.parts import (
 from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
+from kvtier_operator.planning.base.remote_store import ca_path, connections, credentials_path, secret_mounts
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
@@ -65,6 +66,28 @@ def disk_settings(spec: Spec, mounts: Sequence[Mount]) -> dict[str, Any]:
         "disk_capacity_bytes": max(share.disk_bytes, 1),
         "disk_direct_io": disk.direct_io,
         **wear,
+    }
+
+
+def remote_settings(spec: Spec) -> dict[str, Any]:
+    """Settings of kvtier_connector.config for one engine's way to the remote tier; none without one.
+
+    A bound on writes is one engine's part of the pod's. No secret is among them: the connector reads files.
+    """
+    remote = spec.tiers.remote
+    if remote is None or remote.scheme not in REMOTE_SCHEMES or remote.url is None:
+        return {}
+    bound = remote.write_bytes_per_second
+    return {
+        "remote_url": remote.url,
+        "remote_share": remote.share_as or "",
+        "remote_capacity_bytes": remote.capacity.bytes,
+        "remote_credentials_path": credentials_path(remote),
+        "remote_ca_path": ca_path(remote),
+        "remote_connections": connections(spec, remote),
+        # of at least a byte: the connector takes 0 for no bound
+        "remote_write_bytes_per_s": max(bound.bytes // spec.engine.data_parallel_size, 1) if bound else 0,
+        "remote_ttl_s": remote.ttl_seconds or 0,
     }
 
 
@@ -141,11 +164,13 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         memlock=ConnectorPolicy(cpu.memlock.policy),
         blocks_per_chunk=blocks_per_chunk,
         **disk_settings(spec, mounts),
+        **remote_settings(spec),
     )
     by_driver = spec.engine.device is Device.CUDA and not not_tested(spec)
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
         mounts=mounts,
+        secrets=secret_mounts(spec.tiers.remote),
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)

@@ -76,4 +76,5 @@ class EnginePlan:
     mounts: tuple[Mount, ...]  # volumes it needs
     sidecars: tuple[Sidecar, ...]  # processes beside it
     port: int  # port of the OpenAI-compatible server
+    secrets: tuple[Mount, ...] = ()  # Secrets as folders, only read
     scratch_dirs: tuple[str, ...] = ()  # folders to empty before each start

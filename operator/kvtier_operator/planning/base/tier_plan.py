@@ -89,6 +89,7 @@ class BackendPlan:
     env: Mapping[str, str] = field(default_factory=dict)  # environment of the engine
     files: tuple[ConfigFile, ...] = ()  # files of the engine
     mounts: tuple[Mount, ...] = ()  # volumes of the engine
+    secrets: tuple[Mount, ...] = ()  # Secrets as folders of the engine, only read
     sidecars: tuple[Sidecar, ...] = ()  # processes beside it
     # folders that must be emptied before each start of the engine's container
     scratch_dirs: tuple[str, ...] = ()

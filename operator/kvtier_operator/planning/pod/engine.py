@@ -42,6 +42,7 @@ def plan_engine(
         env_from_resource=_env_from_resource(resource),
         files=backend.files,
         mounts=backend.mounts,
+        secrets=backend.secrets,
         sidecars=backend.sidecars,
         port=engine.port,
         scratch_dirs=backend.scratch_dirs,

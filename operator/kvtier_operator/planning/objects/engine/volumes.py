@@ -39,7 +39,7 @@ def files_hash(plan: Plan) -> str:
 
 
 def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
-    """Shared memory, the home, the model, the engine's files and the disk tier.
+    """Shared memory, the home, the model, the engine's files, the store's secrets and the disk tier.
 
     No hugetlbfs volume: kvtier's connector maps huge pages through memfd_create(2), LMCache through
     mmap(2) with MAP_HUGETLB; the request in the container's resources is what both need.
@@ -52,7 +52,8 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
         volumes.append({"name": plan.weights.name, **plan.weights.source})
     if plan.engine.files:
         volumes.append({"name": _CONFIG, "configMap": {"name": Names.of(plan).engine}})
-    volumes += [{"name": mount.name, **mount.source} for mount in plan.engine.mounts]
+    secrets = plan.engine.secrets
+    volumes += [{"name": mount.name, **mount.source} for mount in (*secrets, *plan.engine.mounts)]
     return volumes
 
 
@@ -66,6 +67,9 @@ def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     mounts += [
         {"name": _CONFIG, "mountPath": file.path, "subPath": _file_key(file), "readOnly": True}
         for file in plan.engine.files
+    ]
+    mounts += [
+        {"name": mount.name, "mountPath": mount.mount_path, "readOnly": True} for mount in plan.engine.secrets
     ]
     return mounts + disk_volume_mounts(plan)
 

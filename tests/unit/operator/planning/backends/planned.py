@@ -23,7 +23,7 @@ def resource(changes: Mapping[str, object]) -> KVCacheTier:
 
 
 def planned(changes: Mapping[str, object], observed: Observed | None = None) -> BackendPlan:
-    spec = resource(changes).spec
+    spec = resource(changes).planned_spec
     return plan_backend(spec, resolve_geometry(spec, observed or Observed()))
 
 

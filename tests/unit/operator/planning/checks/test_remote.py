@@ -20,3 +20,8 @@ def test_kvtier_speaks_redis(url: str) -> None:
 def test_a_store_that_no_client_speaks_to() -> None:
     tiers = {"remote": {"capacity": "1Ti", "url": "s3://bucket/kv"}}
     says(verdict(remote_engine, resource(tiers=tiers)), REJECT, "NoClientForStore", "KVTier", "s3://")
+
+
+def test_a_managed_store_is_refused() -> None:
+    tiers = {"remote": {"capacity": "1Ti", "managed": {}}}
+    says(verdict(remote_engine, resource(tiers=tiers)), REJECT, "NoManagedStore", "url")

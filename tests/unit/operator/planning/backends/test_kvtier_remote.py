@@ -1,0 +1,57 @@
+"""The way to the remote tier that backend KVTier is given."""
+
+from typing import Any
+
+import pytest
+from tests.unit.operator.planning.backends.planned import extra_config, planned
+from tests.unit.operator.planning.objects.built import engine_container, pod
+
+from kvtier_connector.config import parse_extra_config
+
+GIB = 1 << 30
+URL = "rediss://cache.kv:6379"
+STORE: dict[str, Any] = {"capacity": "1Ti", "url": URL}
+SIGNED = {"credentials": {"secretRef": {"name": "store"}}, "tls": {"caSecretRef": {"name": "store-ca"}}}
+
+
+def remote(**changes: object) -> dict[str, object]:
+    return {"spec.tiers.remote": STORE | changes, "spec.engine.dataParallelSize": 2}
+
+
+def test_the_connector_is_told_of_the_store() -> None:
+    config = parse_extra_config(
+        extra_config(planned(remote(writeBytesPerSecond="1G", ttlSeconds=60, **SIGNED)))
+    )
+    assert (config.remote_url, config.remote_capacity_bytes) == (URL, 1024 * GIB)
+    assert config.remote_share == "default/qwen3-32b"
+    assert (config.remote_write_bytes_per_s, config.remote_ttl_s) == (500_000_000, 60)
+    assert config.remote_credentials_path == "/etc/kvtier/remote/credentials"
+    assert config.remote_ca_path == "/etc/kvtier/remote/ca/ca.crt"
+
+
+def test_a_share_of_another_name() -> None:
+    assert extra_config(planned(remote(shareAs="team-a/qwen3")))["remote_share"] == "team-a/qwen3"
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "each"), [("100M", 2), ("11600M", 4), ("23G", 8), ("46G", 16), ("460G", 16)]
+)
+def test_connections_that_carry_an_engines_part_of_the_bandwidth(bandwidth: str, each: int) -> None:
+    config = parse_extra_config(extra_config(planned(remote(bandwidth=bandwidth))))
+    assert config.remote_connections == each
+
+
+def test_secrets_are_folders_that_must_be_there() -> None:
+    volumes = {volume["name"]: volume.get("secret") for volume in pod(remote(**SIGNED))["volumes"]}
+    assert volumes["remote-credentials"] == {"secretName": "store", "optional": False}
+    assert volumes["remote-ca"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
+    mounts = {mount["name"]: mount for mount in engine_container(remote(**SIGNED))["volumeMounts"]}
+    # without subPath: a folder follows its Secret
+    assert mounts["remote-credentials"] == {
+        "name": "remote-credentials",
+        "mountPath": "/etc/kvtier/remote/credentials",
+        "readOnly": True,
+    }
+    assert {"remote-credentials", "remote-ca"}.isdisjoint(
+        volume["name"] for volume in pod(remote())["volumes"]
+    )
