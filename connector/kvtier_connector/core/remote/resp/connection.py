@@ -2,8 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final
 
 from kvtier_connector.core.remote.resp import replies
@@ -39,23 +38,23 @@ class RespConnection:
 
     def ask_sizes(self, keys: Sequence[bytes], timeout_s: float) -> None:
         """Send the first half of `sizes`."""
-        with self._closed_by_errors(timeout_s) as deadline_s:
+        with self._within(timeout_s) as deadline_s:
             self._send_all([replies.command(b"STRLEN", key) for key in keys], deadline_s)
 
     def answered_sizes(self, count: int, timeout_s: float) -> list[int]:
         """Receive the second half of `sizes`."""
-        with self._closed_by_errors(timeout_s) as deadline_s:
+        with self._within(timeout_s) as deadline_s:
             return [replies.number(self.peer, line) for line in self._lines(count, deadline_s)]
 
     def request(self, value: Value) -> None:
         """Ask for a value."""
-        with self._closed_by_errors(self._request_timeout_s) as deadline_s:
+        with self._within(self._request_timeout_s) as deadline_s:
             self._send([memoryview(replies.command(b"GET", value.key))], deadline_s)
             self._requested.append(value)
 
     def receive(self, timeout_s: float) -> bool:
         """Receive what was requested first."""
-        with self._closed_by_errors(timeout_s) as deadline_s:
+        with self._within(timeout_s) as deadline_s:
             if not self._requested:
                 raise ValueError("nothing is requested")
             value = self._requested.popleft()
@@ -74,7 +73,7 @@ class RespConnection:
 
     def put(self, value: Value, ttl_s: int, timeout_s: float) -> None:
         """Store a value."""
-        with self._closed_by_errors(timeout_s) as deadline_s:
+        with self._within(timeout_s) as deadline_s:
             self._check_nothing_requested()
             before, behind = replies.set_command(value.key, value.size_bytes, ttl_s)
             self._send([memoryview(before), *value.memory, memoryview(behind)], deadline_s)
@@ -82,7 +81,7 @@ class RespConnection:
 
     def delete(self, keys: Sequence[bytes], timeout_s: float) -> None:
         """Remove values."""
-        with self._closed_by_errors(timeout_s) as deadline_s:
+        with self._within(timeout_s) as deadline_s:
             self._send_all([replies.command(b"DEL", key) for key in keys], deadline_s)
             for line in self._lines(len(keys), deadline_s):
                 replies.number(self.peer, line)
@@ -110,7 +109,7 @@ class RespConnection:
 
     def ask(self, *words: bytes, timeout_s: float) -> Reply:
         """Send a command and return its reply, which is small. Raises RemoteError: it is an error's."""
-        with self._closed_by_errors(timeout_s) as deadline_s:
+        with self._within(timeout_s) as deadline_s:
             self._check_nothing_requested()
             self._send([memoryview(replies.command(*words))], deadline_s)
             return self._reply(deadline_s)
@@ -121,24 +120,20 @@ class RespConnection:
         self._requested.clear()
         self._wire.close()
 
-    @contextmanager
-    def _closed_by_errors(self, timeout_s: float) -> Generator[float]:
-        """Whatever goes wrong closes the connection; yields the deadline in monotonic seconds."""
-        if self._closed:
-            raise RemoteError(f"{self.peer}: the connection is closed")
-        try:
-            yield time.monotonic() + timeout_s
-        except TimeoutError as error:
-            self.close()
+    def fail(self, error: BaseException, timeout_s: float) -> None:
+        """Close, and raise what the error is to the caller."""
+        self.close()
+        if isinstance(error, TimeoutError):
             raise RemoteTimeoutError(f"{self.peer}: no answer within {timeout_s:.3g} s") from error
-        except OSError as error:
-            self.close()
+        if isinstance(error, OSError):
             if self._ahead.startswith(b"-"):  # its reason, such as too many clients
                 raise replies.refusal(self.peer, self._ahead.splitlines()[0]) from error
             raise RemoteError(f"{self.peer}: {error.strerror or error}") from error
-        except BaseException:
-            self.close()
-            raise
+
+    def _within(self, timeout_s: float) -> "_Within":
+        if self._closed:
+            raise RemoteError(f"{self.peer}: the connection is closed")
+        return _Within(self, timeout_s)
 
     def _check_nothing_requested(self) -> None:
         if self._requested:
@@ -205,6 +200,23 @@ class RespConnection:
         text = bytearray(size_bytes + len(replies.CRLF))
         self._fill([memoryview(text)], deadline_s)
         return bytes(text[:size_bytes])
+
+
+class _Within:
+    """The time of a call, as its deadline; whatever goes wrong meanwhile closes the connection."""
+
+    __slots__ = ("_connection", "_timeout_s")
+
+    def __init__(self, connection: RespConnection, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> float:
+        return time.monotonic() + self._timeout_s
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error:
+            self._connection.fail(error, self._timeout_s)
 
 
 def _length(peer: str, line: bytes) -> int:

@@ -12,13 +12,14 @@ import struct
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from math import ceil
+from math import ceil, inf
 from typing import Final, Protocol, TypeVar
 
 Received = TypeVar("Received", bytes, int)
 _IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
 _TIMEVAL: Final = struct.Struct("@ll")
 _US: Final = 1_000_000
+_SHARE: Final = 0.9
 
 
 class Wire(Protocol):
@@ -43,6 +44,7 @@ class PlainWire:
     def __init__(self, connected: socket.socket) -> None:
         connected.settimeout(None)
         self._socket = connected
+        self._limits_s = {socket.SO_RCVTIMEO: inf, socket.SO_SNDTIMEO: inf}  # as the kernel has them
 
     def read(self, most_bytes: int, deadline_s: float) -> bytes:
         """Return what has come."""
@@ -73,9 +75,16 @@ class PlainWire:
         self._socket.close()
 
     def _limit(self, option: int, deadline_s: float) -> None:
-        """Have the kernel wait for what is left at most: a peer that drips does not prolong it."""
-        seconds, us = divmod(ceil(left_s(deadline_s) * _US), _US)
-        self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
+        """Have the kernel wait for no more than is left: a peer that drips does not prolong it.
+
+        Somewhat less will do, for the waiting begins anew until nothing is left: so there is one call to set
+        it for many that wait.
+        """
+        left = left_s(deadline_s)
+        if not left / 2 <= self._limits_s[option] <= left:
+            self._limits_s[option] = limit_s = left * _SHARE
+            seconds, us = divmod(ceil(limit_s * _US), _US)
+            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
 
 
 class TlsWire:
