@@ -39,10 +39,11 @@ def valkey_server() -> str | None:
 
 
 PROGRAMS: Final = {"valkey": valkey_server(), "redis": shutil.which("redis-server")}
+NO_REDIS: Final = "needs Debian's or Ubuntu's redis-server"
 EVERY_PROGRAM: Final = [
     pytest.param(
         name,
-        marks=pytest.mark.skipif(path is None and name == "redis", reason="needs Debian's redis-server"),
+        marks=pytest.mark.skipif(path is None and name == "redis", reason=NO_REDIS),
     )
     for name, path in PROGRAMS.items()
 ]

