@@ -19,9 +19,38 @@ WHOLE: Final = frozenset({"-dc", "-dp", "--data-parallel-size", "--kv-cache-dtyp
 and the size of data parallelism, of -dpl and --data-parallel-size-local."""
 DEEPEST: Final = 32
 """Objects and lists within one another: as far as whoever reads them follows."""
+SECOND_NAMES: Final[Mapping[str, str]] = {
+    "-ac": "--attention-config",
+    "-asc": "--api-server-count",
+    "-cc": "--compilation-config",
+    "-dc": "--diffusion-config",
+    "-dcp": "--decode-context-parallel-size",
+    "-dp": "--data-parallel-size",
+    "-dpa": "--data-parallel-address",
+    "-dpb": "--data-parallel-backend",
+    "-dpe": "--data-parallel-external-lb",
+    "-dph": "--data-parallel-hybrid-lb",
+    "-dpl": "--data-parallel-size-local",
+    "-dpm": "--data-parallel-multi-port-external-lb",
+    "-dpn": "--data-parallel-rank",
+    "-dpp": "--data-parallel-rpc-port",
+    "-dpr": "--data-parallel-start-rank",
+    "-ep": "--enable-expert-parallel",
+    "-n": "--nnodes",
+    "-pcp": "--prefill-context-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-q": "--quantization",
+    "-r": "--node-rank",
+    "-sc": "--speculative-config",
+    "-tp": "--tensor-parallel-size",
+}
+"""Short names of options, and the long ones, by which all else here knows them."""
 _ONE_LETTER: Final = 2
+_LEVEL: Final = "--optimization-level"
 _SWITCHES: Final = ("--enable-", "--disable-")
 _SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<decimal>[kmgt])|(?P<whole>\d+)(?P<binary>[KMGT])")
+_SIZE_WORD: Final = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
+_STRING: Final = re.compile(r'("(?:[^"\\]|\\.)*")')
 _POWERS: Final = " kmgt"
 _TOO_LARGE: Final = 1 << 63
 _Words = Annotated[list[Annotated[str, Field(max_length=4096)]], Field(max_length=128)]
@@ -32,7 +61,8 @@ class Argument:
     """A word that begins with a dash, and what vLLM takes for its value."""
 
     position: int  # among all words, from 0
-    name: str  # as vLLM compares it: no dotted path, dashes for underscores
+    name: str  # as vLLM compares it, or the long one of a short name: no dotted path, dashes for underscores
+    spelling: str  # the same as it is written: of each vLLM makes one object of dotted fields
     path: str | None  # of `--option.path`; None for a whole option
     value: str | None  # from the same word or the next; None where neither has one
 
@@ -49,13 +79,7 @@ class Argument:
         """
         if not self.name.strip("-") or self.name in WHOLE:
             return self.name in options
-        one_letter = not self.name.startswith("--")  # -n2 is -n 2
-        return any(
-            self.name.startswith(option)
-            if one_letter and len(option) == _ONE_LETTER
-            else option.startswith(self.name)
-            for option in options
-        )
+        return any(option.startswith(self.name) for option in options)
 
     def wrong(self, message: str) -> InvalidInputError:
         """The error that names this item."""
@@ -140,7 +164,7 @@ class CommandLine:
             if argument.path is None:
                 whole = _object(argument, option)
             else:
-                _put(dotted.setdefault(argument.name, {}), argument.path, argument.value or "")
+                put_field(dotted.setdefault(argument.spelling, {}), argument.path, argument.value or "")
             if not _is_shallow([whole, *dotted.values()][-1]):
                 raise argument.wrong(f"{option}: more than {DEEPEST} objects within one another")
         return [whole, *dotted.values()][-1]
@@ -154,21 +178,35 @@ def _opposite(option: str) -> tuple[str, ...]:
 
 
 def _argument(position: int, word: str, after: str | None) -> Argument:
-    _, is_joined, joined = word.partition("=")
     if word.startswith("-O"):  # -O3 is --optimization-level 3, so what follows is a word of its own
-        word = word[2:].removeprefix("=")
-    name, has_path, path = word.partition("=")[0].partition(".")
-    return Argument(
-        position,
-        name.replace("_", "-") if name.startswith("--") else name,
-        path if has_path else None,
-        joined if is_joined else after,
-    )
+        level = word[_ONE_LETTER:].removeprefix("=")
+        if not level.startswith("-"):
+            return Argument(position, _LEVEL, _LEVEL, None, level or after)
+        word = level  # an option of its own, which vLLM reads like any other
+    written, is_joined, joined = word.partition("=")
+    spelling, has_path, path = written.partition(".")
+    letter = SECOND_NAMES.get(word[:_ONE_LETTER])
+    if letter and not has_path and not _begins_short(written):  # -n2 is -n 2
+        return Argument(position, letter, word[:_ONE_LETTER], None, word[_ONE_LETTER:])
+    spelling = spelling.replace("_", "-") if spelling.startswith("--") else spelling
+    value = joined if is_joined else after
+    return Argument(position, _long(spelling), spelling, path if has_path else None, value)
+
+
+def _begins_short(name: str) -> list[str]:
+    """Short names that begin so."""
+    return [short for short in SECOND_NAMES if short.startswith(name)]
+
+
+def _long(name: str) -> str:
+    """The long name of a short one, or of the only one that begins so; any other as it is."""
+    shorts = [name] if name in SECOND_NAMES else _begins_short(name) if len(name) > 1 else []
+    return SECOND_NAMES[shorts[0]] if len(shorts) == 1 else name
 
 
 def _object(argument: Argument, option: str) -> Mapping[str, Any]:
     try:
-        value = parse_json(argument.value or "", deepest=DEEPEST)
+        value = parse_json(expand_sizes(argument.value or ""), deepest=DEEPEST)
     except MalformedError as error:
         raise argument.wrong(f"{option} is no JSON: {error}") from error
     if not isinstance(value, dict):
@@ -176,18 +214,27 @@ def _object(argument: Argument, option: str) -> Mapping[str, Any]:
     return value
 
 
-def _put(fields: dict[str, Any], path: str, value: str) -> None:
-    """Set what `--option.path value` sets; with a `+` behind the path, the value is items of a list."""
+# Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args, recursive_dict_update).
+def put_field(fields: dict[str, Any], path: str, value: str) -> None:
+    """Add what `--option.path value` gives; with a `+` behind the path, the value is items of a list."""
     *parents, last = path.removesuffix("+").split(".")
     for name in parents:
         inner = fields.get(name)
         fields[name] = inner if isinstance(inner, dict) else {}
         fields = fields[name]
-    if path.endswith("+"):
-        before = fields.get(last)
-        fields[last] = [*(before if isinstance(before, list) else []), *value.split(",")]
-        return
-    fields[last] = json_or_text(value)
+    _add(fields, last, value.split(",") if path.endswith("+") else json_or_text(value))
+
+
+def _add(fields: dict[str, Any], name: str, value: object) -> None:
+    """Objects are merged and lists appended; anything else takes the place of what was there."""
+    before = fields.get(name)
+    if isinstance(before, dict) and isinstance(value, dict):
+        for inner in value:
+            _add(before, inner, value[inner])
+    elif isinstance(before, list) and isinstance(value, list):
+        fields[name] = [*before, *value]
+    else:
+        fields[name] = value
 
 
 # Source: vllm/utils/argparse_utils.py (human_readable_int), 0.32 and 0.33.
@@ -210,11 +257,29 @@ def whole_number(text: str) -> int:
 
 
 def json_or_text(value: str) -> object:
-    """What vLLM takes the value of a dotted field for."""
+    """What vLLM takes the value of a dotted field for: JSON, a number such as 8k, or else text."""
     try:
         return parse_json(value)
     except MalformedError:
+        pass
+    try:
+        return whole_number(value)
+    except ValueError:
         return value
+
+
+# Source: vllm/engine/arg_utils.py (_expand_json_human_readable_numbers), 0.32 and 0.33.
+def expand_sizes(text: str) -> str:
+    """JSON with numbers such as 8k written out, as vLLM has them in objects of known fields."""
+    parts = _STRING.split(text)  # strings, which stay as they are, are at the odd places
+    return "".join(part if place % 2 else _SIZE_WORD.sub(_expand, part) for place, part in enumerate(parts))
+
+
+def _expand(size: re.Match[str]) -> str:
+    try:
+        return str(whole_number(size.group()))
+    except ValueError:
+        return size.group()
 
 
 def _is_shallow(value: object, levels: int = DEEPEST) -> bool:

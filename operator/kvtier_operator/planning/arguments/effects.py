@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from kvtier_operator.api.spec.command_line import Argument, CommandLine
+from kvtier_operator.api.spec.command_line import SECOND_NAMES, Argument, CommandLine
 
 
 class EffectKind(StrEnum):
@@ -295,33 +295,7 @@ EFFECTS: Final[Mapping[str, Effect]] = {
     for option, rule in rules.items()
 }
 """By option."""
-_ALIASES: Final = {
-    "--device-memory-utilization": "--gpu-memory-utilization",
-    "-ac": "--attention-config",
-    "-asc": "--api-server-count",
-    "-cc": "--compilation-config",
-    "-dc": "--diffusion-config",
-    "-dcp": "--decode-context-parallel-size",
-    "-dp": "--data-parallel-size",
-    "-dpa": "--data-parallel-address",
-    "-dpb": "--data-parallel-backend",
-    "-dpe": "--data-parallel-external-lb",
-    "-dph": "--data-parallel-hybrid-lb",
-    "-dpl": "--data-parallel-size-local",
-    "-dpm": "--data-parallel-multi-port-external-lb",
-    "-dpn": "--data-parallel-rank",
-    "-dpp": "--data-parallel-rpc-port",
-    "-dpr": "--data-parallel-start-rank",
-    "-ep": "--enable-expert-parallel",
-    "-n": "--nnodes",
-    "-O": "--optimization-level",
-    "-pcp": "--prefill-context-parallel-size",
-    "-pp": "--pipeline-parallel-size",
-    "-q": "--quantization",
-    "-r": "--node-rank",
-    "-sc": "--speculative-config",
-    "-tp": "--tensor-parallel-size",
-}
+_ALIASES: Final = {**SECOND_NAMES, "--device-memory-utilization": "--gpu-memory-utilization"}
 _ON: Final = "--enable-"
 
 
@@ -346,8 +320,6 @@ def _own_names() -> Mapping[str, str]:
 def effect_of(argument: Argument) -> Effect | None:
     """What vLLM takes it for does; None where kvtier's table has no such option."""
     options = _options()
-    if not argument.name.startswith("-"):  # the level of -O3
-        return EFFECTS["--optimization-level"]
     if argument.name in options:
         return EFFECTS[options[argument.name]]
     return next((EFFECTS[option] for form, option in options.items() if argument.means(form)), None)

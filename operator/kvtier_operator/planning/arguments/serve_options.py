@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
-from kvtier_operator.api.spec.command_line import whole_number
+from kvtier_operator.api.spec.command_line import expand_sizes, whole_number
 
 _FILE: Final = "serve_options.json"
 _BOTH: Final = "both"
@@ -113,7 +113,6 @@ def _option(entry: Mapping[str, Any]) -> Option:
 # Source: vllm/utils/argparse_utils.py (human_readable_int) and vllm/engine/arg_utils.py (optional_type,
 # union_dict_and_str), 0.32 and 0.33.
 _AUTO: Final = -1
-_SIZE_IN_JSON: Final = re.compile(r"\b\d+(?:\.\d+)?[kKmMgGtT]\b")
 _OBJECT: Final = re.compile(r"(?s)\s*{.*}\s*")
 _NONE: Final = frozenset({"", "None"})
 _WORDS: Final = {
@@ -179,8 +178,7 @@ def _size_or_auto(value: str) -> int:
 
 
 def _object(value: str) -> object:
-    """VLLM writes 8k out as 8000 in it first."""
-    fields = parse_json(_SIZE_IN_JSON.sub("0", value))
+    fields = parse_json(expand_sizes(value))
     if not isinstance(fields, dict):
         raise MalformedError("no object")
     return fields

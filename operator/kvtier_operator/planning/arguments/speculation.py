@@ -12,10 +12,10 @@ from typing import Any, Final
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
 from kvtier_common.one_line import one_line
-from kvtier_operator.api.spec.command_line import FIELD, Argument, CommandLine, json_or_text
+from kvtier_operator.api.spec.command_line import FIELD, Argument, CommandLine, put_field
 from kvtier_operator.errors import InvalidInputError, Problem
 
-_CONFIG: Final = ("--speculative-config", "-sc")
+_CONFIG: Final = "--speculative-config"
 _SHORT_FORMS: Final = {
     "--spec-method": "method",
     "--spec-model": "model",
@@ -111,13 +111,13 @@ def _config(command_line: CommandLine) -> tuple[Mapping[str, Any], Mapping[str, 
     short: dict[str, Any] = {}
     places: dict[str, str] = {}
     for argument in command_line.arguments:
-        option = next(filter(argument.means, (*_CONFIG, *_SHORT_FORMS)), None)
+        option = next(filter(argument.means, (_CONFIG, *_SHORT_FORMS)), None)
         if option in _SHORT_FORMS:
             short[_SHORT_FORMS[option]] = argument.value or ""
             places[_SHORT_FORMS[option]] = argument.field
         elif option is not None and argument.path is not None:
             inner = argument.path.partition(".")[0]
-            dotted.setdefault(argument.name, {})[inner] = json_or_text(argument.value or "")
+            put_field(dotted.setdefault(argument.spelling, {}), argument.path, argument.value or "")
             places[inner.replace("-", "_")] = argument.field
         elif option is not None:
             whole = _of_json(argument)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD
+from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD, SECOND_NAMES
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.api.spec.tiers import one_of
 from kvtier_operator.planning.arguments.serve_options import Fault, faults_of, serve_options
@@ -71,29 +71,18 @@ _RESERVED_OPTIONS: Final = {
     "--kv-offloading-size": "it would overwrite kvtier's connector; spec.tiers.cpu.capacity makes it",
     "--kv-offloading-backend": "it would overwrite kvtier's connector, which spec.backend chooses",
     "--tensor-parallel-size": "spec.engine.tensorParallelSize makes it",
-    "-tp": "spec.engine.tensorParallelSize makes it",
     "--data-parallel-size": "spec.engine.dataParallelSize makes it",
-    "-dp": "spec.engine.dataParallelSize makes it",
     "--data-parallel-size-local": _ONE_PORT,
-    "-dpl": _ONE_PORT,
     "--data-parallel-rank": _ONE_PORT,
-    "-dpn": _ONE_PORT,
     "--data-parallel-start-rank": _ONE_PORT,
-    "-dpr": _ONE_PORT,
     "--data-parallel-external-lb": _ONE_PORT,
-    "-dpe": _ONE_PORT,
     "--no-data-parallel-external-lb": _ONE_PORT,
     "--data-parallel-hybrid-lb": _ONE_PORT,
-    "-dph": _ONE_PORT,
     "--no-data-parallel-hybrid-lb": _ONE_PORT,
     "--data-parallel-multi-port-external-lb": _ONE_PORT,
-    "-dpm": _ONE_PORT,
     "--pipeline-parallel-size": _OTHER_PARALLELISM,
-    "-pp": _OTHER_PARALLELISM,
     "--decode-context-parallel-size": _OTHER_PARALLELISM,
-    "-dcp": _OTHER_PARALLELISM,
     "--prefill-context-parallel-size": _OTHER_PARALLELISM,
-    "-pcp": _OTHER_PARALLELISM,
     "--max-model-len": "spec.engine.maxModelLen makes it",
     "--block-size": "spec.engine.blockSize makes it",
     "--gpu-memory-utilization": "spec.engine.gpuMemoryUtilization makes it, on cuda",
@@ -135,7 +124,8 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
             faults.append((argument.field, _IN_A_FILE))
         elif meant := next(filter(argument.means, reserved), None):
             name = line.words[argument.position].partition("=")[0].partition(".")[0]
-            short = "" if name.replace("_", "-") == meant else f" (vLLM reads it as {meant})"
+            is_name = meant in {name.replace("_", "-"), SECOND_NAMES.get(name)}
+            short = "" if is_name else f" (vLLM reads it as {meant})"
             planned = "" if reserved[meant] is _OTHER_PARALLELISM else " is kvtier's to set"
             message = f"{name}{short}{planned}: {reserved[meant]}; remove it"
             faults.append((argument.field, message))
@@ -194,7 +184,7 @@ class _Rule:
 
 
 REFUSED: Final[Mapping[str, _Rule]] = {
-    **dict.fromkeys(("--headless", "--nnodes", "-n", "--node-rank", "-r"), _Rule(_ONE_POD)),
+    **dict.fromkeys(("--headless", "--nnodes", "--node-rank"), _Rule(_ONE_POD)),
     "--uds": _Rule(_OVER_HTTP),
     "--grpc": _Rule(_OVER_HTTP),
     "--host": _Rule(f"{_OVER_HTTP}, of the pod's address", _listens_elsewhere),
@@ -231,16 +221,13 @@ WARNED: Final[Mapping[str, _Rule]] = {
         "each sleep empties every tier, the disk too, and page-locks a copy of the weights",
         _is_on("--enable-sleep-mode"),
     ),
-    **dict.fromkeys(
-        API_SERVERS,
-        _Rule(
-            "of several API servers each lets go of the engines at once when a pod ends, so requests under "
-            "way are cut off",
-            lambda parts: api_servers(parts.spec.engine.extra_args) > 1,
-        ),
+    API_SERVERS: _Rule(
+        "of several API servers each lets go of the engines at once when a pod ends, so requests under "
+        "way are cut off",
+        lambda parts: api_servers(parts.spec.engine.extra_args) > 1,
     ),
     **dict.fromkeys(
-        (EXECUTOR, *ENGINES_BY),
+        (EXECUTOR, ENGINES_BY),
         _Rule(
             "every rank of this model stores its own latent in the tiers, which mp keeps once",
             _stores_latents_apart,

@@ -30,7 +30,7 @@ def trusted_code(parts: CheckInput) -> CheckResult:
     return trusted_code.passed("no code of the model's own, or it is trusted")
 
 
-_QUANTIZATION: Final = ("--quantization", "-q")
+_QUANTIZATION: Final = "--quantization"
 _ALLOW: Final = "--allow-deprecated-quantization"
 _FLOAT16: Final = frozenset({"float16", "half"})
 _MIXED_SINCE: Final = 33
@@ -48,11 +48,11 @@ def quantization(parts: CheckInput) -> CheckResult:
 def _quantization_faults(parts: CheckInput) -> Iterator[tuple[str, str]]:
     """Field and what is wrong with it."""
     arguments, shape = parts.spec.engine.extra_args, parts.geometry.shape
-    argument = next((value for name in _QUANTIZATION if (value := arguments.value(name))), "")
+    argument = arguments.value(_QUANTIZATION) or ""
     asked = argument.lower().replace("_", "-")
     if asked and not has_method(asked):
         yield (
-            arguments.field_path(*_QUANTIZATION),
+            arguments.field_path(_QUANTIZATION),
             f"vLLM has no method {argument} of quantisation: remove it",
         )
     method = asked or shape.quantization

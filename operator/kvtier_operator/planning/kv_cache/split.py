@@ -93,13 +93,13 @@ _FLOAT_BYTES: Final = {"float32": 4, "float": 4, "half": 2, "float16": 2, "bfloa
 
 
 EXECUTOR: Final = "--distributed-executor-backend"
-ENGINES_BY: Final = ("--data-parallel-backend", "-dpb")
+ENGINES_BY: Final = "--data-parallel-backend"
 _EXECUTORS: Final = frozenset({None, "", "None", "mp"})
 
 
 def has_own_executor(arguments: CommandLine) -> bool:
     """Whether ranks are vLLM's own processes, as a tier that keeps one latent for all of them needs."""
-    return arguments.value(EXECUTOR) in _EXECUTORS and arguments.value(*ENGINES_BY) != "ray"
+    return arguments.value(EXECUTOR) in _EXECUTORS and arguments.value(ENGINES_BY) != "ray"
 
 
 @dataclass(frozen=True, slots=True)

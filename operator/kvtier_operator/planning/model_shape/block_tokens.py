@@ -19,8 +19,8 @@ from kvtier_operator.api.spec.gpu import Architecture
 from kvtier_operator.planning.model_shape.shape import LayerGroup, LayerKind
 
 _OPTION: Final = "--attention-backend"
-_CONFIG: Final = ("--attention-config", "-ac")
-OPTIONS: Final = (_OPTION, *_CONFIG)
+_CONFIG: Final = "--attention-config"
+OPTIONS: Final = (_OPTION, _CONFIG)
 
 
 class Attention(StrEnum):
@@ -72,9 +72,7 @@ def named_backend(command_line: CommandLine) -> str:
     Raises:
         InvalidInputError: vLLM would refuse what says it.
     """
-    name: object = command_line.value(_OPTION)
-    for option in _CONFIG:
-        name = name or command_line.json_object(option).get("backend")
+    name: object = command_line.value(_OPTION) or command_line.json_object(_CONFIG).get("backend")
     return str(name or "").upper()
 
 

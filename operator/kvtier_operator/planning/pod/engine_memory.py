@@ -47,7 +47,7 @@ shard while loading (shards are written at up to 5 GB: huggingface_hub, split_to
 LMCache's operator adds the same 5 GiB to its cache's size."""
 DEVICE_CACHE_LINE: Final = "device KV cache"
 """Of the pod's memory, where vLLM computes on the CPU."""
-API_SERVERS: Final = ("--api-server-count", "-asc")
+API_SERVERS: Final = "--api-server-count"
 
 
 def engine_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[BudgetLine, ...]:
@@ -85,7 +85,7 @@ def _api_servers(engine: EngineSpec) -> BudgetLine:
 
 def api_servers(arguments: CommandLine) -> int:
     """Processes that answer HTTP in one pod."""
-    return max(1, arguments.number(*API_SERVERS) or 1)
+    return max(1, arguments.number(API_SERVERS) or 1)
 
 
 def _processes(spec: Spec, geometry: Geometry) -> Iterator[BudgetLine]:

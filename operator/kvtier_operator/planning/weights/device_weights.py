@@ -12,7 +12,7 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import Arithmetic
 from kvtier_operator.planning.units import ceil_div, many, size
 
-_OPTIONS: Final = ("--quantization", "-q", "--quantization-config")
+QUANTIZATION: Final = ("--quantization", "--quantization-config")
 OFFLOADED_GIB: Final = "--cpu-offload-gb"
 GROUP_SIZE: Final = "--offload-group-size"
 _OFFLOADING: Final = (OFFLOADED_GIB, GROUP_SIZE)
@@ -80,7 +80,7 @@ def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
     if geometry.shape.is_quantised:
         return ""
-    return next((found for name in _OPTIONS if (found := engine.extra_args.value(name))), "")
+    return next((found for name in QUANTIZATION if (found := engine.extra_args.value(name))), "")
 
 
 def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:

@@ -12,7 +12,7 @@ from tests.cases.planning import resource
 
 from kvtier_connector.bench.vllm_arguments import Given, read_arguments, serve_parser
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.command_line import WHOLE
+from kvtier_operator.api.spec.command_line import SECOND_NAMES, WHOLE
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.planning.checks.arguments import (
@@ -113,8 +113,8 @@ def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
         "--enable-sleep-mode",
     }
     asked |= {"--enable-cumem-allocator", "--ssl-certfile", "--ssl-keyfile", "--ssl-cert-reqs"}
-    asked |= {"--api-server-count", "--load-format", "--max-num-seqs", "--mm-processor-cache-gb", "-dpb"}
-    asked |= {"--mm-processor-cache-type", "--model-loader-extra-config", "--cpu-offload-gb", "-asc"}
+    asked |= {"--api-server-count", "--load-format", "--max-num-seqs", "--mm-processor-cache-gb"}
+    asked |= {"--mm-processor-cache-type", "--model-loader-extra-config", "--cpu-offload-gb"}
     asked |= {
         "--offload-group-size",
         "--offload-num-in-group",
@@ -124,7 +124,7 @@ def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
     asked |= {"--limit-mm-per-prompt", "--enable-shm-tensor-arena", "--enable-trace-replay"}
     asked |= {"--distributed-executor-backend", "--data-parallel-backend", "--performance-mode"}
     asked |= {"--max-num-scheduled-tokens", "--long-prefill-token-threshold"}
-    asked |= {"--speculative-config", "-sc", "--spec-method", "--spec-model", "--spec-tokens"}
+    asked |= {"--speculative-config", "--spec-method", "--spec-model", "--spec-tokens"}
     asked |= {"--enable-lora", "--max-num-batched-tokens", *REFUSED, *WARNED}
     begins = {own for own in options for name in asked if own != name and name.startswith(own)}
     assert begins <= WHOLE
@@ -133,7 +133,7 @@ def test_no_option_of_vllms_is_taken_for_another_that_kvtier_asks_for() -> None:
         name
         for reserved in (*_RESERVED_OPTIONS, *REFUSED, *WARNED)
         for name in (options[reserved].option_strings if reserved in options else ())
-        if name not in {*_RESERVED_OPTIONS, *REFUSED, *WARNED}
+        if name not in {*_RESERVED_OPTIONS, *REFUSED, *WARNED, *SECOND_NAMES}
     }
     opposites = ("--no-", "--enable-sliding-window", "--disable-sleep-mode")
     assert {name for name in missing if not name.startswith(opposites)} == set()

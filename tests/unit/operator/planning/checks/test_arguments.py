@@ -192,7 +192,7 @@ def test_all_of_them_are_named_at_once() -> None:
         ("--max_model_le=4096", "--max-model-len"),
         ("--kv-transfer-conf.kv_role=kv_both", "--kv-transfer-config"),
         ("--no-enable-prefix", "--no-enable-prefix-caching"),
-        ("-t=2", "-tp"),
+        ("-t=2", "--tensor-parallel-size"),
         ("-O--kv-transfer-config.kv_role=kv_both", "--kv-transfer-config"),
         ("-O=--kv-transfer-conf.kv_role=kv_both", "--kv-transfer-config"),
     ],
