@@ -23,7 +23,7 @@ def machine_memory(parts: CheckInput) -> CheckResult:
     replicas = max(1, parts.spec.least_replicas)
     tier = parts.spec.tiers.cpu.capacity.bytes * replicas
     if memory is None:
-        return _usual_server(parts)
+        return _largest_server(parts) or _usual_server(parts)
     if tier > memory + reserved:
         return machine_memory.reject(
             "TierLargerThanMachine",
@@ -49,6 +49,27 @@ def machine_memory(parts: CheckInput) -> CheckResult:
 
 _LARGE_SERVER_BYTES: Final = 6 << 40
 """24 memory modules of 256 GiB: more than servers with GPUs have, but for a few."""
+
+
+_LARGEST_SERVER_BYTES: Final = 64 << 40
+"""More than any machine has that one kernel runs."""
+
+
+def _largest_server(parts: CheckInput) -> CheckResult | None:
+    """What an engine's pod takes that no machine has; None where one may."""
+    lines = [(line.bytes, f"{line.what} ({line.why})") for line in parts.budget.memory]
+    pages = parts.backend.hugepages.bytes if parts.backend.hugepages else 0
+    lines.append((pages, "huge pages of the CPU tier"))
+    total_bytes, (most_bytes, what) = sum(taken for taken, _ in lines), max(lines)
+    if total_bytes <= _LARGEST_SERVER_BYTES:
+        return None
+    of_tier = parts.spec.tiers.cpu.capacity.bytes > total_bytes // 2
+    return machine_memory.reject(
+        "LargerThanAnyMachine",
+        f"one pod would need {size(total_bytes)} of memory, and no machine has more than "
+        f"{size(_LARGEST_SERVER_BYTES)}; lower what takes most, {size(most_bytes)}: {what}",
+        field=machine_memory.field if of_tier else "spec.engine",
+    )
 
 
 def _usual_server(parts: CheckInput) -> CheckResult:

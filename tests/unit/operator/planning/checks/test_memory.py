@@ -74,12 +74,31 @@ def test_pages_reserved_for_huge_ones_are_no_ordinary_memory() -> None:
         says(verdict(machine_memory, huge, full), PASS, "Passed")
 
 
-@pytest.mark.parametrize(("capacity", "outcome"), [("6Ti", PASS), ("100Ti", WARN)])
+@pytest.mark.parametrize(("capacity", "outcome"), [("6Ti", PASS), ("16Ti", WARN)])
 def test_a_tier_that_no_usual_server_holds(capacity: str, outcome: Outcome) -> None:
     result = verdict(machine_memory, resource(cpu=capacity))
     assert result.outcome is outcome
     seen = verdict(machine_memory, resource(cpu=capacity), Observed(nodes=()))
     says(seen, PASS, "NotLooked")
+
+
+@pytest.mark.parametrize(
+    ("words", "tier", "field"),
+    [
+        ([], {"cpu": {"capacity": "1Ei"}}, "spec.tiers.cpu.capacity"),
+        ([], {"cpu": {"capacity": "1Ei", "hugepages": {"policy": "Require"}}}, "spec.tiers.cpu.capacity"),
+        (["--max-num-seqs", str(2**63 - 1)], None, "spec.engine"),
+        (["--enable-lora", "--max-cpu-loras=1000000000000"], None, "spec.engine"),
+        (["--api-server-count", "1000000000"], None, "spec.engine"),
+    ],
+    ids=str,
+)
+def test_what_no_machine_holds(words: list[str], tier: dict[str, Any] | None, field: str) -> None:
+    one = resource("Qwen/Qwen3-32B", tiers=tier or {"cpu": {"capacity": "1Gi"}}, engine={"extraArgs": words})
+    for observed in (Observed(), Observed(nodes=())):
+        result = verdict(machine_memory, one, observed)
+        says(result, REJECT, "LargerThanAnyMachine", "no machine has more than 64 TiB")
+        assert result.field == field
 
 
 def test_a_servers_memory_counts_too() -> None:
