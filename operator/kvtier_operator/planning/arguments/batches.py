@@ -18,7 +18,7 @@ _A100: Final = frozenset({Gpu.A100_40, Gpu.A100_80})
 """GPUs of which vLLM takes fewer tokens and sequences than of others with their memory."""
 _HOPPER_STEP_TOKENS: Final = 8_192
 _CPU_STEP_TOKENS: Final = 2_048
-_SEQUENCES: Final = "--max-num-seqs"
+SEQUENCES: Final = "--max-num-seqs"
 _SMALL_GPU_BYTES: Final = 70 * GIB
 _SEQUENCES_BY_DEFAULT: Final = 1_024
 _SEQUENCES_OF_SMALL_GPU: Final = 256
@@ -48,7 +48,7 @@ def _batched_tokens(engine: EngineSpec) -> int:
 
 def sequences_of(engine: EngineSpec) -> int:
     """Sequences of one batch at most; vLLM's default where not said."""
-    asked = engine.extra_args.number(_SEQUENCES)
+    asked = engine.extra_args.number(SEQUENCES)
     if asked is not None and asked > 0:
         return asked
     if engine.device is Device.CPU:

@@ -4,6 +4,7 @@ Source: vllm/utils/argparse_utils.py (FlexibleArgumentParser.parse_args), 0.32 a
 """
 
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,6 +77,7 @@ class Option:
     choices: tuple[str, ...] = ()  # the only values; empty where any will do
     # of a number that the parser takes: outside of them vLLM ends at start
     bounds: tuple[tuple[Bound, float], ...] = ()
+    known: tuple[str, ...] = ()  # texts that vLLM has a meaning for; a plugin may bring more
 
 
 @cache
@@ -106,6 +108,7 @@ def _option(entry: Mapping[str, Any]) -> Option:
         or_none=entry.get("or_none", False),
         count=Count(entry.get("values", Count.ONE)),
         choices=tuple(entry.get("choices", ())),
+        known=tuple(entry.get("known", ())),
         bounds=tuple((Bound(name), limit) for name, limit in entry.get("bounds", {}).items()),
     )
 
@@ -144,8 +147,10 @@ def is_within_bounds(value: str, option: Option) -> bool:
     if not option.bounds or (option.or_none and value in _NONE):
         return True
     number = _READ[option.takes](value)
-    return isinstance(number, int | float) and all(
-        bound.holds(number, limit) for bound, limit in option.bounds
+    return (
+        isinstance(number, int | float)
+        and math.isfinite(number)
+        and all(bound.holds(number, limit) for bound, limit in option.bounds)
     )
 
 
@@ -153,7 +158,9 @@ def values_in_words(option: Option) -> str:
     """What it takes."""
     if option.bounds:
         bounds = (f"{bound.replace('_', ' ')} {limit:g}" for bound, limit in option.bounds)
-        return f"{_WORDS[option.takes]}, {' and '.join(bounds)}"
+        ends = {bound for bound, _ in option.bounds} & {Bound.AT_MOST, Bound.BELOW}
+        kind = _WORDS[option.takes] if ends or option.takes is not Takes.FLOAT else "a finite number"
+        return f"{kind}, {' and '.join(bounds)}"
     if not option.choices:
         return _WORDS.get(option.takes, "text")
     *others, last = option.choices

@@ -8,6 +8,7 @@ from typing import Final
 
 from kvtier_operator.planning.checks import (
     adapters,
+    argument_values,
     arguments,
     cache_blocks,
     cache_format,
@@ -52,6 +53,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     arguments.known_arguments,
     arguments.reserved_arguments,
     arguments.unplanned_arguments,
+    argument_values.argument_values,
     environment.reserved_environment,
     environment.known_environment,
     environment.unplanned_environment,

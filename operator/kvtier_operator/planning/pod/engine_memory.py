@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.command_line import CommandLine
+from kvtier_operator.api.spec.command_line import CommandLine, whole_of
 from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.arguments.batches import sequences_of
 from kvtier_operator.planning.base.devices import without_cuda
@@ -18,12 +18,11 @@ from kvtier_operator.planning.model_shape.shape import takes_media
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import GIB, ceil_div, many, size
 from kvtier_operator.planning.weights.device_weights import (
-    GROUP_SIZE,
-    OFFLOADED_GIB,
     AdapterBytes,
     adapter_bytes,
     rank_weights,
 )
+from kvtier_operator.planning.weights.offloading import offloading
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,8 @@ def _media_copies(engine: EngineSpec, geometry: Geometry) -> _MediaCache:
     line = engine.extra_args
     if not takes_media(line, geometry.shape):
         return _MediaCache(0, 0, 0)
-    copy_bytes = max(0, int((_amount(line, _CACHE_GIB, _DEFAULT_CACHE_GIB)) * GIB))
+    asked = line.amount(_CACHE_GIB)
+    copy_bytes = int((_DEFAULT_CACHE_GIB if asked is None else asked) * GIB)
     servers = api_servers(line)
     if servers > 1 or engine.data_parallel_size > 1:
         return _MediaCache(copy_bytes, 2 * servers, 0)
@@ -159,37 +159,29 @@ def _media_cache(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
 
 
 _SLEEP: Final = "--enable-sleep-mode"
+_ROUNDING: Final = 2
+"""PyTorch's page-locked memory is a power of two for each parameter: at most twice its bytes."""
 
 
 def _sleeping_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
-    """Level 1 copies the weights of a rank (device_allocator/cumem.py, sleep)."""
+    """Level 1 copies the weights of a rank, segment by segment (device_allocator/cumem.py, sleep)."""
     held = rank_weights(engine, geometry)
     asleep = engine.extra_args.is_on(_SLEEP) and held is not None and engine.device is Device.CUDA
     rank_bytes = held.most_bytes if held is not None and asleep else 0
     ranks = engine.ranks
     return BudgetLine(
         "weights while asleep",
-        rank_bytes * ranks,
-        f"{many(ranks, 'rank')} x {size(rank_bytes)}, page-locked: {_SLEEP}, level 1",
+        rank_bytes * _ROUNDING * ranks,
+        f"{many(ranks, 'rank')} x {_ROUNDING} x {size(rank_bytes)} of {_SLEEP}, level 1: page-locked by "
+        "powers of two",
     )
-
-
-_IN_GROUP: Final = "--offload-num-in-group"
-_ROUNDING: Final = 2
-"""PyTorch's page-locked memory is a power of two for each parameter: at most twice its bytes."""
 
 
 def _offloaded_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     """Weights that stay in host memory (model_executor/offloader/uva.py and prefetch.py)."""
-    line, held, ranks = engine.extra_args, rank_weights(engine, geometry), engine.ranks
-    most_bytes = held.most_bytes if held else None
-    group = line.number(GROUP_SIZE) or 0
-    if group > 0:
-        share = min(1.0, (line.number(_IN_GROUP) or 1) / group)
-        moved_bytes, how = int((most_bytes or 0) * share), GROUP_SIZE
-    else:
-        asked_bytes, how = int(max(0.0, _amount(line, OFFLOADED_GIB, 0.0)) * GIB), OFFLOADED_GIB
-        moved_bytes = asked_bytes if most_bytes is None else min(asked_bytes, most_bytes)
+    asked, held, ranks = offloading(engine.extra_args), rank_weights(engine, geometry), engine.ranks
+    moved_bytes = asked.moved_bytes(held.most_bytes if held else None) if asked else 0
+    how = asked.option if asked else ""
     return BudgetLine(
         "weights moved to memory",
         moved_bytes * _ROUNDING * ranks,
@@ -223,9 +215,9 @@ def _power_of_two(value: int) -> int:
     return 1 << (value - 1).bit_length() if value else 0
 
 
-_FORMAT: Final = "--load-format"
-_LOADER: Final = "--model-loader-extra-config"
-_STREAMER: Final = "runai_streamer"
+FORMAT: Final = "--load-format"
+LOADER: Final = "--model-loader-extra-config"
+STREAMER: Final = "runai_streamer"
 _STREAMER_SHARDED: Final = "runai_streamer_sharded"
 _LIMIT_VARIABLE: Final = "RUNAI_STREAMER_MEMORY_LIMIT"
 _STREAMER_BYTES: Final = 40_000_000_000
@@ -244,14 +236,14 @@ def _streamer(engine: EngineSpec, geometry: Geometry, later_bytes: int) -> Budge
 
 def _streamed_bytes(engine: EngineSpec, geometry: Geometry) -> int:
     line = engine.extra_args
-    kind = line.value(_FORMAT)
-    if kind not in {_STREAMER, _STREAMER_SHARDED}:
+    kind = (line.value(FORMAT) or "").lower()
+    if kind not in {STREAMER, _STREAMER_SHARDED}:
         return 0
-    settings: Mapping[str, Any] = line.json_object(_LOADER)
+    settings: Mapping[str, Any] = line.json_object(LOADER)
     weights, ranks = geometry.weights_bytes, engine.tensor_parallel_size
     if settings.get("distributed") is True and weights is not None:
         return weights * engine.data_parallel_size  # each rank reads its share
-    read_bytes = weights if weights is None or kind == _STREAMER else ceil_div(weights, ranks)
+    read_bytes = weights if weights is None or kind == STREAMER else ceil_div(weights, ranks)
     limit = _streamer_limit(engine, settings)
     buffer_bytes = limit if read_bytes is None else read_bytes if limit < 0 else min(limit, read_bytes)
     return max(0, buffer_bytes) * engine.ranks
@@ -269,14 +261,15 @@ def _streamer_limit(engine: EngineSpec, settings: Mapping[str, Any]) -> int:
 
 _ARENA: Final = "--enable-shm-tensor-arena"
 _ARENA_BYTES: Final = 2 * GIB
-_ENCODERS: Final = "--ec-transfer-config"
+ENCODERS: Final = "--ec-transfer-config"
+ENCODER_BYTES: Final = "ec_cpu_bytes"
 
 
 def options_in_shm(engine: EngineSpec, geometry: Geometry) -> tuple[BudgetLine, ...]:
     """What options keep in /dev/shm; without lines of 0 bytes."""
     cache = _media_copies(engine, geometry)
-    settings = engine.extra_args.json_object(_ENCODERS).get("ec_connector_extra_config")
-    encoded = settings.get("ec_cpu_bytes") if isinstance(settings, Mapping) else None
+    settings = engine.extra_args.json_object(ENCODERS).get("ec_connector_extra_config")
+    encoded = whole_of(settings.get(ENCODER_BYTES)) if isinstance(settings, Mapping) else None
     has_arena = engine.extra_args.is_on(_ARENA) and engine.tensor_parallel_size > 1
     engines = engine.data_parallel_size
     lines = (
@@ -292,16 +285,8 @@ def options_in_shm(engine: EngineSpec, geometry: Geometry) -> tuple[BudgetLine, 
         ),
         BudgetLine(
             "encoder cache in /dev/shm",
-            encoded * engines if isinstance(encoded, int) and encoded > 0 else 0,
-            f"{many(engines, 'engine')} x ec_cpu_bytes of {_ENCODERS}",
+            max(0, encoded or 0) * engines,
+            f"{many(engines, 'engine')} x {ENCODER_BYTES} of {ENCODERS}",
         ),
     )
     return tuple(line for line in lines if line.bytes)
-
-
-def _amount(line: CommandLine, option: str, default: float) -> float:
-    """A number that may have a fraction; the default also for what vLLM's parser refuses, as a check says."""
-    try:
-        return float(line.value(option) or default)
-    except ValueError:
-        return default

@@ -150,8 +150,9 @@ def device_cache_bytes(spec: Spec, geometry: Geometry) -> int | None:
     What is left of an allowance tells nothing either: the engine says how much it needs.
     """
     engine, adapters = spec.engine, adapter_bytes(spec, geometry)
+    media = media_bytes(engine, geometry)
     if engine.kv_cache_memory:
-        return engine.kv_cache_memory.bytes
+        return max(0, engine.kv_cache_memory.bytes - media)
     if engine.device is Device.CPU:
         return CPU_DEVICE_KV_CACHE_BYTES
     usable, weights = usable_bytes(engine), rank_weights(engine, geometry)
@@ -159,8 +160,22 @@ def device_cache_bytes(spec: Spec, geometry: Geometry) -> int | None:
         return None
     if usable <= weights.least_bytes:
         return 0
-    left = usable - weights.most_bytes - adapters.gpu - ACTIVATION_RESERVE_BYTES
+    left = usable - weights.most_bytes - adapters.gpu - media - ACTIVATION_RESERVE_BYTES
     return left if weights.known and left > 0 else None
+
+
+MEDIA_GIB: Final = "--mm-ipc-gpu-memory-gb"
+
+
+def media_bytes(engine: EngineSpec, geometry: Geometry) -> int:
+    """What vLLM takes off a rank's KV cache for frames on their way, of a model that takes media.
+
+    Source: vllm/multimodal/gpu_ipc_memory.py, reserve_mm_ipc_gpu_memory, 0.32 and 0.33.
+    """
+    shape = geometry.shape
+    if engine.device is Device.CPU or not (shape.media or shape.images_both_ways):
+        return 0
+    return int((engine.extra_args.amount(MEDIA_GIB) or 0) * GIB)
 
 
 def usable_bytes(engine: EngineSpec) -> int | None:

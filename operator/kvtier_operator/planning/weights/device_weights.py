@@ -7,18 +7,17 @@ from math import ceil
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.command_line import whole_of
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import Arithmetic
 from kvtier_operator.planning.units import ceil_div, many, size
+from kvtier_operator.planning.weights.offloading import offloading
 
 QUANTIZATION: Final = ("--quantization", "--quantization-config")
-OFFLOADED_GIB: Final = "--cpu-offload-gb"
-GROUP_SIZE: Final = "--offload-group-size"
-_OFFLOADING: Final = (OFFLOADED_GIB, GROUP_SIZE)
-"""With them vLLM keeps some of the weights in the host's memory, whole layers up to a bound."""
-_BALANCED: Final = "--enable-eplb"
-_BALANCER: Final = "--eplb-config"
+BALANCED: Final = "--enable-eplb"
+BALANCER: Final = "--eplb-config"
+COPIES: Final = "num_redundant_experts"
 _WHOLE: Final = Fraction(1)
 _ONLINE: Final[Mapping[str, Fraction]] = {
     "fp8": Fraction(1, 2),
@@ -64,16 +63,15 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
         copies = (experts or 0) * _copied_share(engine, geometry)
         of_rank = Fraction(weights - shared, ranks) + (shared + copies) / (ranks * engines)
         held = RankWeights(ceil(of_rank * least), ceil(of_rank * most))
-    return replace(held, least_bytes=0) if engine.extra_args.last(*_OFFLOADING) else held
+    # whole layers up to a bound are elsewhere
+    return replace(held, least_bytes=0) if offloading(engine.extra_args) else held
 
 
 def _copied_share(engine: EngineSpec, geometry: Geometry) -> Fraction:
     """What part of the experts is in memory twice (config/parallel.py, EPLBConfig)."""
     line, experts = engine.extra_args, geometry.shape.expert_count
-    copies = line.json_object(_BALANCER).get("num_redundant_experts")
-    if not line.is_on(_BALANCED) or not experts or not isinstance(copies, int) or copies < 0:
-        return Fraction(0)
-    return Fraction(copies, experts)
+    copies = whole_of(line.json_object(BALANCER).get(COPIES)) or 0
+    return Fraction(max(0, copies), experts) if line.is_on(BALANCED) and experts else Fraction(0)
 
 
 def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:

@@ -34,6 +34,7 @@ def tiered(model: str, cpu: str, *words: str, **engine: Any) -> dict[str, int]: 
         ((*STREAMED, "--model-loader-extra-config", '{"memory_limit": 5000000000}'), {}, 40_000_000_000),
         (STREAMED, {"RUNAI_STREAMER_MEMORY_LIMIT": "1000000000"}, 8_000_000_000),
         (("--load-format=runai_streamer", "--model-loader-extra-config.memory_limit=0"), {}, 0),
+        ((*STREAMED, "--model-loader-extra-config.memory_limit", "5g"), {}, 40_000_000_000),
         (("--load-format", "safetensors"), {}, 0),
     ],
 )
@@ -59,7 +60,7 @@ def test_a_tier_that_is_larger_than_the_buffers_covers_them() -> None:
 
 def test_weights_are_in_memory_once_more_while_an_engine_sleeps() -> None:
     memory = memory_of(DENSE, "--enable-sleep-mode", tensorParallelSize=2)
-    assert memory["weights while asleep"] == DENSE_BYTES
+    assert memory["weights while asleep"] == 2 * DENSE_BYTES  # page-locked by powers of two
     assert "weights while asleep" not in memory_of(DENSE, "--enable-sleep-mode", "--no-enable-sleep-mode")
 
 
@@ -71,6 +72,8 @@ def test_weights_are_in_memory_once_more_while_an_engine_sleeps() -> None:
         (("--mm-processor-cache-gb", "60", "--api-server-count", "4"), 1, 480 * GIB),
         (("--mm-processor-cache-gb=0.5",), 1, GIB),
         (("--mm-processor-cache-gb=0",), 1, 0),
+        (("--mm-processor-cache-gb=nan",), 1, 8 * GIB),  # refused, and planned as if it were not there
+        (("--mm-processor-cache-gb=inf",), 1, 8 * GIB),
         (("--language-model-only",), 1, 0),
         (("--limit-mm-per-prompt", '{"image": 0, "video": {"count": 0}, "audio": 0}'), 1, 0),
         (("--limit-mm-per-prompt.image=0",), 1, 8 * GIB),
@@ -90,6 +93,13 @@ def test_a_multimodal_cache_in_shared_memory_enlarges_it() -> None:
     assert budget.shm_bytes == 5 * GIB
 
 
+@pytest.mark.parametrize(("asked", "taken_bytes"), [("1e10", 10_000_000_000), ("1M", 1 << 20), ("true", 0)])
+def test_what_an_encoders_cache_takes_is_read_as_a_whole_number(asked: str, taken_bytes: int) -> None:
+    words = [f"--ec-transfer-config.ec_connector_extra_config.ec_cpu_bytes={asked}"]
+    _, budget, _ = sized(resource(DENSE, engine={"extraArgs": words}))
+    assert budget.needed_shm_bytes == taken_bytes
+
+
 def test_an_arena_of_tensors_is_in_shared_memory_of_several_ranks() -> None:
     words = ["--enable-shm-tensor-arena", "--ec-transfer-config.ec_connector_extra_config.ec_cpu_bytes=1024"]
     for ranks, shm_bytes in ((1, GIB + 1024), (2, 3 * GIB + 1024)):
@@ -103,6 +113,9 @@ def test_an_arena_of_tensors_is_in_shared_memory_of_several_ranks() -> None:
         (("--cpu-offload-gb", "10"), 2 * 2 * 10 * GIB),
         (("--cpu-offload-gb", "100"), 2 * DENSE_BYTES),  # no more than there is
         (("--offload-group-size=8", "--offload-num-in-group=2"), 2 * DENSE_BYTES // 4),
+        (("--offload-backend=uva", "--cpu-offload-gb=30", "--offload-group-size=8"), 2 * 2 * 30 * GIB),
+        (("--offload-backend=prefetch", "--cpu-offload-gb=30", "--offload-group-size=8"), DENSE_BYTES // 4),
+        (("--cpu-offload-gb=1e300",), 2 * DENSE_BYTES),
     ],
 )
 def test_weights_that_stay_in_memory_are_page_locked(words: tuple[str, ...], moved_bytes: int) -> None:

@@ -31,6 +31,19 @@ def test_engines_of_one_pod_share_the_capacity() -> None:
     assert tiers.cpu.tokens == 409_600
 
 
+@pytest.mark.parametrize("engine", [{"kvCacheMemory": "30Gi"}, {"gpu": "h200"}])
+def test_room_for_media_is_taken_off_the_devices_cache(engine: dict[str, str]) -> None:
+    def cache_bytes(model: str, *words: str) -> int:
+        tiers, _, _ = sized(resource(model, engine={"extraArgs": [*words], **engine}))
+        assert tiers.gpu is not None
+        return tiers.gpu.bytes_per_rank
+
+    asked = "--mm-ipc-gpu-memory-gb=10"
+    images, text = "google/gemma-3-27b-it", "Qwen/Qwen3-32B"
+    assert cache_bytes(images) - cache_bytes(images, asked) == 10 * GIB
+    assert cache_bytes(text) == cache_bytes(text, asked)
+
+
 def test_only_whole_chunks_count() -> None:
     # one block of 16 tokens is 4 MiB; 3 of them and a bit hold 48 tokens
     one = resource(cpu="13Mi", backend="Native")
