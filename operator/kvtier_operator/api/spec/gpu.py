@@ -90,5 +90,7 @@ class Gpu(StrEnum):
         return "nvidia.com/gpu" if self.architecture else "amd.com/gpu"
 
 
+USUAL_NODE_GPUS: Final = 8
+"""Most that a usual node has of a GPU that is not named."""
 LARGEST: Final = max(Gpu, key=lambda gpu: gpu.memory_bytes)
 """The most memory that one GPU has."""

@@ -53,6 +53,14 @@ def without_cuda(spec: Spec) -> tuple[str, ...]:
     )
 
 
+def of_another_maker(spec: Spec) -> tuple[str, ...]:
+    """Devices that the resource names and that cannot be the GPU it names: who is not known may share one."""
+    own = _domain(spec.engine.gpu.resource) if spec.engine.gpu else ""
+    others = (_OTHER_MAKERS | {_domain(_GPU)}) - {own}
+    named = filter(is_accelerator, named_devices(spec) if own else ())
+    return tuple(name for name in named if _domain(name) in others)
+
+
 def not_tested(spec: Spec) -> tuple[str, ...]:
     """Of them, those for which neither kvtier nor what it stands on is made: AMD's are GPUs like NVIDIA's."""
     return tuple(name for name in without_cuda(spec) if _domain(name) != _AMD)

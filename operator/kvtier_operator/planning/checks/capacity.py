@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kvtier_operator.api.spec.engine import Device, EngineSpec
-from kvtier_operator.api.spec.gpu import LARGEST
+from kvtier_operator.api.spec.gpu import LARGEST, USUAL_NODE_GPUS
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.checks.check import CheckInput, check
@@ -16,7 +16,7 @@ from kvtier_operator.planning.tiers.capacity import (
     prefix_tokens,
     usable_bytes,
 )
-from kvtier_operator.planning.units import count, each_of, round_up, size
+from kvtier_operator.planning.units import count, each_of, many, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.device_weights import (
     RankWeights,
@@ -57,9 +57,11 @@ def device_cache(parts: CheckInput) -> CheckResult:
         + (f"set spec.engine.maxModelLen to at most {count(tokens)}, or " if tokens else "")
     )
     if engine.kv_cache_memory is None and engine.device is Device.CUDA:
+        beside = ACTIVATION_RESERVE_BYTES + needed
         return device_cache.warn(
             _MAY_NOT_FIT,
-            f"by estimate, {message}{_ways_to_fit(parts)} until each rank has {size(needed)}",
+            f"by estimate, {message}{_ways_to_fit(parts, beside, _RAISE_RANKS)} until each rank has "
+            f"{size(needed)}",
             by_itself=_STARTS,
             weight=180,
             field=_gpu_field(parts.spec.engine),
@@ -86,15 +88,14 @@ def _too_large_for_gpus(parts: CheckInput) -> str | None:
     room = int(share * (engine.gpu_bytes or LARGEST.memory_bytes)) - (cache.bytes if cache else 0)
     if weights.least_bytes < room:
         return None
-    enough = next((ranks for ranks in _RANKS if _least_bytes(parts, ranks) < room), None)
-    ways = [f"set spec.engine.tensorParallelSize to at least {enough}"] if enough else []
-    ways += ["lower spec.engine.kvCacheMemory"] if cache else []
+    ways = ["lower spec.engine.kvCacheMemory"] if cache else []
+    ways += [more] if (more := _more_ranks(parts, room)) else []
     largest = f"and the largest there is, {LARGEST}, has {size(LARGEST.memory_bytes)}"
     has = f"which has {size(engine.gpu_bytes)}" if engine.gpu_bytes else largest
     return (
-        f"weights of {size(geometry.weights_bytes or 0)} take {size(weights.least_bytes)}"
+        f"{_weights_of(parts)} take {size(weights.least_bytes)}"
         f"{f' beside a KV cache of {cache}' if cache else ''} on {each_of(parts.ranks, 'GPU')}, {has}; "
-        f"{', or '.join(ways or ['serve a smaller checkpoint'])}"
+        f"{', or '.join(ways or [_SMALLER])}"
     )
 
 
@@ -117,7 +118,7 @@ def _by_weights(parts: CheckInput) -> CheckResult:
         return device_cache.reject(
             "NoRoomForCache",
             f"{held}, of which vLLM takes {size(usable)}, and leave nothing for a KV cache; "
-            f"{_ways_to_fit(parts)}",
+            f"{_ways_to_fit(parts, 0, _more_ranks(parts, usable))}",
             field=_gpu_field(parts.spec.engine),
         )
     if not weights.known:
@@ -127,11 +128,12 @@ def _by_weights(parts: CheckInput) -> CheckResult:
             f"{held}; what LoRA adapters take of the rest this model's sizes do not tell: the engine says it",
             reason="Unknown",
         )
-    left, planned = size(usable - weights.most_bytes), size(ACTIVATION_RESERVE_BYTES)
+    beside = ACTIVATION_RESERVE_BYTES
+    left, more_ranks = size(usable - weights.most_bytes), _more_ranks(parts, usable - beside)
     return device_cache.warn(
         _MAY_NOT_FIT,
-        f"by estimate, {held}, and leave {left} of what vLLM takes, no more than the {planned} planned for "
-        f"activations: vLLM may not start; {_ways_to_fit(parts)}",
+        f"by estimate, {held}, and leave {left} of what vLLM takes, no more than the {size(beside)} planned "
+        f"for activations: vLLM may not start; {_ways_to_fit(parts, beside, more_ranks)}",
         by_itself=_STARTS,
         weight=180,
         field=_gpu_field(parts.spec.engine),
@@ -144,21 +146,62 @@ def _weights_text(parts: CheckInput, weights: RankWeights) -> str:
     gpus = each_of(parts.ranks, "GPU")
     method = online_quantization(engine, parts.geometry)
     return (
-        f"weights of {size(parts.geometry.weights_bytes or 0)}{f', {method} on the GPU,' if method else ''} "
+        f"{_weights_of(parts)}{f', {method} on the GPU,' if method else ''} "
         f"take {least if weights.known else f'{least} to {most}'} on {gpus}"
         f" of {size(engine.gpu_bytes or 0)}"
     )
 
 
-def _ways_to_fit(parts: CheckInput) -> str:
-    """What gives a cache more room, the plainest first; `until` may follow."""
-    used = parts.spec.engine.gpu_memory_utilization
+def _weights_of(parts: CheckInput) -> str:
+    """The weights and their size, unless what is said next is the same size on one GPU."""
+    weights, method = (
+        parts.geometry.weights_bytes or 0,
+        online_quantization(parts.spec.engine, parts.geometry),
+    )
+    return "the weights" if parts.ranks == 1 and not method else f"weights of {size(weights)}"
+
+
+_SMALLER: Final = "serve a smaller checkpoint"
+_RAISE_RANKS: Final = "raise spec.engine.tensorParallelSize"
+
+
+def _ways_to_fit(parts: CheckInput, beside_bytes: int, more_ranks: str) -> str:
+    """What gives a cache more room, the plainest first; `until` may follow.
+
+    Args:
+        parts: Of the plan.
+        beside_bytes: What must fit beside the weights for one of them to be enough.
+        more_ranks: What to do about the ranks.
+    """
+    engine = parts.spec.engine
+    used, weights = engine.gpu_memory_utilization, rank_weights(engine, parts.geometry)
     ways = [f"{'correct' if parts.spec.model.weights else 'set'} spec.model.weights if they are smaller"]
-    if used is None:
-        ways.append(f"set spec.engine.gpuMemoryUtilization above {GPU_MEMORY_UTILIZATION}")
-    elif used < _MOST_USED:
-        ways.append("raise spec.engine.gpuMemoryUtilization")
-    return f"{', '.join(ways)}, or raise spec.engine.tensorParallelSize"
+    least_bytes = (weights.least_bytes if weights else 0) + beside_bytes
+    if least_bytes < (engine.gpu_bytes or least_bytes + 1):
+        if used is None:
+            ways.append(f"set spec.engine.gpuMemoryUtilization above {GPU_MEMORY_UTILIZATION}")
+        elif used < _MOST_USED:
+            ways.append("raise spec.engine.gpuMemoryUtilization")
+    return f"{', '.join(ways)}, or {more_ranks or _SMALLER}"
+
+
+def _more_ranks(parts: CheckInput, room_bytes: int) -> str:
+    """With how many ranks the weights fit into so much of a GPU, and whether a usual node has as many.
+
+    Empty where they never do.
+    """
+    engine = parts.spec.engine
+    enough = next((ranks for ranks in _RANKS if _least_bytes(parts, ranks) < room_bytes), None)
+    if enough is None:
+        return ""
+    advice = f"set spec.engine.tensorParallelSize to at least {enough}"
+    gpus, most = enough * engine.data_parallel_size, engine.gpu.node_gpus if engine.gpu else USUAL_NODE_GPUS
+    if gpus <= most:
+        return advice
+    return (
+        f"take a larger GPU or a smaller checkpoint: this one needs tensorParallelSize {enough}, "
+        f"{many(gpus, 'GPU')} a pod, and a node with {engine.gpu or 'such GPUs'} usually has {most}"
+    )
 
 
 @check("spec.tiers.cpu.capacity", about_sizes=True)

@@ -7,6 +7,7 @@ from typing import Final
 from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.gpu import USUAL_NODE_GPUS
 from kvtier_operator.api.spec.pod import PodClaim
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND
 from kvtier_operator.planning.backends import backends_that, traits_of
@@ -20,6 +21,7 @@ from kvtier_operator.planning.base.devices import (
     is_xpu,
     named_devices,
     not_tested,
+    of_another_maker,
     without_cuda,
 )
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
@@ -94,6 +96,14 @@ def devices(parts: CheckInput) -> CheckResult:
     named = {name: count for name, count in named_devices(parts.spec).items() if is_accelerator(name)}
     if parts.spec.engine.resource_claims:
         return _by_claims(parts.spec.engine.resource_claims, named)
+    if others := of_another_maker(parts.spec):
+        gpu = parts.spec.engine.gpu
+        return devices.reject(
+            "GPUOfAnotherMaker",
+            f"{gpu} is {gpu.resource if gpu else ''}, and spec.engine.resources ask for {', '.join(others)}: "
+            "name the GPU that the pods get, or ask for this one's",
+            field="spec.engine.gpu",
+        )
     asked = ", ".join(f"{count} {name}" for name, count in engine_devices(parts.spec).items())
     return _by_limits(parts, named, asked) if named else devices.passed(asked or "no devices")
 
@@ -171,19 +181,16 @@ def device_image(parts: CheckInput) -> CheckResult:
         return device_image.passed("no other device than the image's is named")
     return device_image.warn(
         "ImageOfAnotherDevice",
-        f"vLLM in kvtier's own images runs on NVIDIA GPUs, and the engine is to have {', '.join(others)}: "
-        "name an image that is built for it",
+        f"kvtier's own images have vLLM for NVIDIA GPUs, and the engine asks for {', '.join(others)}: "
+        "name an image that is built for that",
     )
-
-
-_NODE_GPUS: Final = 8
 
 
 @check("spec.engine.tensorParallelSize")
 def node_devices(parts: CheckInput) -> CheckResult:
     """A pod is on one node, and engines do not span pods."""
     gpu = parts.spec.engine.gpu
-    most = gpu.node_gpus if gpu else _NODE_GPUS
+    most = gpu.node_gpus if gpu else USUAL_NODE_GPUS
     # of MIG slices a node has more
     whole = [each for each in engine_devices(parts.spec).items() if each[0].endswith("/gpu")]
     name, ranks = max(

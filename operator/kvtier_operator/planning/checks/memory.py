@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Ability, Backend, backends_with, one_of
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
@@ -10,7 +11,7 @@ from kvtier_operator.planning.backends.traits import BackendTraits, TierPlace
 from kvtier_operator.planning.base.devices import not_tested
 from kvtier_operator.planning.base.tier_plan import HugepagesPlan
 from kvtier_operator.planning.checks.check import CheckInput, check
-from kvtier_operator.planning.pod.engine_memory import DEVICE_CACHE_LINE
+from kvtier_operator.planning.pod.engine_memory import DEVICE_CACHE_LINE, SEQUENCES_LINE, BudgetLine
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.units import count, size, size_exact
 from kvtier_operator.planning.verdict import CheckResult
@@ -49,6 +50,8 @@ def machine_memory(parts: CheckInput) -> CheckResult:
 
 _LARGE_SERVER_BYTES: Final = 6 << 40
 """24 memory modules of 256 GiB: more than servers with GPUs have, but for a few."""
+_MUCH_FOR_TOKENS_BYTES: Final = 32 << 30
+"""1,024 sequences of a million tokens take 4 GiB a rank, of ten million 64."""
 
 
 _LARGEST_SERVER_BYTES: Final = 64 << 40
@@ -77,12 +80,33 @@ def _usual_server(parts: CheckInput) -> CheckResult:
     if capacity_bytes > _LARGE_SERVER_BYTES and parts.observed.nodes is None:
         return machine_memory.warn(
             "TierLargerThanServers",
-            f"a CPU tier of {size(capacity_bytes)} in one pod: large servers have up to "
-            f"{size(_LARGE_SERVER_BYTES)} of memory; see that a node of yours has as much, or lower it",
+            f"large servers have up to {size(_LARGE_SERVER_BYTES)} of memory, and a CPU tier of "
+            f"{size(capacity_bytes)} in one pod also makes it start in {count(parts.budget.startup_s)} s and "
+            f"gives the picker {_picker_memory(parts)}; see that a node of yours has as much, or lower it",
+        )
+    if (tokens := _tokens_of_sequences(parts)) is not None:
+        return machine_memory.warn(
+            "SequencesTakeMemory",
+            f"{size(tokens.bytes)} of the pod's memory are for the tokens of sequences alone, {tokens.why}: "
+            "set spec.engine.maxModelLen to the longest that you serve, or --max-num-seqs in "
+            "spec.engine.extraArgs to the most at once",
+            by_itself="asks for all of it",
+            field="spec.engine.maxModelLen",
         )
     return machine_memory.passed(
         "no machine to look at: nodes are checked before rollout", reason="NotLooked"
     )
+
+
+def _picker_memory(parts: CheckInput) -> str:
+    memory = parts.router.resources.limits.get("memory")
+    return f"a memory limit of {size(parse_bytes(memory))}" if memory else "no memory limit"
+
+
+def _tokens_of_sequences(parts: CheckInput) -> BudgetLine | None:
+    """The line of the pod's memory, where it is more than a large server can spare unnoticed."""
+    lines = (line for line in parts.budget.memory if line.what == SEQUENCES_LINE)
+    return next((line for line in lines if line.bytes > _MUCH_FOR_TOKENS_BYTES), None)
 
 
 def _free_pages_bytes(parts: CheckInput) -> int:

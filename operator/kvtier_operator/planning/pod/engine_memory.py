@@ -46,6 +46,8 @@ shard while loading (shards are written at up to 5 GB: huggingface_hub, split_to
 LMCache's operator adds the same 5 GiB to its cache's size."""
 DEVICE_CACHE_LINE: Final = "device KV cache"
 """Of the pod's memory, where vLLM computes on the CPU."""
+SEQUENCES_LINE: Final = "tokens of sequences"
+"""Of the pod's memory, what vLLM keeps page-locked for requests."""
 API_SERVERS: Final = "--api-server-count"
 
 
@@ -205,7 +207,7 @@ def _sequence_tokens(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     if engine.device is Device.CPU:
         rank_bytes = 0
     return BudgetLine(
-        "tokens of sequences",
+        SEQUENCES_LINE,
         rank_bytes * ranks,
         f"{many(ranks, 'rank')} x {size(rank_bytes)}: {sequences:,} sequences of {longest:,} tokens",
     )

@@ -79,6 +79,24 @@ def test_weights_that_leave_nothing() -> None:
 LLAMA = "meta-llama/Llama-3.1-405B"
 
 
+def test_what_is_advised_for_weights_is_enough() -> None:
+    engine = {"gpu": "h100"}
+    result = verdict(device_cache, resource(LLAMA, engine=engine))
+    # 755.96 GiB / 8 is more than 79.10 GiB x 0.92 = 72.77 GiB, a half of it is less
+    says(
+        result,
+        REJECT,
+        "NoRoomForCache",
+        "the weights take 755.96 GiB on the one GPU",
+        "ParallelSize 16",
+        "has 8",
+    )
+    assert "gpuMemoryUtilization" not in result.message
+    says(verdict(device_cache, resource(LLAMA, engine={**engine, "tensorParallelSize": 16})), PASS, "Passed")
+    h200 = verdict(device_cache, resource(LLAMA, engine={"gpu": "h200"}))
+    says(h200, REJECT, "NoRoomForCache", "or set spec.engine.tensorParallelSize to at least 8")
+
+
 @pytest.mark.parametrize(
     ("engine", "words"),
     [
@@ -86,7 +104,7 @@ LLAMA = "meta-llama/Llama-3.1-405B"
         ({"kvCacheMemory": "100Gi"}, ("beside a KV cache of 100Gi", "to at least 8", "lower spec.engine.kv")),
         (
             {"gpu": "h100", "kvCacheMemory": "60Gi", "tensorParallelSize": 8},
-            ("94.50 GiB beside", "which has 79.10 GiB", "to at least 64"),
+            ("94.50 GiB beside", "which has 79.10 GiB", "needs tensorParallelSize 64", "usually has 8"),
         ),
     ],
     ids=str,

@@ -169,6 +169,24 @@ def test_more_gpus_than_a_node_has(engine: dict[str, Any], outcome: Outcome) -> 
     says(verdict(node_devices, one, on()), PASS, "Passed")
 
 
+@pytest.mark.parametrize(
+    ("gpu", "device", "outcome"),
+    [
+        ("h100", "amd.com/gpu", REJECT),
+        ("mi300x", "nvidia.com/gpu", REJECT),
+        ("h100", "nvidia.com/gpu", PASS),
+        ("h100", "vendor.example/shared-gpu", PASS),
+        (None, "amd.com/gpu", PASS),
+    ],
+)
+def test_a_gpu_of_another_maker(gpu: str | None, device: str, outcome: Outcome) -> None:
+    result = verdict(devices, resource(engine={"gpu": gpu, **limits(limits={device: 2})}))
+    assert result.outcome is outcome
+    if outcome is REJECT:
+        says(result, REJECT, "GPUOfAnotherMaker", f"{gpu} is", f"ask for {device}")
+        assert result.field == "spec.engine.gpu"
+
+
 def test_an_image_for_another_device() -> None:
     gaudi = limits(limits={"habana.ai/gaudi": 1})
     says(verdict(device_image, resource(engine=gaudi)), WARN, "ImageOfAnotherDevice", "habana.ai/gaudi")

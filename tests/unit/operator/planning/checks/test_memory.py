@@ -78,6 +78,8 @@ def test_pages_reserved_for_huge_ones_are_no_ordinary_memory() -> None:
 def test_a_tier_that_no_usual_server_holds(capacity: str, outcome: Outcome) -> None:
     result = verdict(machine_memory, resource(cpu=capacity))
     assert result.outcome is outcome
+    if outcome is WARN:
+        says(result, WARN, "TierLargerThanServers", "start in 57,", "the picker a memory limit of")
     seen = verdict(machine_memory, resource(cpu=capacity), Observed(nodes=()))
     says(seen, PASS, "NotLooked")
 
@@ -99,6 +101,16 @@ def test_what_no_machine_holds(words: list[str], tier: dict[str, Any] | None, fi
         result = verdict(machine_memory, one, observed)
         says(result, REJECT, "LargerThanAnyMachine", "no machine has more than 64 TiB")
         assert result.field == field
+
+
+def test_tokens_of_sequences_that_nobody_serves() -> None:
+    scout = "meta-llama/Llama-4-Scout-17B-16E-Instruct"
+    result = verdict(machine_memory, resource(scout, engine={"gpu": "h200", "tensorParallelSize": 4}))
+    # 1,024 sequences x 10,485,760 tokens x 4 B to a power of two, without what a process has room for
+    says(result, WARN, "SequencesTakeMemory", "252 GiB", "4 ranks x 63 GiB", "--max-num-seqs")
+    assert result.field == "spec.engine.maxModelLen"
+    shorter = {"gpu": "h200", "tensorParallelSize": 4, "maxModelLen": 1_000_000}
+    says(verdict(machine_memory, resource(scout, engine=shorter)), PASS, "NotLooked")
 
 
 def test_a_servers_memory_counts_too() -> None:
