@@ -67,6 +67,20 @@ class Verdicts:
         """
         return self._result(Outcome.WARN, reason, f"{message}; by itself kvtier {by_itself}", field, weight)
 
+    def warn_each(
+        self, reason: str, faults: Sequence[tuple[str, str]], *, by_itself: str = _AS_WRITTEN, weight: int = 0
+    ) -> CheckResult:
+        """The same for several things at once.
+
+        Args:
+            reason: As for one.
+            faults: Field and message of each; at least one.
+            by_itself: As for one, of all of them.
+            weight: As for one.
+        """
+        field, message = _together(faults)
+        return self.warn(reason, message, by_itself=by_itself, field=field, weight=weight)
+
     def reject(self, reason: str, message: str, *, field: str = "", weight: int = 0) -> CheckResult:
         """It cannot run."""
         return self._result(Outcome.REJECT, reason, message, field, weight)
@@ -78,11 +92,16 @@ class Verdicts:
             reason: As for one.
             faults: Field and message of each; at least one.
         """
-        (field, first), *others = faults
-        message = "; ".join((first, *(f"{place}: {text}" for place, text in others)))
+        field, message = _together(faults)
         return self.reject(reason, message, field=field)
 
     def _result(
         self, outcome: Outcome, reason: str, message: str, field: str, weight: int = 0
     ) -> CheckResult:
         return CheckResult(self.name, outcome, reason, message, field or self.field, self.about_sizes, weight)
+
+
+def _together(faults: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """The first one's field, and all messages, those of others behind their fields."""
+    (field, first), *others = faults
+    return field, "; ".join((first, *(f"{place}: {text}" for place, text in others)))

@@ -221,7 +221,9 @@ class Fault:
     """A word that vLLM ends at."""
 
     position: int  # the item's, from 0
-    message: str  # what is wrong, and what to do
+    message: str  # what is wrong, and what to do unless there is a nearest option
+    nearest: str = ""  # the option that may be meant, of a name that there is not
+    is_ambiguous: bool = False  # whether the word is the beginning of several options
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,13 +369,13 @@ def _no_option(word: _Word, options: Mapping[str, Option]) -> Fault:
     name = _short(word.text.partition("=")[0])
     if word.names:
         several = f"{', '.join(word.names[:-1])} or {word.names[-1]}"
-        return Fault(word.position, f"{name} may be {several}: write out which")
+        return Fault(word.position, f"{name} may be {several}: write out which", is_ambiguous=True)
     # 5 ms to import: not for those who need it not
     from difflib import get_close_matches  # noqa: PLC0415
 
     near = get_close_matches(name, options, n=1, cutoff=_NEAR)
-    advice = f"give {near[0]}, if that is meant, or remove it" if near else "remove it"
-    return Fault(word.position, f"vLLM has no option {name}: {advice}")
+    message = f"vLLM has no option {name}{'' if near else ': remove it'}"
+    return Fault(word.position, message, nearest=near[0] if near else "")
 
 
 def _left_over(word: _Word, options: Mapping[str, Option]) -> Fault:

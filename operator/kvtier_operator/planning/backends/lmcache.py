@@ -48,11 +48,11 @@ CONFIG_PATH: Final = "/etc/kvtier/lmcache.yaml"
 ENV_PREFIX: Final = "LMCACHE_"
 RESERVED_ENV: Final = {
     "LMCACHE_CONFIG_FILE": "kvtier writes that file",
-    "LMCACHE_LOCAL_CPU": "spec.tiers.cpu decides it",
-    "LMCACHE_MAX_LOCAL_CPU_SIZE": "spec.tiers.cpu.capacity makes it",
-    "LMCACHE_LOCAL_DISK": "spec.tiers.disk.volume makes it",
-    "LMCACHE_MAX_LOCAL_DISK_SIZE": "spec.tiers.disk.capacity makes it",
-    "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "spec.tiers.cpu.hugepages makes it",
+    "LMCACHE_LOCAL_CPU": "it derives it from spec.tiers.cpu",
+    "LMCACHE_MAX_LOCAL_CPU_SIZE": "it derives it from spec.tiers.cpu.capacity",
+    "LMCACHE_LOCAL_DISK": "it derives it from spec.tiers.disk.volume",
+    "LMCACHE_MAX_LOCAL_DISK_SIZE": "it derives it from spec.tiers.disk.capacity",
+    "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "it derives it from spec.tiers.cpu.hugepages",
     "LMCACHE_CHUNK_SIZE": "the tiers' tokens are counted in these chunks",
 }
 CHUNK_TOKENS: Final = 256

@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD, SECOND_NAMES
+from kvtier_operator.api.spec.command_line import CERTIFICATE, FIELD, SECOND_NAMES, Argument
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.api.spec.tiers import one_of
-from kvtier_operator.planning.arguments.serve_options import Fault, faults_of, serve_options
-from kvtier_operator.planning.backends.engine_image import engine_minor
-from kvtier_operator.planning.base.vllm_minor import possible_minors
+from kvtier_operator.planning.arguments.serve_options import Fault
 from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.checks.refused_words import RefusedWords, refused_words
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.kv_cache.split import ENGINES_BY, EXECUTOR
 from kvtier_operator.planning.model_shape.shape import LayerKind
@@ -26,52 +25,73 @@ def known_arguments(parts: CheckInput) -> CheckResult:
 
     An image of somebody's own may have a fork or a plugin that takes more.
     """
-    words, image = parts.spec.engine.extra_args.words, parts.spec.engine.image
-    if not words:
+    if not parts.spec.engine.extra_args.words:
         return known_arguments.passed("no arguments of the resource's own")
-    minor = engine_minor(parts.spec, parts.observed)
-    minors = possible_minors(minor)
-    faults_by_minor = {minor: [*faults_of(words, serve_options(minor))] for minor in minors}
-    refusing = {minor: faults for minor, faults in faults_by_minor.items() if faults}
-    if not refusing:
+    refused = refused_words(parts)
+    if not refused.by_minor:
         return known_arguments.passed("vLLM's parser takes them")
-    if len(refusing) == len(faults_by_minor):
-        refusing = _common(refusing) or refusing
-        if image is None or minor is not None:
-            return known_arguments.reject_each(_REASON, [*_messages(refusing).items()])
-    (field, first), *others = _messages(refusing).items()
-    message = "; ".join((first, *(f"{place}: {text}" for place, text in others)))
-    return known_arguments.warn(_REASON, message, field=field, by_itself="passes them on as they are written")
+    messages = [*_messages(refused).items()]
+    if refused.is_certain:
+        return known_arguments.reject_each(_REASON, messages)
+    return known_arguments.warn_each(_REASON, messages, by_itself="passes them on as they are written")
 
 
-def _common(refusing: dict[int, list[Fault]]) -> dict[int, list[Fault]]:
-    """What every minor refuses, in the words of the newest, of no minor in particular; empty if nothing."""
-    positions = set.intersection(*({fault.position for fault in faults} for faults in refusing.values()))
-    newest = refusing[max(refusing)]
-    common = [fault for fault in newest if fault.position in positions]
-    return {0: common} if common else {}
-
-
-def _messages(refusing: dict[int, list[Fault]]) -> dict[str, str]:
+def _messages(refused: RefusedWords) -> dict[str, str]:
     """Path and message of each, with the minor where it is one's alone."""
     return {
-        f"{FIELD}[{fault.position}]": f"in vLLM 0.{minor}, {fault.message}" if minor else fault.message
-        for minor, faults in refusing.items()
+        f"{FIELD}[{fault.position}]": f"in vLLM 0.{minor}, {_said(fault)}" if minor else _said(fault)
+        for minor, faults in refused.by_minor.items()
         for fault in faults
     }
 
 
-_ONE_PORT: Final = "kvtier runs all engines of a pod behind one port, on one node"
+def _said(fault: Fault) -> str:
+    """A fault, with the field to set where kvtier derives from it the option that may be meant."""
+    if not fault.nearest:
+        return fault.message
+    field = _DERIVED.get(fault.nearest)
+    if field is None and fault.nearest in _RESERVED_OPTIONS:
+        return f"{fault.message}: remove it"
+    meant = f"set {field} if {fault.nearest} is meant" if field else f"give {fault.nearest}, if that is meant"
+    return f"{fault.message}: {meant}, or remove it"
+
+
+_ONE_PORT: Final = "kvtier runs all engines of a pod behind one port, on one node; remove it"
 _OTHER_PARALLELISM: Final = (
-    "kvtier plans tensor and data parallelism only, and a rank would keep other layers or tokens than planned"
+    "kvtier plans tensor and data parallelism only, and a rank would keep other layers or tokens than "
+    "planned; remove it"
 )
+_OVERWRITES: Final = "it would overwrite kvtier's connector; set {} instead, and remove this"
+_DERIVED: Final[Mapping[str, str]] = {
+    "--kv-transfer-config": "spec.backend and spec.tiers",
+    "--tensor-parallel-size": "spec.engine.tensorParallelSize",
+    "--data-parallel-size": "spec.engine.dataParallelSize",
+    "--max-model-len": "spec.engine.maxModelLen",
+    "--block-size": "spec.engine.blockSize",
+    "--gpu-memory-utilization": "spec.engine.gpuMemoryUtilization",
+    "--device-memory-utilization": "spec.engine.gpuMemoryUtilization",
+    "--kv-cache-memory-bytes": "spec.engine.kvCacheMemory",
+    "--num-gpu-blocks-override": "spec.engine.kvCacheMemory",
+    "--kv-cache-dtype": "spec.engine.kvCacheDtype",
+    "--shutdown-timeout": "spec.engine.drainSeconds",
+    "--port": "spec.engine.port",
+    "--model": "spec.model.name",
+    "--served-model-name": "spec.model.servedNames",
+    "--revision": "spec.model.revision",
+}
+"""Options that kvtier writes, by the fields that it writes them from."""
+
+
+def _derived(fields: str) -> str:
+    these = "those" if " and " in fields else "that"
+    return f"kvtier derives it from {fields}; set {these} instead, and remove this"
+
+
 _RESERVED_OPTIONS: Final = {
-    "--kv-transfer-config": "spec.backend and spec.tiers make it",
+    **{option: _derived(fields) for option, fields in _DERIVED.items()},
     # vLLM, config/vllm.py: it replaces the connector of --kv-transfer-config.
-    "--kv-offloading-size": "it would overwrite kvtier's connector; spec.tiers.cpu.capacity makes it",
-    "--kv-offloading-backend": "it would overwrite kvtier's connector, which spec.backend chooses",
-    "--tensor-parallel-size": "spec.engine.tensorParallelSize makes it",
-    "--data-parallel-size": "spec.engine.dataParallelSize makes it",
+    "--kv-offloading-size": _OVERWRITES.format("spec.tiers.cpu.capacity"),
+    "--kv-offloading-backend": _OVERWRITES.format("spec.backend"),
     "--data-parallel-size-local": _ONE_PORT,
     "--data-parallel-rank": _ONE_PORT,
     "--data-parallel-start-rank": _ONE_PORT,
@@ -83,26 +103,14 @@ _RESERVED_OPTIONS: Final = {
     "--pipeline-parallel-size": _OTHER_PARALLELISM,
     "--decode-context-parallel-size": _OTHER_PARALLELISM,
     "--prefill-context-parallel-size": _OTHER_PARALLELISM,
-    "--max-model-len": "spec.engine.maxModelLen makes it",
-    "--block-size": "spec.engine.blockSize makes it",
-    "--gpu-memory-utilization": "spec.engine.gpuMemoryUtilization makes it, on cuda",
-    "--device-memory-utilization": "spec.engine.gpuMemoryUtilization makes it, on cuda",  # the same option
-    "--kv-cache-memory-bytes": "spec.engine.kvCacheMemory makes it",
-    "--num-gpu-blocks-override": "spec.engine.kvCacheMemory makes it",
-    "--kv-cache-dtype": "spec.engine.kvCacheDtype makes it",
-    "--enable-prefix-caching": "the tiers need it; it is always on",
-    "--no-enable-prefix-caching": "the tiers hold the prefix cache; it is always on",
-    "--disable-prefix-caching": "the tiers hold the prefix cache; it is always on",
-    "--shutdown-timeout": "spec.engine.drainSeconds makes it, and the pod's grace period follows",
-    "--port": "spec.engine.port makes it",
-    "--model": "spec.model.name makes it",
-    "--served-model-name": "spec.model.servedNames makes it",
-    "--revision": "spec.model.revision makes it",
+    "--enable-prefix-caching": "the tiers need it, so it is always on; remove it",
+    "--no-enable-prefix-caching": "the tiers hold the prefix cache, so it is always on; remove it",
+    "--disable-prefix-caching": "the tiers hold the prefix cache, so it is always on; remove it",
 }
-_WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume"}
-_WITH_EVENTS: Final = {"--kv-events-config": "spec.router.kvEvents makes it"}
+_WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume; remove it"}
+_WITH_EVENTS: Final = {"--kv-events-config": _derived("spec.router.kvEvents")}
 _WITH_ADAPTERS: Final = dict.fromkeys(
-    ("--lora-modules", "--no-enable-lora"), "spec.model.loraModules makes it"
+    ("--lora-modules", "--no-enable-lora"), _derived("spec.model.loraModules")
 )
 _FILE: Final = "--config"
 _IN_A_FILE: Final = (
@@ -118,7 +126,7 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
     reserved |= _WITH_VOLUME if parts.spec.model.volume else {}
     reserved |= _WITH_ADAPTERS if parts.spec.model.lora_modules else {}
     faults, reason, line = [], "ReservedArgument", parts.spec.engine.extra_args
-    for argument in line.arguments:
+    for argument in _named(parts):
         if argument.means(_FILE):
             reason = "ArgumentsInFile"
             faults.append((argument.field, _IN_A_FILE))
@@ -126,12 +134,16 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
             name = line.words[argument.position].partition("=")[0].partition(".")[0]
             is_name = meant in {name.replace("_", "-"), SECOND_NAMES.get(name)}
             short = "" if is_name else f" (vLLM reads it as {meant})"
-            planned = "" if reserved[meant] is _OTHER_PARALLELISM else " is kvtier's to set"
-            message = f"{name}{short}{planned}: {reserved[meant]}; remove it"
-            faults.append((argument.field, message))
+            faults.append((argument.field, f"{name}{short}: {reserved[meant]}"))
     if faults:
         return reserved_arguments.reject_each(reason, faults)
     return reserved_arguments.passed("no argument that kvtier computes")
+
+
+def _named(parts: CheckInput) -> tuple[Argument, ...]:
+    """Arguments, without those that may be several options: vLLM ends at them, as another check tells."""
+    ambiguous = refused_words(parts).ambiguous
+    return tuple(each for each in parts.spec.engine.extra_args.arguments if each.position not in ambiguous)
 
 
 _ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound
@@ -255,7 +267,7 @@ WARNED: Final[Mapping[str, _Rule]] = {
 def unplanned_arguments(parts: CheckInput) -> CheckResult:
     """What would run elsewhere, answer elsewhere or keep something else than is planned."""
     faults, doubts = [], []
-    for argument in parts.spec.engine.extra_args.arguments:
+    for argument in _named(parts):
         for option, rule in REFUSED.items():
             if argument.means(option) and rule.applies(parts):
                 advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"

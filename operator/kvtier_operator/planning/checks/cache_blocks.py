@@ -7,6 +7,7 @@ from kvtier_operator.api.spec.command_line import FIELD
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.backends.kept_states import EVERYWHERE, RETENTION, kept_bytes, retention_tokens
 from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.checks.refused_words import refused_words
 from kvtier_operator.planning.kv_cache.split import packs_keys_and_values
 from kvtier_operator.planning.model_shape.block_tokens import choose_block
 from kvtier_operator.planning.model_shape.shape import LayerKind
@@ -28,7 +29,9 @@ def block_hash(parts: CheckInput) -> CheckResult:
     for a weak hash with a secret seed, but the pods of one model have the same one, which is no secret.
     """
     spec = parts.spec
-    algorithm = spec.engine.extra_args.value(_OPTION) or _DEFAULT
+    algorithm, given = spec.engine.extra_args.value(_OPTION) or _DEFAULT, spec.engine.extra_args.last(_OPTION)
+    if given and {given.position, given.position + 1} & refused_words(parts).positions:
+        return block_hash.passed("vLLM does not start with what is given", reason="Refused")
     if algorithm in _CRYPTOGRAPHIC:
         return block_hash.passed(f"blocks are named by {algorithm}")
     where = "its tiers, the disk's after a restart too," if spec.tiers.disk else "its tier"

@@ -13,7 +13,7 @@ from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
 
 _RESERVED_VARIABLES: Final = {
     "PYTHONHASHSEED": "block hashes of all ranks and restarts must agree",
-    "VLLM_CPU_KVCACHE_SPACE": "spec.engine.kvCacheMemory makes it",
+    "VLLM_CPU_KVCACHE_SPACE": "it derives it from spec.engine.kvCacheMemory",
 }
 
 
@@ -33,9 +33,7 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
     for variable in parts.spec.engine.env:
         field = f"spec.engine.env[{variable.name}]"
         if variable.name in reserved:
-            faults.append(
-                (field, f"{variable.name} is kvtier's to set: {reserved[variable.name]}; remove it")
-            )
+            faults.append((field, f"kvtier sets {variable.name}: {reserved[variable.name]}; remove it"))
         elif variable.name in parts.backend.env:
             faults.append((field, f"backend {parts.spec.backend} sets {variable.name}; remove it"))
         elif reader := next(
@@ -60,20 +58,19 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
 def known_environment(parts: CheckInput) -> CheckResult:
     """VLLM_ variables that do nothing: vLLM logs a line (platforms/interface.py, validate_environ)."""
     minors = possible_minors(engine_minor(parts.spec, parts.observed))
-    unread_names = {
-        variable.name: advice
+    which = "0." + " or 0.".join(map(str, minors))
+    unread_names = [
+        (
+            f"{known_environment.field}[{variable.name}]",
+            f"vLLM {which} does not read {variable.name}: {advice}",
+        )
         for variable in parts.spec.engine.env
         if (advice := unread(variable.name, minors)) is not None
-    }
+    ]
     if not unread_names:
         return known_environment.passed("no variable of vLLM's that vLLM does not read")
-    which = "0." + " or 0.".join(map(str, minors))
-    return known_environment.warn(
-        "VariableNotKnown",
-        "; ".join(f"{name}: no vLLM {which} reads it; {advice}" for name, advice in unread_names.items()),
-        field=f"spec.engine.env[{next(iter(unread_names))}]",
-        by_itself="passes them on",
-        weight=-10,
+    return known_environment.warn_each(
+        "VariableNotKnown", unread_names, by_itself="passes on what is set", weight=-10
     )
 
 

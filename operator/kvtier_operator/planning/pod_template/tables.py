@@ -212,7 +212,7 @@ _NOT_OF_A_POD: Final = {
     "hostUsers": "folders and locked memory are planned for the node's own users",
     "nodeName": "the scheduler chooses the node; narrow it down by nodeSelector or affinity",
     "enableServiceLinks": "a Service called vllm would set variables that vLLM reads",
-    "terminationGracePeriodSeconds": "spec.engine.drainSeconds makes it",
+    "terminationGracePeriodSeconds": "write spec.engine.drainSeconds",
     "restartPolicy": "a Deployment's pods have Always alone",
     "resources": "kvtier plans what each container needs",
     "resourceClaims": "write spec.engine.resourceClaims",
@@ -223,16 +223,16 @@ _ENGINE_CONTAINER: Final = {
     "command": "kvtier plans it; arguments go into spec.engine.extraArgs",
     "env": "write spec.engine.env",
     "envFrom": "it would hide what kvtier plans; write each variable into spec.engine.env",
-    "resources": "spec.engine.resources and spec.tiers make them",
-    "lifecycle": "spec.engine.drainSeconds makes it",
+    "resources": "kvtier derives them from spec.engine.resources and spec.tiers",
+    "lifecycle": "write spec.engine.drainSeconds",
 }
 _PICKER_CONTAINER: Final = {
     "image": "write spec.router.image",
-    "args": "spec.router makes them",
-    "command": "spec.router makes it",
+    "args": "kvtier derives them from spec.router",
+    "command": "kvtier derives it from spec.router",
     "envFrom": "it would hide what kvtier plans; write each variable into env",
     "resources": "write spec.router.resources",
-    "lifecycle": "spec.engine.drainSeconds makes it",
+    "lifecycle": "write spec.engine.drainSeconds",
 }
 _IN_THE_PICKERS: Final = dict.fromkeys(
     ("serviceAccountName", "automountServiceAccountToken"), "the picker's rights are bound to its own account"

@@ -11,6 +11,7 @@ from kvtier_operator.planning.checks.arguments import (
     reserved_arguments,
     unplanned_arguments,
 )
+from kvtier_operator.planning.checks.cache_blocks import block_hash
 from kvtier_operator.planning.checks.environment import reserved_environment
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan
@@ -160,7 +161,7 @@ def test_an_image_of_ones_own_may_know_more() -> None:
 )
 def test_arguments_that_kvtier_computes(argument: str) -> None:
     result = verdict(reserved_arguments, resource(engine={"extraArgs": ["--enforce-eager", argument]}))
-    says(result, REJECT, "ReservedArgument", "remove it")
+    says(result, REJECT, "ReservedArgument", "remove ")
     assert result.field == "spec.engine.extraArgs[1]"
 
 
@@ -168,7 +169,7 @@ def test_arguments_that_kvtier_computes(argument: str) -> None:
 def test_other_parallelism_is_not_planned(argument: str) -> None:
     result = verdict(reserved_arguments, resource(engine={"extraArgs": [argument]}))
     says(result, REJECT, "ReservedArgument", "tensor and data parallelism only", "remove it")
-    assert "kvtier's to set" not in result.message
+    assert "derives" not in result.message
 
 
 def test_all_of_them_are_named_at_once() -> None:
@@ -181,7 +182,13 @@ def test_all_of_them_are_named_at_once() -> None:
         {"name": "LMCACHE_LOCAL_CPU", "value": "1"},
     ]
     result = verdict(reserved_environment, resource(engine={"env": env}))
-    says(result, REJECT, "ReservedVariable", "PYTHONHASHSEED", "spec.engine.env[LMCACHE_LOCAL_CPU]: LMCACHE")
+    says(
+        result,
+        REJECT,
+        "ReservedVariable",
+        "PYTHONHASHSEED",
+        "spec.engine.env[LMCACHE_LOCAL_CPU]: kvtier sets",
+    )
     assert result.field == "spec.engine.env[PYTHONHASHSEED]"
 
 
@@ -199,10 +206,35 @@ def test_all_of_them_are_named_at_once() -> None:
 )
 def test_names_that_are_cut_short(argument: str, option: str) -> None:
     result = verdict(reserved_arguments, resource(engine={"extraArgs": [argument, "2"]}))
-    says(result, REJECT, "ReservedArgument", f"vLLM reads it as {option}", "remove it")
+    says(result, REJECT, "ReservedArgument", f"vLLM reads it as {option}", "remove ")
 
 
-@pytest.mark.parametrize("argument", ["--config", "--config=more.yaml", "--conf"])
+def test_a_slip_near_an_option_of_kvtiers_names_the_field() -> None:
+    words = ("--max-model-length", "16384", "--pipeline-parallel-sizes=2")
+    result = verdict(known_arguments, with_words(*words))
+    field = "set spec.engine.maxModelLen if --max-model-len is meant, or remove it"
+    says(result, REJECT, "ArgumentNotKnown", field, "--pipeline-parallel-sizes: remove it")
+
+
+def test_a_name_of_several_options_is_refused_once() -> None:
+    one = with_words("--kv-cache-dtyp", "fp8", "--enable-sleep")
+    says(verdict(known_arguments, one), REJECT, "ArgumentNotKnown", "--kv-cache-dtype: write out which")
+    says(verdict(reserved_arguments, one), PASS, "Passed")
+    # but what the name of one option is cut to is still looked at
+    says(verdict(unplanned_arguments, one), WARN, "UnplannedArgument", "--enable-sleep-mode: each sleep")
+    fork = with_words("--kv-cache-dtyp", "fp8", image="r.example/fork:7")
+    says(verdict(reserved_arguments, fork), REJECT, "ReservedArgument", "spec.engine.kvCacheDtype")
+
+
+@pytest.mark.parametrize("words", [["--prefix-caching-hash-algo=md5"], ["--prefix-caching-hash-algo", "md5"]])
+def test_a_hash_that_vllm_refuses_is_refused_once(words: list[str]) -> None:
+    says(verdict(known_arguments, with_words(*words)), REJECT, "ArgumentNotKnown", "takes sha256, ")
+    says(verdict(block_hash, with_words(*words)), PASS, "Refused")
+    fork = with_words(*words, image="r.example/fork:7")
+    says(verdict(block_hash, fork), WARN, "BlockHashNotCryptographic")
+
+
+@pytest.mark.parametrize("argument", ["--config", "--config=more.yaml"])
 def test_arguments_in_a_file_would_be_seen_by_no_check(argument: str) -> None:
     result = verdict(reserved_arguments, resource(engine={"extraArgs": ["--seed=1", argument, "more.yaml"]}))
     says(result, REJECT, "ArgumentsInFile", "write each of them into spec.engine.extraArgs", "remove it")
@@ -247,7 +279,7 @@ def test_events_of_the_users_own_would_overwrite_those_that_the_picker_follows()
         engine={"extraArgs": ["--kv-events-config={}"]}, router={"flavor": "builtin", "kvEvents": True}
     )
     result = verdict(reserved_arguments, one)
-    says(result, REJECT, "ReservedArgument", "spec.router.kvEvents makes it", "remove it")
+    says(result, REJECT, "ReservedArgument", "kvtier derives it from spec.router.kvEvents; set that")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
         ["--prefix_caching_hash_algo", "xxhash"],
         ["--prefix_caching-hash_algo=xxhash"],
         ["--prefix-caching-hash", "xxhash"],
-        ["--prefix-c=xxhash"],
         ["--prefix-caching-hash-algo", "sha256", "--prefix-caching-hash-algo", "xxhash"],
     ],
     ids=" ".join,

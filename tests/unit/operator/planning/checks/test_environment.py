@@ -84,6 +84,17 @@ def test_variables_that_no_vllm_reads(name: str, advice: str) -> None:
     assert result.field == f"spec.engine.env[{name}]"
 
 
+def test_every_variable_that_no_vllm_reads_has_its_path() -> None:
+    env = [{"name": name, "value": "1"} for name in ("VLLM_USE_V1", "VLLM_RPC_TIMEOUT")]
+    result = verdict(known_environment, resource(engine={"env": env}))
+    says(
+        result,
+        WARN,
+        "VariableNotKnown",
+        "vLLM 0.33 does not read VLLM_USE_V1: remove it; spec.engine.env[VLLM_RPC_",
+    )
+
+
 @pytest.mark.parametrize("name", ["VLLM_LOGGING_LEVEL", "NCCL_DEBUG", "vllm_use_v1"])
 def test_variables_that_are_read_or_are_not_vllms(name: str) -> None:
     says(verdict(known_environment, one(name, "1")), PASS, "Passed")
