@@ -79,7 +79,7 @@ def test_a_tier_that_no_usual_server_holds(capacity: str, outcome: Outcome) -> N
     result = verdict(machine_memory, resource(cpu=capacity))
     assert result.outcome is outcome
     if outcome is WARN:
-        says(result, WARN, "TierLargerThanServers", "start in 57,", "the picker a memory limit of")
+        says(result, WARN, "TierLargerThanServers", "start in 9,", "the picker a memory limit of")
     seen = verdict(machine_memory, resource(cpu=capacity), Observed(nodes=()))
     says(seen, PASS, "NotLooked")
 
