@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.observed import Observed
     from kvtier_operator.planning.plan import Plan
     from kvtier_operator.runtime.demo.prompts import Lengths
+    from kvtier_operator.runtime.store import StorePlace
 
-# Of the whole time: its four engines take longer to start than the first part's two.
-_ROUTING_SHARE: Final = 1 / 2
+# Of the whole time: the second part's four engines take longer to start than the first part's two, the
+# third part's three compute little.
+_ROUTING_SHARE: Final = 2 / 5
+_SHARING_SHARE: Final = 1 / 5
 _RANDOM_NOTE: Final = (
     "a Llama of 76 million random weights (8 layers, hidden 768, 12 heads, 2 KV heads, float32) with a BPE "
     "tokenizer trained on the spot; the time to the first token does not depend on the weights' values, so a "
@@ -56,7 +59,8 @@ _RANDOM_NOTE: Final = (
 def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path) -> None:
     """Serve long prompts with a real vLLM: cold, from CPU memory, from the device, with the tier off.
 
-    Then two engines behind one URL: tier off, tier on with each in turn, tier on with the picker.
+    Then two engines behind one URL: tier off, tier on with each in turn, tier on with the picker. Then two
+    engines and one store: the second finds what the first has computed, and so does a third after both.
 
     Needs no GPU and no network. Exit status: 0 shown, 1 rejected by a check, 3 an engine failed.
     """
@@ -64,8 +68,9 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
 
     from kvtier_common.terminal.console import PlainConsole  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.prompts import Questions, corpus, demo_documents  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.report import Report, routing_table, table  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.report import Report, routing_table, sharing_table, table  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing import in_one_line, run_routing  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.sharing import run_sharing  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.tier import run_tier  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.machine import run_folder  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.session import INTERRUPTED, until_signalled  # noqa: PLC0415 - as above
@@ -75,16 +80,20 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     text = corpus()
     folder, note = _model(model, text, console)
     lengths = _lengths(folder, tokens, 60 * minutes, console)
-    one, two = _plans(folder, lengths, random=model is None)
+    one, two, three, store = _plans(folder, lengths, random=model is None)
     documents = demo_documents(text, folder, lengths.document_tokens)
     logs = run_folder("demo", None)
 
     async def measure() -> Report:
         until_s = started + 60 * minutes
-        asked = Questions(documents, lengths.document_tokens, until_s - _ROUTING_SHARE * 60 * minutes)
+        others_s = (_ROUTING_SHARE + _SHARING_SHARE) * 60 * minutes
+        asked = Questions(documents, lengths.document_tokens, until_s - others_s)
         result, facts = await run_tier(one, folder, asked, logs, console)
-        routing = await run_routing(two, folder, asked.shorten(lengths.system_tokens, until_s), logs, console)
-        return Report(result, routing, facts, one, note, lengths.note)
+        routing_until_s = until_s - _SHARING_SHARE * 60 * minutes
+        system_prompts = asked.shorten(lengths.system_tokens, routing_until_s)
+        routing = await run_routing(two, folder, system_prompts, logs, console)
+        sharing = await run_sharing(three, folder, asked, store, logs, console)
+        return Report(result, routing, sharing, facts, one, note, lengths.note)
 
     report = asyncio.run(until_signalled(measure()))
     if report is None:
@@ -94,6 +103,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     result, routing = report.tier, report.routing
     console.print(table(result))
     console.print(routing_table(routing))
+    console.print(sharing_table(report.sharing))
     console.print(
         Text.assemble(
             (f"{result.speedup:.0f} times faster", "bold green"),
@@ -102,7 +112,13 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
             ".",
         )
     )
-    console.print(f"Two engines: {in_one_line(routing)}. {time.monotonic() - started:.0f} s in all.")
+    console.print(f"Two engines: {in_one_line(routing)}.")
+    sharing = report.sharing
+    console.print(
+        f"One store: {sharing.speedup:.0f} times faster than computing, on an engine new to the prompt; "
+        f"outputs are {'equal' if sharing.outputs_equal else 'not equal'}. "
+        f"{time.monotonic() - started:.0f} s in all."
+    )
     if lengths.note:
         console.print(lengths.note)
     console.print(f"The model is {note}.")
@@ -133,12 +149,13 @@ def _lengths(model: Path, tokens: int | None, within_s: float, console: "PlainCo
     return lengths if tokens is None else lengths.with_documents(tokens)
 
 
-def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Plan]":
-    """Plans of one engine with a tier, and of two with smaller caches."""
+def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Plan, Plan, StorePlace]":
+    """Plans of one engine with a tier, of two with smaller caches, and of engines before a store."""
     from kvtier_operator.cli.inputs.load import load_resources  # noqa: PLC0415 - after the model has been made
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.planning.kv_cache.cost import resolve_geometry  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.routing import RoutingLoad, fit_routing_resource  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.sharing import fit_sharing_resource, store_place  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.tier import RESOURCE_PATH, fit_resource  # noqa: PLC0415 - as above
 
     [(_, resource)] = load_resources([str(RESOURCE_PATH)])
@@ -146,9 +163,13 @@ def _plans(folder: Path, lengths: "Lengths", *, random: bool) -> "tuple[Plan, Pl
     name = resource.spec.model.name if random else folder.name
     per_token = resolve_geometry(resource.spec, observed).kv_bytes_per_token_per_rank
     load = RoutingLoad(system_tokens=lengths.system_tokens)
+    tokens = lengths.document_tokens
+    store = store_place(tokens, per_token)
     return (
-        _accept(fit_resource(resource, name, lengths.document_tokens, per_token), observed),
+        _accept(fit_resource(resource, name, tokens, per_token), observed),
         _accept(fit_routing_resource(resource, name, load, per_token), observed),
+        _accept(fit_sharing_resource(resource, name, tokens, per_token, store), observed),
+        store,
     )
 
 

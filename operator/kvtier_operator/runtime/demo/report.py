@@ -15,6 +15,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
 from kvtier_operator.runtime.demo.routing import RoutingResult, Way, routing_rows, routing_title
+from kvtier_operator.runtime.demo.sharing import SharingResult, Source
 from kvtier_operator.runtime.demo.tier import Facts, Kind, TierResult
 from kvtier_operator.runtime.measure import seconds
 
@@ -109,12 +110,20 @@ _MEANING: Final = {
 }
 
 
+_WHERE: Final = {
+    Source.COMPUTED: "every token computed",
+    Source.SHARED: "read from the store",
+    Source.LATER: "read from the store, which is all that was left",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything that the demo found."""
 
     tier: TierResult  # its first part
     routing: RoutingResult  # its second part
+    sharing: SharingResult  # its third part
     facts: Facts
     plan: Plan  # the plan of the first part's engine with the tier
     model_note: str  # what the model is, in one sentence
@@ -126,6 +135,7 @@ class Report:
         document = {
             **self.tier.to_json(),
             "routing": self.routing.to_json(),
+            "sharing": self.sharing.to_json(),
             "machine": asdict(self.facts),
             "model": self.model_note,
             "shorter": self.lengths_note,
@@ -159,6 +169,11 @@ class Report:
             ways=[str(way) for way in Way],
             routing_rows=routing_rows(routing),
             routing_plot=dot_plot({str(way): routing.ways[way].ttft_s for way in Way}),
+            sharing=self.sharing,
+            sharing_rows=[(source, _WHERE[source], self.sharing.ttft(source)) for source in Source],
+            sharing_plot=dot_plot(
+                {str(source): [answer.ttft_s for answer in self.sharing.answers[source]] for source in Source}
+            ),
             plan=self.plan,
             sizing=explain(self.plan),
             facts=self.facts,
@@ -199,4 +214,18 @@ def routing_table(routing: RoutingResult) -> Table:
         figures.add_column(way, justify="right", style="bold green" if way is Way.PICKER else "")
     for label, cells in routing_rows(routing):
         figures.add_row(label, *cells)
+    return figures
+
+
+def sharing_table(sharing: SharingResult) -> Table:
+    """The third part's figures for the terminal."""
+    figures = Table(
+        title=f"one store behind all engines, {sharing.prompt_tokens:,} prompt tokens", title_justify="left"
+    )
+    figures.add_column("who is asked", no_wrap=True)
+    figures.add_column("what happened")
+    figures.add_column("TTFT (median)", justify="right")
+    for source in Source:
+        style = "" if source is Source.COMPUTED else "bold green"
+        figures.add_row(source, _WHERE[source], f"{sharing.ttft(source).median_s:.3f} s", style=style)
     return figures

@@ -26,7 +26,9 @@ from kvtier_operator.runtime.demo.routing import (
     in_one_line,
     routing_rows,
 )
+from kvtier_operator.runtime.demo.sharing import SharingResult, Source
 from kvtier_operator.runtime.demo.tier import RESOURCE_PATH, Facts
+from kvtier_operator.runtime.measure import Answer
 
 OBSERVED = Observed(model_config=model_config(ModelShape()))
 FACTS = Facts(2, 8 << 30, "a processor", "0.32.0", "0.1.0", 20.0, 200.0)
@@ -55,6 +57,12 @@ def figures(ttft_mean_s: float) -> WayFigures:
 def routing(**picks: int) -> RoutingResult:
     ways = {Way.OFF: figures(6.0), Way.TURNS: figures(3.0), Way.PICKER: figures(1.5)}
     return RoutingResult(RoutingLoad(), ways, picks or {"engine-0": 30, "engine-1": 31}, 30.0, 60.0)
+
+
+def sharing() -> SharingResult:
+    times = {Source.COMPUTED: 8.0, Source.SHARED: 0.4, Source.LATER: 0.5}
+    answers = {source: (Answer(ttft_s, ttft_s, "a b c", 1000, 3),) for source, ttft_s in times.items()}
+    return SharingResult(answers, 1000, 30.0, 20.0)
 
 
 def test_what_three_ways_take() -> None:
@@ -139,7 +147,7 @@ def test_the_ways_side_by_side() -> None:
 
 def test_names_in_the_report_are_what_people_read(tmp_path: Path) -> None:
     plan = make_plan(demo_resource(), OBSERVED)
-    path, _ = Report(result(), routing(), FACTS, plan, "a model").write(tmp_path)
+    path, _ = Report(result(), routing(), sharing(), FACTS, plan, "a model").write(tmp_path)
     document = json.loads(path.read_text())
     assert " ".join(document["machine"]) == "cores memory_bytes processor vllm kvtier start_s measure_s"
     assert " ".join(document["routing"]["load"]) == (
@@ -151,18 +159,20 @@ def test_names_in_the_report_are_what_people_read(tmp_path: Path) -> None:
     )
 
 
-def test_the_report_has_both_parts(tmp_path: Path) -> None:
+def test_the_report_has_all_parts(tmp_path: Path) -> None:
     plan = make_plan(demo_resource(), OBSERVED)
-    paths = Report(result(), routing(), FACTS, plan, "a <model>").write(tmp_path)
+    paths = Report(result(), routing(), sharing(), FACTS, plan, "a <model>").write(tmp_path)
     document = json.loads(paths[0].read_text())
     assert document["query_twice"]["prompt_tokens"] == PROMPT_TOKENS
     assert document["routing"]["load"]["prompts_per_group"] == 10
     assert document["routing"]["ways"]["tier on, picker"]["tier_hit_rate"] == 0.5
     assert document["routing"]["turns_over_picker"] == 2.0
     assert document["routing"]["off_over_picker"] == 4.0
+    assert document["sharing"]["speedup"] == 20.0
+    assert document["sharing"]["outputs_equal"]
     page = paths[1].read_text()
     assert page.startswith("<!doctype html>")
-    assert page.count("<svg") == page.count("</svg>") == 2
-    assert page.count('<circle class="dot"') == 5 + 2 * 3
+    assert page.count("<svg") == page.count("</svg>") == 3
+    assert page.count('<circle class="dot"') == 5 + 2 * 3 + 3
     assert "<td>mean TTFT</td>" in page
     assert "a &lt;model&gt;" in page

