@@ -92,6 +92,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk.machine_disk,
     disk.host_path,
     remote.remote_engine,
+    remote.remote_pays,
     picker.picker_entries,
     picker.picker_gpu_entries,
     picker.picker_memory,

@@ -20,11 +20,11 @@ from kvtier_operator.planning.units import count, each_of, many, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.device_weights import (
     RankWeights,
-    active_parameters,
     adapter_bytes,
     online_quantization,
     rank_weights,
 )
+from kvtier_operator.planning.weights.pace import prefill_token_s
 
 _MAY_NOT_FIT: Final = "SequenceMayNotFit"
 _STARTS: Final = "starts the engines, and EnginesReady has vLLM's words if they end"
@@ -268,8 +268,6 @@ def tier_larger_than_device(parts: CheckInput) -> CheckResult:
     return tier_larger_than_device.passed(f"{numbers}: {cpu.tokens / gpu.tokens:.1f} times as many")
 
 
-_PREFILL_SHARE: Final = 0.4
-"""What prefill reaches of a GPU's dense bf16."""
 _LINK_SHARE: Final = 0.625
 """What copies to the device reach of the link: 40 GB/s of PCIe 5's 64 (vLLM #42212)."""
 
@@ -279,14 +277,12 @@ class _Speed:
     """Planning values; `kvtier bench` measures the machine's own.
 
     Attributes:
-        flops_per_rank: Floating-point operations a second that prefill reaches.
         cpu_bytes_per_s: From the CPU tier to one rank.
         cpu_latency_s: Lookup and one scheduling step.
         disk_bytes_per_s: From the disk tier, all ranks together.
         disk_latency_s: Lookup, queueing and scheduling steps.
     """
 
-    flops_per_rank: float
     cpu_bytes_per_s: float
     cpu_latency_s: float
     disk_bytes_per_s: float = 2e9  # NVMe over a filesystem: 1.4 to 2.4 GB/s measured under vLLM's fs tier
@@ -294,10 +290,10 @@ class _Speed:
 
 
 _SPEEDS: Final = {
-    # H100: 40 % of 989 TFLOP/s dense bf16; 40 to 51 GB/s to the device above 28 KiB pieces (vLLM #42212).
-    Device.CUDA: _Speed(flops_per_rank=4e14, cpu_bytes_per_s=40e9, cpu_latency_s=5e-3),
-    # Two cores: 15,400 tokens of a Llama of 73 million parameters in 12.06 s; 5 ms over a device hit.
-    Device.CPU: _Speed(flops_per_rank=1.9e11, cpu_bytes_per_s=4e9, cpu_latency_s=5e-3),
+    # 40 to 51 GB/s to the device above 28 KiB pieces (vLLM #42212).
+    Device.CUDA: _Speed(cpu_bytes_per_s=40e9, cpu_latency_s=5e-3),
+    # Two cores; 5 ms over a device hit.
+    Device.CPU: _Speed(cpu_bytes_per_s=4e9, cpu_latency_s=5e-3),
 }
 
 
@@ -305,16 +301,7 @@ def _speed(engine: EngineSpec) -> _Speed:
     speed = _SPEEDS[engine.device]
     if engine.gpu is None:
         return speed
-    return replace(
-        speed,
-        flops_per_rank=_PREFILL_SHARE * engine.gpu.flops,
-        cpu_bytes_per_s=_LINK_SHARE * engine.gpu.link_bytes_per_s,
-    )
-
-
-_OPERATIONS_PER_PARAMETER: Final = (
-    2  # a multiply and an add for each weight and token (Kaplan et al., 2001.08361)
-)
+    return replace(speed, cpu_bytes_per_s=_LINK_SHARE * engine.gpu.link_bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,13 +326,11 @@ class _Loading:
 @check("spec.tiers")
 def tier_pays(parts: CheckInput) -> CheckResult:
     """Whether each tier is read sooner than a prompt is computed, by the parameters that compute a token."""
-    speed, ranks = _speed(parts.spec.engine), parts.spec.engine.tensor_parallel_size
-    tiers = _loading(parts, speed)
-    computing = active_parameters(parts.geometry)
-    if computing is None:
+    tiers = _loading(parts, _speed(parts.spec.engine))
+    prefill_s = prefill_token_s(parts.spec.engine, parts.geometry)
+    if prefill_s is None:
         limits = ", ".join(tier.rate for tier in tiers)
         return tier_pays.passed(f"{limits}: it pays where prefill is slower", reason="PrefillUnknown")
-    prefill_s = _OPERATIONS_PER_PARAMETER * computing.parameters / (speed.flops_per_rank * ranks)
     prefill = f"prefill computes about {count(int(1 / prefill_s))} tokens/s"
     slow = [tier for tier in tiers if tier.token_s >= prefill_s]
     if slow:

@@ -2,6 +2,8 @@
 
 from kvtier_operator.planning.backends import any_backend_that, backends_that
 from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.tiers.store_demand import store_demand
+from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 
 
@@ -27,6 +29,29 @@ def remote_engine(parts: CheckInput) -> CheckResult:
             if able
             else "no backend can; give another store"
         ),
+    )
+
+
+@check("spec.tiers.remote.bandwidth")
+def remote_pays(parts: CheckInput) -> CheckResult:
+    """Whether an engine reads sooner than it computes, by the parameters that compute a token."""
+    remote = parts.spec.tiers.remote
+    if remote is None:
+        return remote_pays.passed("no remote tier", reason="NoRemoteTier")
+    demand = store_demand(parts.spec, parts.geometry, remote)
+    if demand.break_even_bytes_per_s is None:
+        return remote_pays.passed("engines measure whether it pays", reason="PrefillUnknown")
+    needed = f"it pays from {demand.break_even_bytes_per_s / 1e9:.3g} GB/s an engine on"
+    if demand.pays is not False:
+        return remote_pays.passed(f"{needed}: {demand.verdicts()}", reason="Pays")
+    engines = parts.spec.engine.data_parallel_size
+    return remote_pays.warn(
+        "RemoteDoesNotPay",
+        f"{needed}, and {remote.bandwidth} a pod gives each of {many(engines, 'engine')} "
+        f"{(demand.engine_bytes_per_s or 0) / 1e9:.3g} GB/s: computing again is faster; give it a faster "
+        "network, or remove tiers.remote",
+        by_itself="measures both while it serves, and reads only where it is sooner",
+        weight=200,
     )
 
 

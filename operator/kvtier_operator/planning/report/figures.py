@@ -13,6 +13,7 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.model_shape.shape import CATALOGUE
 from kvtier_operator.planning.plan import Figure
 from kvtier_operator.planning.pod.budget import START_S, Budget, load_s, pin_s, read_s
+from kvtier_operator.planning.report.store_figures import store_figures
 from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
@@ -37,6 +38,7 @@ def plan_figures(
             if tier is not Tier.GPU
             for figure in _tier_figures(tier, spec, geometry, planned, backend)
         ),
+        *store_figures(spec, geometry),
         Figure(
             "startup seconds",
             budget.startup_s,

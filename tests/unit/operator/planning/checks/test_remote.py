@@ -1,10 +1,10 @@
 """Checks of the remote tier."""
 
 import pytest
-from tests.cases.checks import PASS, REJECT, says, verdict
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.remote import remote_engine
+from kvtier_operator.planning.checks.remote import remote_engine, remote_pays
 
 
 def test_no_remote_tier_no_word() -> None:
@@ -25,3 +25,36 @@ def test_a_store_that_no_client_speaks_to() -> None:
 def test_a_managed_store_is_refused() -> None:
     tiers = {"remote": {"capacity": "1Ti", "managed": {}}}
     says(verdict(remote_engine, resource(tiers=tiers)), REJECT, "NoManagedStore", "url")
+
+
+STORE = {"capacity": "1Ti", "url": "redis://cache:6379"}
+
+
+def test_a_network_that_is_too_slow() -> None:
+    """Qwen3-32B on two ranks: 6.1e3 x 2 tokens/s of 262,144 B each."""
+    slow = resource(engine={"tensorParallelSize": 2}, tiers={"remote": STORE | {"bandwidth": "2900M"}})
+    says(verdict(remote_pays, slow), WARN, "RemoteDoesNotPay", "from 3.2 GB/s", "2.9 GB/s")
+
+
+def test_a_network_that_is_fast_enough() -> None:
+    fast = resource(engine={"tensorParallelSize": 2}, tiers={"remote": STORE | {"bandwidth": "11600M"}})
+    says(verdict(remote_pays, fast), PASS, "Pays", "11.6 GB/s 3.6x")
+
+
+def test_a_pods_network_is_shared_by_its_engines() -> None:
+    shared = resource(
+        engine={"tensorParallelSize": 2, "dataParallelSize": 4},
+        tiers={"remote": STORE | {"bandwidth": "11600M"}},
+    )
+    says(verdict(remote_pays, shared), WARN, "RemoteDoesNotPay", "4 engines 2.9 GB/s")
+
+
+def test_usual_networks_where_none_is_given() -> None:
+    says(verdict(remote_pays, resource(tiers={"remote": STORE})), PASS, "Pays", "25 GbE", "400 GbE")
+
+
+def test_who_does_not_know_the_pace_leaves_it_to_the_engines() -> None:
+    shape = {"layers": 32, "kvHeads": 8, "headDim": 128}
+    unknown = resource("someone/model", geometry=shape, tiers={"remote": STORE})
+    says(verdict(remote_pays, unknown), PASS, "PrefillUnknown", "measure")
+    says(verdict(remote_pays, resource()), PASS, "NoRemoteTier")

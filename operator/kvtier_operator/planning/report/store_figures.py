@@ -1,0 +1,52 @@
+"""The numbers of the remote tier's store, each with how it came about."""
+
+from collections.abc import Iterator
+from math import ceil
+
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.plan import Figure
+from kvtier_operator.planning.tiers.store_demand import store_demand
+from kvtier_operator.planning.units import count, many
+
+
+def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
+    """Of a resource with a remote tier; none without one."""
+    remote = spec.tiers.remote
+    if remote is None:
+        return
+    demand = store_demand(spec, geometry, remote)
+    pods = max(spec.most_replicas, 1)
+    if demand.break_even_bytes_per_s is not None and demand.token_s:
+        yield Figure(
+            "remote break-even bytes/s",
+            round(demand.break_even_bytes_per_s),
+            f"{count(geometry.kv_bytes_per_token)} B a token x {count(int(1 / demand.token_s))} tokens/s by "
+            f"estimate: an engine reads sooner than it computes from there on; {demand.verdicts()}",
+        )
+    yield Figure("store maxmemory bytes", remote.capacity.bytes, "of all shards together, with allkeys-lru")
+    if demand.pod_bytes_per_s:
+        rate = f"{demand.pod_bytes_per_s / 1e9:.3g} GB/s"
+        yield Figure(
+            "client millicores of a pod",
+            ceil(demand.client_cores * 1000),
+            f"while it reads {rate}{', with TLS' if remote.encrypted else ''}: have them in "
+            "spec.engine.resources.requests",
+        )
+        yield Figure(
+            "store cores",
+            ceil(demand.server_cores),
+            f"while {many(pods, 'pod')} read {rate} each; fewer where not all do at a time",
+        )
+        yield Figure("store shards", demand.shards, "of 2 GB/s each, while all pods read")
+    yield Figure(
+        "store clients",
+        demand.clients,
+        f"{many(pods, 'pod')} x {many(spec.engine.data_parallel_size, 'engine')} x connections: have "
+        "maxclients above it",
+    )
+    yield Figure(
+        "store buffer bytes",
+        demand.buffer_bytes,
+        "clients x 2 values of 4 MiB that wait to be sent: beside maxmemory, on each shard at worst",
+    )

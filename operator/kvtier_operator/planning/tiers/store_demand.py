@@ -1,0 +1,78 @@
+"""When reading the remote tier is sooner than computing, and what its store has to be for that."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
+from kvtier_operator.planning.base.remote_store import connections
+from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.units import GIB, MIB
+from kvtier_operator.planning.weights.pace import prefill_token_s
+
+NETWORKS: Final = {"25 GbE": 2.9e9, "100 GbE": 11.6e9, "200 GbE": 23e9, "400 GbE": 46e9}
+"""Bytes a second that TCP carries over usual links."""
+_CLIENT_CORE_S_PER_GIB: Final = 0.3
+_TLS_FACTOR: Final = 3.5
+_SERVER_CORE_S_PER_GIB: Final = 0.25
+_SERVER_BYTES_PER_S: Final = 2e9
+"""Of one server: it sends by one core unless it has threads for that. All four were measured with Redis 7.0
+and Valkey 9.1 on loopback, on two busy cores."""
+_DEPTH: Final = 2  # values that are asked for at a time on each connection
+_VALUE_BYTES: Final = 4 * MIB  # the largest
+MARGIN: Final = 1.05
+"""How much sooner reading has to be, as engines have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDemand:
+    """What the remote tier asks of network, engines and store."""
+
+    # of one engine, from which on reading is sooner; None where nothing tells its pace
+    break_even_bytes_per_s: float | None
+    token_s: float | None  # seconds that the engine computes a token in; None where nothing tells
+    engine_bytes_per_s: float | None  # of each engine, by the resource; None where it does not say
+    pod_bytes_per_s: float | None  # that a pod reads at: given, or the break-even of its engines
+    client_cores: float  # of a pod, while it reads at that
+    server_cores: float  # of all servers, while all pods do
+    shards: int  # servers that send that much
+    clients: int  # connections to each server, all engines together
+    buffer_bytes: int  # of each server beside maxmemory, while all wait
+
+    def verdicts(self) -> str:
+        """How many times the break-even each bandwidth is; empty where nothing tells it."""
+        if self.break_even_bytes_per_s is None:
+            return ""
+        given = self.engine_bytes_per_s
+        known = {f"{given / 1e9:.3g} GB/s": given} if given else NETWORKS
+        return ", ".join(f"{name} {rate / self.break_even_bytes_per_s:.1f}x" for name, rate in known.items())
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether the given bandwidth is enough; None where it is not given, or nothing tells the pace."""
+        if self.break_even_bytes_per_s is None or self.engine_bytes_per_s is None:
+            return None
+        return self.engine_bytes_per_s >= MARGIN * self.break_even_bytes_per_s
+
+
+def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> StoreDemand:
+    """What a resource's remote tier asks for, all its pods at work."""
+    engines, pods = spec.engine.data_parallel_size, max(spec.most_replicas, 1)
+    token_s = prefill_token_s(spec.engine, geometry)
+    break_even = geometry.kv_bytes_per_token / token_s if token_s else None
+    given = remote.bandwidth.bytes if remote.bandwidth else None
+    pod = given or (break_even * engines if break_even else None)
+    pod_gib, all_bytes = (pod or 0) / GIB, (pod or 0) * pods
+    clients = pods * engines * connections(spec, remote)
+    return StoreDemand(
+        break_even_bytes_per_s=break_even,
+        token_s=token_s,
+        engine_bytes_per_s=given / engines if given else None,
+        pod_bytes_per_s=pod,
+        client_cores=pod_gib * _CLIENT_CORE_S_PER_GIB * (_TLS_FACTOR if remote.encrypted else 1),
+        server_cores=all_bytes / GIB * _SERVER_CORE_S_PER_GIB * (_TLS_FACTOR if remote.encrypted else 1),
+        shards=max(ceil(all_bytes / _SERVER_BYTES_PER_S), 1),
+        clients=clients,
+        buffer_bytes=clients * _DEPTH * _VALUE_BYTES,
+    )

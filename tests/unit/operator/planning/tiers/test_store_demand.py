@@ -1,0 +1,33 @@
+"""What the store of a remote tier has to be, by hand."""
+
+import pytest
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.tiers.store_demand import StoreDemand, store_demand
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def demand(url: str = "redis://cache:6379") -> StoreDemand:
+    one = resource(
+        replicas=3,
+        engine={"tensorParallelSize": 2, "dataParallelSize": 2},
+        tiers={"remote": {"capacity": "1Ti", "url": url, "bandwidth": "4Gi"}},
+    )
+    remote = one.spec.tiers.remote
+    assert remote is not None
+    return store_demand(one.spec, resolve_geometry(one.spec, Observed()), remote)
+
+
+def test_what_three_pods_of_two_engines_ask_for() -> None:
+    """4 GiB/s a pod are 2.1 GB/s an engine, which two connections carry."""
+    wanted = demand()
+    assert (wanted.clients, wanted.buffer_bytes) == (3 * 2 * 2, 12 * 2 * 4 * MIB)
+    assert (wanted.client_cores, wanted.server_cores) == pytest.approx((4 * 0.3, 3 * 4 * 0.25))
+    assert wanted.shards == 7  # 12.9 GB/s
+
+
+def test_tls_costs_cores() -> None:
+    assert demand("rediss://cache:6379").client_cores == pytest.approx(4 * 0.3 * 3.5)
