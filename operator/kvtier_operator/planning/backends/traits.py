@@ -90,6 +90,8 @@ class BackendTraits:
     disk: DiskTraits  # its disk tier
     # schemes of the URLs of remote tiers that it can use; none where it has no such tier
     remote_schemes: frozenset[str] = frozenset()
+    # whether it writes what is computed with LoRA adapters to a remote tier
+    remote_keeps_adapters: bool = True
     in_published_images: bool = True  # whether images of vLLM have it
     refuses_other_minors: bool = False  # whether it ends where vLLM is of a minor that kvtier does not know
     offloading: bool = False  # whether it is vLLM's offloading connector, or made of it

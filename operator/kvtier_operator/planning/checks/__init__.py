@@ -93,6 +93,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk.host_path,
     remote.remote_engine,
     remote.remote_pays,
+    remote.remote_capacity,
+    remote.adapters_in_store,
     picker.picker_entries,
     picker.picker_gpu_entries,
     picker.picker_memory,

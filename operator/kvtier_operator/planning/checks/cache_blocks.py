@@ -35,6 +35,8 @@ def block_hash(parts: CheckInput) -> CheckResult:
     if algorithm in _CRYPTOGRAPHIC:
         return block_hash.passed(f"blocks are named by {algorithm}")
     where = "its tiers, the disk's after a restart too," if spec.tiers.disk else "its tier"
+    if spec.tiers.remote:
+        where = "its tiers, the store with all who write into it too,"
     return block_hash.warn(
         "BlockHashNotCryptographic",
         f"{_OPTION} {algorithm}: a client can make a prompt whose blocks have the names of "

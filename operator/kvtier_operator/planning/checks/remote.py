@@ -1,10 +1,12 @@
 """Whether the backend can use the remote tier, and whether that pays."""
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.backends import any_backend_that, backends_that
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.store_demand import store_demand
-from kvtier_operator.planning.units import many
+from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.verdict import CheckResult
+from kvtier_operator.planning.weights.device_weights import adapters_of
 
 
 @check("spec.tiers.remote.url")
@@ -52,6 +54,50 @@ def remote_pays(parts: CheckInput) -> CheckResult:
         "network, or remove tiers.remote",
         by_itself="measures both while it serves, and reads only where it is sooner",
         weight=200,
+    )
+
+
+@check("spec.tiers.remote.capacity")
+def remote_capacity(parts: CheckInput) -> CheckResult:
+    """What it holds beside what the pods have themselves."""
+    remote, spec = parts.spec.tiers.remote, parts.spec
+    if remote is None:
+        return remote_capacity.passed("no remote tier", reason="NoRemoteTier")
+    tokens = parts.tiers.by_tier[Tier.REMOTE].tokens
+    if not tokens:
+        return remote_capacity.reject(
+            "RemoteHoldsNothing",
+            f"{size(remote.capacity.bytes)} cannot hold one chunk of {parts.backend.tokens_per_chunk} "
+            "tokens; raise it",
+        )
+    pods = max(spec.most_replicas, 1)
+    own = pods * parts.tiers.cpu.tokens
+    numbers = (
+        f"the store holds {count(tokens)} tokens, the CPU tiers of {many(pods, 'pod')} hold {count(own)}"
+    )
+    if tokens > own:
+        return remote_capacity.passed(numbers)
+    return remote_capacity.warn(
+        "RemoteSmall",
+        f"{numbers}: it serves pods that start and what another pod has, and forgets before they do; a "
+        "larger one finds more",
+    )
+
+
+@check("spec.tiers.remote")
+def adapters_in_store(parts: CheckInput) -> CheckResult:
+    """An adapter's name says nothing of its weights to others who write under the same name."""
+    if parts.spec.tiers.remote is None:
+        return adapters_in_store.passed("no remote tier", reason="NoRemoteTier")
+    if adapters_of(parts.spec) is None:
+        return adapters_in_store.passed("no adapters")
+    if parts.traits.remote_keeps_adapters:
+        return adapters_in_store.passed(f"backend {parts.spec.backend} finds them again by their names")
+    return adapters_in_store.warn(
+        "AdaptersNotShared",
+        "what LoRA adapters compute never goes to the store, which cannot tell their weights apart; a model "
+        "of merged weights is shared as any other",
+        by_itself="keeps it in the tiers of each pod",
     )
 
 

@@ -4,7 +4,12 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.checks.remote import remote_engine, remote_pays
+from kvtier_operator.planning.checks.remote import (
+    adapters_in_store,
+    remote_capacity,
+    remote_engine,
+    remote_pays,
+)
 
 
 def test_no_remote_tier_no_word() -> None:
@@ -58,3 +63,19 @@ def test_who_does_not_know_the_pace_leaves_it_to_the_engines() -> None:
     unknown = resource("someone/model", geometry=shape, tiers={"remote": STORE})
     says(verdict(remote_pays, unknown), PASS, "PrefillUnknown", "measure")
     says(verdict(remote_pays, resource()), PASS, "NoRemoteTier")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "outcome", "reason"),
+    [("4Mi", REJECT, "RemoteHoldsNothing"), ("100Gi", WARN, "RemoteSmall"), ("1Ti", PASS, "Passed")],
+)
+def test_what_the_store_holds(capacity: str, outcome: str, reason: str) -> None:
+    says(
+        verdict(remote_capacity, resource(tiers={"remote": STORE | {"capacity": capacity}})), outcome, reason
+    )
+
+
+def test_adapters_are_not_shared() -> None:
+    says(verdict(adapters_in_store, resource(tiers={"remote": STORE})), PASS, "Passed")
+    lora = resource(engine={"extraArgs": ["--enable-lora"]}, tiers={"remote": STORE})
+    says(verdict(adapters_in_store, lora), WARN, "AdaptersNotShared")
