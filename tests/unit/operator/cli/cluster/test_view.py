@@ -12,8 +12,15 @@ from tests.cases.seen import (
     well,
 )
 
+from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
-from kvtier_operator.cli.cluster.resource import Seen, engine_figures, picker_figures, tier_rows
+from kvtier_operator.cli.cluster.resource import (
+    ENGINE_METRICS,
+    Seen,
+    engine_figures,
+    picker_figures,
+    tier_rows,
+)
 from kvtier_operator.planning.units import GIB
 
 
@@ -132,3 +139,13 @@ def test_with_an_autoscaler_as_many_are_wanted_as_it_has_chosen(there: int, want
     scaled["spec"] |= {"replicas": 1, "autoscaling": {"minReplicas": 2, "maxReplicas": 8}}
     scaled["status"] |= {"replicas": there}
     assert view_of(Seen(scaled)).replicas == wanted
+
+
+def test_a_store_of_all_engines_is_there_once() -> None:
+    """Each engine tells the same store's figures."""
+    told = {"kvtier_remote_capacity_bytes": 400.0 * GIB, "kvtier_remote_used_bytes": 100.0 * GIB}
+    text = "".join(f'vllm:{name}{{engine="0"}} {value}\n' for name, value in told.items()).encode()
+    figures = engine_figures([read_families(text, ENGINE_METRICS)] * 3)
+    assert (figures.capacity_bytes, figures.used_share) == ({Tier.REMOTE: 400 * GIB}, {Tier.REMOTE: 0.25})
+    [row] = tier_rows({"remote": {"bytes": 1, "tokens": 7}}, figures)[-1:]
+    assert (row.capacity_bytes, row.capacity_tokens, row.filled) == (400 * GIB, 7, 0.25)

@@ -47,6 +47,15 @@ def test_what_engines_really_got_of_their_tiers(cpu: dict[str, Any], disk: dict[
     assert found["EnginesReady"]["message"] == f"2 of 2 engine pods ready{said}"
 
 
+def test_a_store_that_does_not_pay() -> None:
+    remote = {"bytes": 100 * _GIB, "tokens": 409_600, "source": "Observed", "pays": False}
+    found = conditions(replace(FULL, plan=replace(FULL.plan, tiers={"remote": remote})))
+    assert found["EnginesReady"]["message"] == (
+        "2 of 2 engine pods ready; its remote tier is not used, because computing is sooner than reading "
+        "from it: give it a faster network, or none"
+    )
+
+
 _WAITS = NotReadyPod("new", "", "Unschedulable", "1 Insufficient nvidia.com/gpu", rank=3)
 
 

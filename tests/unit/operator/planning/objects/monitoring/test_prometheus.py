@@ -17,6 +17,8 @@ VLLM = {"KVCacheTierLoadsSlowerThanPrefill"}
 KVTIER = {"KVCacheTierTransfersFailing", "KVCacheTierSmallerThanPlanned"}
 DISK = {"KVCacheTierDiskDegraded", "KVCacheTierDiskCorrupt", "KVCacheTierDiskDoesNotPay"}
 ON_DISK = {"tiers": {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}}
+REMOTE = {"KVCacheTierRemoteUnreachable", "KVCacheTierRemoteCorrupt", "KVCacheTierRemoteDoesNotPay"}
+IN_A_STORE = {"tiers": {"remote": {"capacity": "1Ti", "url": "redis://cache:6379"}}}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,7 @@ def test_a_disk_is_watched_where_the_backend_tells_of_it(backend: str, more: set
 
 
 def test_a_disk_that_is_bad_is_told_of_by_its_pod() -> None:
+    assert set(alerts(**IN_A_STORE)) - set(alerts()) == REMOTE
     found = alerts(**ON_DISK)
     for name in DISK:
         assert "by (pod)" in found[name]["expr"]
