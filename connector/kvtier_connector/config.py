@@ -150,7 +150,7 @@ class ConnectorConfig:
             if not isinstance(value, str) or (value and not value.startswith("/")):
                 raise _bad(name, value, "an absolute path")
         connections = self.remote_connections
-        if isinstance(connections, bool) or connections not in REMOTE_CONNECTIONS:
+        if not isinstance(connections, int) or connections not in REMOTE_CONNECTIONS:
             least, most = REMOTE_CONNECTIONS[0], REMOTE_CONNECTIONS[-1]
             raise _bad("remote_connections", connections, f"a whole number, {least} to {most}")
         self._check_timeout("remote_timeout_s")

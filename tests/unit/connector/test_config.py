@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvtier_connector.config import GIB, ConnectorConfig, Policy, kv_transfer_config, parse_extra_config
+from kvtier_connector.config import GIB, MIB, ConnectorConfig, Policy, kv_transfer_config, parse_extra_config
 from kvtier_connector.errors import SettingError
 
 FULL = ConnectorConfig(
@@ -103,3 +103,53 @@ def test_a_bad_disk_setting_is_one_line_that_names_it(change: dict[str, object],
     with pytest.raises(SettingError) as caught:
         parse_extra_config(extra)
     assert str(caught.value).startswith(f"kv_connector_extra_config.{message}")
+
+
+IN_A_STORE = replace(
+    FULL,
+    remote_url="valkeys://a:6379,b:6379",
+    remote_share="models/qwen3",
+    remote_capacity_bytes=GIB,
+    remote_credentials_path="/etc/kvtier/remote/credentials",
+    remote_ca_path="/etc/kvtier/remote/ca/ca.crt",
+    remote_connections=16,
+    remote_write_bytes_per_s=MIB,
+    remote_ttl_s=60,
+    remote_timeout_s=1,
+    remote_break_even=False,
+)
+
+
+def test_a_remote_tier_travels_too() -> None:
+    assert parse_extra_config(kv_transfer_config(IN_A_STORE)["kv_connector_extra_config"]) == IN_A_STORE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"remote_url": ""}, "remote_url: got '', must be given too"),
+        ({"remote_capacity_bytes": 0}, "remote_capacity_bytes: got 0, must be given too"),
+        ({"remote_share": ""}, "remote_share: got '', must be given too"),
+        ({"remote_url": 5}, "remote_url: got 5, must be text"),
+        ({"remote_url": "redis://"}, "remote_url: must be SCHEME://HOST:PORT"),
+        ({"remote_url": "s3://bucket"}, "remote_url: must be SCHEME://HOST:PORT"),
+        ({"remote_connections": 1}, "remote_connections: got 1, must be a whole number, 2 to 16"),
+        ({"remote_connections": 2.0}, "remote_connections: got 2.0, must be a whole number, 2 to 16"),
+        ({"remote_ca_path": "ca.crt"}, "remote_ca_path: got 'ca.crt', must be an absolute path"),
+        ({"remote_ttl_s": -1}, "remote_ttl_s: got -1, must be a whole number"),
+        ({"remote_timeout_s": 0}, "remote_timeout_s: got 0, must be seconds"),
+        ({"remote_break_even": 1}, "remote_break_even: got 1, must be true or false"),
+    ],
+)
+def test_a_bad_remote_setting_is_one_line_that_names_it(change: dict[str, object], message: str) -> None:
+    extra = kv_transfer_config(IN_A_STORE)["kv_connector_extra_config"] | change
+    with pytest.raises(SettingError) as caught:
+        parse_extra_config(extra)
+    assert str(caught.value).startswith(f"kv_connector_extra_config.{message}")
+
+
+def test_a_password_in_a_url_is_not_quoted() -> None:
+    extra = kv_transfer_config(IN_A_STORE)["kv_connector_extra_config"]
+    with pytest.raises(SettingError, match="without user and password") as caught:
+        parse_extra_config(extra | {"remote_url": "redis://user:hunter2@cache:6379"})
+    assert "hunter2" not in str(caught.value)

@@ -10,6 +10,7 @@ from kvtier_operator.planning.checks.remote import (
     remote_engine,
     remote_pays,
 )
+from kvtier_operator.planning.verdict import Outcome
 
 
 def test_no_remote_tier_no_word() -> None:
@@ -69,7 +70,7 @@ def test_who_does_not_know_the_pace_leaves_it_to_the_engines() -> None:
     ("capacity", "outcome", "reason"),
     [("4Mi", REJECT, "RemoteHoldsNothing"), ("100Gi", WARN, "RemoteSmall"), ("1Ti", PASS, "Passed")],
 )
-def test_what_the_store_holds(capacity: str, outcome: str, reason: str) -> None:
+def test_what_the_store_holds(capacity: str, outcome: Outcome, reason: str) -> None:
     says(
         verdict(remote_capacity, resource(tiers={"remote": STORE | {"capacity": capacity}})), outcome, reason
     )

@@ -65,6 +65,12 @@ def said(text: str) -> tuple[EngineTokens, EngineFindings]:
             KVTIER.format(0, "32.0") + KVTIER_DISK.format(0, "64.0"),
             EngineTokens({Tier.CPU: 32, Tier.DISK: 64}),
         ),
+        # a store of all engines is there once, whichever of a pod's engines tells of it
+        (
+            KVTIER_DISK.replace("_disk_", "_remote_").format(0, "64.0")
+            + KVTIER_DISK.replace("_disk_", "_remote_").format(1, "64.0"),
+            EngineTokens({Tier.REMOTE: 64}),
+        ),
         (KVTIER.format(0, "32.0") + GROWING.format(1), EngineTokens()),
         (KVTIER.format(0, "32.0") + GROWING.format(0), EngineTokens({Tier.CPU: 32})),
         ("this is } no metric\n" + KVTIER.format(0, "32.0"), EngineTokens({Tier.CPU: 32})),

@@ -107,8 +107,8 @@ def replaced(old: str, new: str, count: int = 1) -> str:
             "plugins[0].type: unknown plugin 'lora-scorer'",
         ),
         (
-            replaced("tier: gpu", "tier: tape"),
-            "plugins[2].parameters.tier: must be gpu or cpu or disk, not 'tape'",
+            replaced("tier: gpu", "tier: remote"),
+            "plugins[2].parameters.tier: must be gpu or cpu or disk, not 'remote'",
         ),
         (replaced("tier: gpu", "tier: cpu"), "plugins[3]: a second cpu_prefix scorer"),
         (replaced("    tier: gpu\n", ""), "plugins[2].parameters: lacks the field 'tier'"),

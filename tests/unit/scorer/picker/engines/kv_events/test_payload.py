@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.config.model import PREFIX_SCORERS
 from kvtier_scorer.picker.engines.kv_events.chains import PodChains
 from kvtier_scorer.picker.engines.kv_events.payload import (
     PART_BLOCKS,
@@ -18,6 +19,7 @@ from kvtier_scorer.picker.engines.kv_events.payload import (
     MalformedEventsError,
     decode,
     parts,
+    tier_of,
 )
 
 WHOLE = batch(stored([name(1)], range(16), extra_keys=[["a"]]), removed([name(1)]), CLEARED)
@@ -103,3 +105,9 @@ def test_parts_of_what_is_stored_and_removed_come_to_the_whole(keys: list[list[m
 def test_what_does_not_fit_is_not_cut() -> None:
     event = msgspec.structs.replace(STORED, token_ids=[1])
     assert list(parts(event)) == [event]
+
+
+def test_what_all_pods_share_is_nobodys() -> None:
+    """Any pod finds it there: to count it for the one that wrote it would send its prompts there."""
+    assert [tier_of(tier.name) for tier in Tier] == [Tier.GPU, Tier.CPU, Tier.DISK, None]
+    assert Tier.REMOTE not in PREFIX_SCORERS
