@@ -52,6 +52,8 @@ def connect_one(access: Access, address: Address) -> RespConnection:
         raise RemoteError(f"{peer}: TLS: {error.reason or error}") from error
     except OSError as error:
         raise RemoteError(f"{peer}: {error.strerror or error}") from error
+    except UnicodeError as error:  # of the IDNA encoding
+        raise RemoteError(f"{peer}: is no name that a server can have") from error
     connection = RespConnection(wire, peer, access.timeout_s)
     try:
         if credentials:

@@ -14,6 +14,7 @@ Reply = bytes | int | None | list["Reply"]
 _READ_BYTES: Final = 64 << 10
 _LINE_BYTES: Final = 1 << 10  # no line that is waited for comes near it
 _BULK_BYTES: Final = 1 << 20  # of INFO, and of a cluster's map
+_DIGITS: Final = 20  # of any number of bytes or keys
 _DEPTH: Final = 6  # of arrays in arrays
 
 
@@ -159,6 +160,8 @@ class RespConnection:
                 raise replies.refusal(self.peer, b"")
             self._ahead += self._wire.read(_READ_BYTES, deadline_s)
         *lines, self._ahead = self._ahead.split(replies.CRLF, count)
+        if max(map(len, lines), default=0) > _LINE_BYTES:
+            raise replies.refusal(self.peer, b"")
         return lines
 
     def _fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
@@ -227,4 +230,4 @@ def _length(peer: str, line: bytes) -> int:
 
 def _whole(said: dict[str, str], name: str) -> int:
     value = said.get(name, "")
-    return int(value) if value.isdecimal() else 0
+    return int(value) if value.isdecimal() and len(value) < _DIGITS else 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_connector.core.remote.resp.connection import Reply
-from kvtier_connector.core.remote.resp.url import Address
+from kvtier_connector.core.remote.resp.url import MOST_PORTS, Address
 from kvtier_connector.errors import RemoteError
 
 SLOTS: Final = 16384
@@ -35,7 +35,9 @@ def slot_map(asked: Address, reply: Reply) -> SlotMap:
         case list(ranges):
             for some in ranges:
                 match some:
-                    case [int(first), int(last), [host, int(port), *_], *_] if last < SLOTS:
+                    case [int(first), int(last), [host, int(port), *_], *_] if (
+                        0 <= first <= last < SLOTS and 0 < port <= MOST_PORTS
+                    ):
                         primary = Address(_host(asked, host), port)
                         place = places.setdefault(primary, len(places))
                         owners[first : last + 1] = [place] * (last + 1 - first)

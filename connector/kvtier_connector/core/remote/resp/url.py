@@ -8,7 +8,7 @@ from kvtier_connector.errors import SettingError
 _SCHEMES: Final = {"redis": False, "valkey": False, "rediss": True, "valkeys": True}
 """And whether TLS is spoken."""
 _PORT: Final = 6379
-_MOST_PORTS: Final = 65535
+MOST_PORTS: Final = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def _address(text: str, said: str) -> Address:
     bare = host[1:-1] if bracketed else host
     if not bare or " " in bare or "[" in bare or (":" in bare) != bracketed:
         raise _bad(f"got {text!r}, must name a host, such as redis://cache.example:6379")
-    if not (port.isascii() and port.isdecimal() and 0 < int(port) <= _MOST_PORTS):
-        raise _bad(f"got {text!r}, must have a port from 1 to {_MOST_PORTS} behind {host}:")
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) <= MOST_PORTS):
+        raise _bad(f"got {text!r}, must have a port from 1 to {MOST_PORTS} behind {host}:")
     return Address(bare, int(port))
 
 
