@@ -50,7 +50,7 @@ class RespConnection:
     def request(self, value: Value) -> None:
         """Ask for a value."""
         with self._within(self._request_timeout_s) as deadline_s:
-            self._send([memoryview(replies.command(b"GET", value.key))], deadline_s)
+            self._send([memoryview(replies.get_command(value.key))], deadline_s)
             self._requested.append(value)
 
     def receive(self, timeout_s: float) -> bool:

@@ -31,6 +31,11 @@ def command(*words: bytes) -> bytes:
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
 
 
+def get_command(key: bytes) -> bytes:
+    """Return what is sent to ask for a value."""
+    return b"*2\r\n$3\r\nGET\r\n$%d\r\n%b\r\n" % (len(key), key)
+
+
 def size_line(size_bytes: int) -> bytes:
     """Return what stands before a value of so many bytes, in a command or a reply."""
     return b"$%d\r\n" % size_bytes

@@ -11,7 +11,6 @@ import ssl
 import struct
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from math import ceil, inf
 from typing import Final, Protocol, TypeVar
 
@@ -50,25 +49,31 @@ class PlainWire:
         """Return what has come."""
         while True:
             self._limit(socket.SO_RCVTIMEO, deadline_s)
-            with suppress(BlockingIOError):  # the kernel's time-out
+            try:
                 return _some(self._socket.recv(most_bytes))
+            except BlockingIOError:  # the kernel's time-out
+                continue
 
     def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Read as many bytes as the memory has."""
         rest = after(memory, 0)
         while rest:
             self._limit(socket.SO_RCVTIMEO, deadline_s)
-            with suppress(BlockingIOError):
+            try:
                 size, *_ = self._socket.recvmsg_into(rest[:_IOV_MAX], 0, socket.MSG_WAITALL)
-                rest = after(rest, _some(size))
+            except BlockingIOError:
+                continue
+            rest = after(rest, _some(size))
 
     def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Send all of it."""
         rest = after(memory, 0)
         while rest:
             self._limit(socket.SO_SNDTIMEO, deadline_s)
-            with suppress(BlockingIOError):
+            try:
                 rest = after(rest, self._socket.sendmsg(rest[:_IOV_MAX]))
+            except BlockingIOError:
+                continue
 
     def close(self) -> None:
         """Close the socket."""
