@@ -30,13 +30,13 @@ def store_program() -> str:
     for folder in spec.submodule_search_locations or () if spec else ():
         for program in Path(folder).glob(_BINARY):
             return str(program)
-    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
-    if program is None:
+    on_path = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    if on_path is None:
         raise RuntimeFailedError(
             f"no {' or '.join(_PROGRAMS)} is installed: {how_to_install('engine-cpu')}, or Debian's package "
             "redis-server"
         )
-    return program
+    return on_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,7 +44,7 @@ class Source(StrEnum):
 class SharingResult:
     """Answers about the same documents from different engines."""
 
-    answers: dict[Source, tuple[Answer, ...]]  # of each document
+    answers: Mapping[Source, tuple[Answer, ...]]  # of each document
     prompt_tokens: int  # of the shortest prompt
     start_s: float
     measure_s: float

@@ -18,7 +18,6 @@ vllm:prompt_tokens_cached_by_source_total{engine="0",source="device"} 1.0
 vllm:prompt_tokens_cached_by_source_total{engine="1",source="device"} 2.0
 vllm:prompt_tokens_cached_by_source_total{engine="0",source="host"} 4.0
 vllm:prompt_tokens_cached_by_source_total{engine="0",source="external_unspecified"} 8.0
-vllm:prompt_tokens_cached_by_source_total{engine="0",source="remote"} 64.0
 vllm:prompt_tokens_cached_by_source_total{engine="0",source="disk"} 16.0
 vllm:prompt_tokens_cached_by_source_total{engine="0",source="p2p"} 32.0
 """
@@ -26,7 +25,13 @@ vllm:prompt_tokens_cached_by_source_total{engine="0",source="p2p"} 32.0
 
 def test_tokens_of_all_engines_by_tier() -> None:
     found = read_families(TEXT, [CACHED_BY_SOURCE])
-    assert cached_tokens(found) == {Tier.GPU: 3, Tier.CPU: 12, Tier.DISK: 16, Tier.REMOTE: 64}
+    assert cached_tokens(found) == {Tier.GPU: 3, Tier.CPU: 12, Tier.DISK: 16, Tier.REMOTE: 0}
+
+
+def test_what_vllm_has_no_name_for_is_the_remote_tiers_of_an_engine_that_has_one() -> None:
+    name = CACHED_TOKENS[Tier.REMOTE]
+    found = read_families(TEXT + name + b" 5.0\n", [CACHED_BY_SOURCE, name])
+    assert cached_tokens(found) == {Tier.GPU: 3, Tier.CPU: 4, Tier.DISK: 16, Tier.REMOTE: 8}
 
 
 def test_an_engine_that_says_nothing() -> None:

@@ -32,7 +32,7 @@ vllm:kvtier_disk_cached_tokens{engine="1"} 32.0
 def test_what_vllm_counts() -> None:
     metrics = parse_metrics(TEXT)
     assert metrics.running_requests == 3
-    assert metrics.cached_tokens == {"device": 320, "cpu": 430, "disk": 0}
+    assert metrics.cached_tokens == {"device": 320, "cpu": 430, "disk": 0, "remote": 0}
     assert metrics.hit_rate == 0.75
     assert metrics.mean_ttft_s == 1.5
     assert metrics.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440}
@@ -40,7 +40,7 @@ def test_what_vllm_counts() -> None:
 
 def test_an_engine_that_has_done_nothing() -> None:
     metrics = parse_metrics("")
-    assert metrics == EngineMetrics(cached_tokens={"device": 0, "cpu": 0, "disk": 0})
+    assert metrics == EngineMetrics(cached_tokens={"device": 0, "cpu": 0, "disk": 0, "remote": 0})
     assert metrics.hit_rate is None
     assert metrics.mean_ttft_s is None
 
@@ -52,7 +52,7 @@ def test_what_one_query_added() -> None:
     added = parse_metrics(TEXT).since(before)
     assert added.prompt_tokens == 100
     assert added.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440}
-    assert added.cached_tokens == {"device": 0, "cpu": 100, "disk": 0}
+    assert added.cached_tokens == {"device": 0, "cpu": 100, "disk": 0, "remote": 0}
     assert added.mean_ttft_s == 1.0
 
 
