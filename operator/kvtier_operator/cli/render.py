@@ -22,11 +22,12 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
-    standard error says why, exit code 1.
+    standard error says why, exit code 1. A store's Secret is not printed: standard error says how to make it.
     """
     from kvtier_operator.cli.inputs.plans import accepted_plans, collisions  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.objects.store import password_command, store_secret  # noqa: PLC0415 - as above
 
     plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
     hidden = collisions(plans)
@@ -34,4 +35,8 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
         say(str(one), err=True)
     if any(one.hidden.wholly for one in hidden):
         sys.exit(EXIT_REJECTED)
+    for _, plan in plans:
+        if secret := store_secret(plan):
+            name = secret["metadata"]["name"]
+            say(f"Secret {name} is not printed; make it once: {password_command(secret)}", err=True)
     say_whole(to_yaml(built for _, plan in plans for built in build_objects(plan)), end="")

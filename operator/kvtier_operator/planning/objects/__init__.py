@@ -22,6 +22,7 @@ from kvtier_operator.planning.objects.picker import (
     picker_role_binding,
     picker_service,
 )
+from kvtier_operator.planning.objects.store import store_objects
 from kvtier_operator.planning.plan import Plan
 
 
@@ -43,6 +44,7 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         picker_config_map(plan),
         engine_service(plan),
         picker_service(plan),
+        *store_objects(plan),
         engine_deployment(plan),
         pod_disruption_budget(names, names.engine, Component.ENGINE, plan.resource.spec.most_replicas),
         pod_autoscaler(plan),

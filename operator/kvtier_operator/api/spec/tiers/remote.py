@@ -76,7 +76,12 @@ class ManagedStore(ApiModel):
     memory: ByteQuantity | None = Field(
         None, description="Memory of each shard's pod; what the capacity needs when empty."
     )
-    shards: int = Field(1, description="Servers that share the capacity.", ge=1, le=64)
+    shards: int = Field(
+        1,
+        description="Servers that share the capacity: 1 for now. For more give a cluster's url.",
+        ge=1,
+        le=64,
+    )
 
 
 class RemoteTierSpec(TierSpec):

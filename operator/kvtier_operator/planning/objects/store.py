@@ -1,0 +1,140 @@
+"""A store of a resource's own: one Valkey without persistence, for this resource's engines alone."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash
+from kvtier_operator.planning.objects.common import (
+    NO_PRIVILEGES,
+    UNPRIVILEGED_USER,
+    config_map,
+    deployment,
+    ingress_policy,
+    placement,
+    ports,
+    service,
+)
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.store.server_files import (
+    CONFIG_FOLDER,
+    CREDENTIALS_FOLDER,
+    PING_FILE,
+    RUN_FOLDER,
+    START_FILE,
+    server_files,
+)
+from kvtier_operator.planning.store.store_plan import PORT, StorePlan
+from kvtier_operator.planning.units import quantity
+
+PASSWORD_KEY: Final = "password"  # noqa: S105 - a key's name
+_PORT_NAME: Final = "tcp-valkey"
+"""Meshes take a port for TCP by the beginning of its name."""
+_PROBE_S: Final = 10
+_ANSWER_S: Final = 5
+_FAILURES: Final = 3
+_GRACE_S: Final = 5
+"""Nothing is written at the end, and engines do without it at once."""
+
+
+def store_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
+    """All but its Secret, whose password no plan knows; none where no store is managed.
+
+    A budget for disruptions would make its one pod undrainable.
+    """
+    store = plan.store
+    if store is None:
+        return ()
+    names, files = Names.of(plan), server_files(store.size)
+    port = {"name": _PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": _PORT_NAME}
+    engines = {"podSelector": {"matchLabels": names.selector(Component.ENGINE)}}
+    return (
+        ingress_policy(names, names.store, Component.STORE, [{"ports": [ports(PORT)], "from": [engines]}]),
+        config_map(names, names.store, Component.STORE, files),
+        service(names, names.store, Component.STORE, port),
+        _deployment(plan, store, content_hash(*files.values())),
+    )
+
+
+def store_secret(plan: Plan) -> dict[str, Any] | None:
+    """The Secret that kvtier makes, without its password; None where somebody else's is named.
+
+    It is made once and never changed, so it is none of a plan's objects, which come out the same each time.
+    """
+    if plan.store is None or not plan.store.makes_secret:
+        return None
+    names = Names.of(plan)
+    metadata = names.metadata(plan.store.secret, Component.STORE)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
+
+
+def password_command(secret: Mapping[str, Any]) -> str:
+    """What makes the Secret by hand, with its password in no argument."""
+    metadata = secret["metadata"]
+    return (
+        "openssl rand -hex 32 | tr -d '\\n' | kubectl create secret generic "
+        f"{metadata['name']} --namespace {metadata['namespace']} --from-file={PASSWORD_KEY}=/dev/stdin"
+    )
+
+
+def _deployment(plan: Plan, store: StorePlan, files_hash: str) -> dict[str, Any]:
+    """One server; an old one goes before the new one comes, for a node may have room for one alone."""
+    names = Names.of(plan)
+    pod = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UNPRIVILEGED_USER,
+            "runAsGroup": UNPRIVILEGED_USER,
+            "fsGroup": UNPRIVILEGED_USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        **placement(plan, plan.resource.spec.router),
+        "containers": [_container(store)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.store}},
+            {"name": "credentials", "secret": {"secretName": store.secret}},
+            {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        ],
+    }
+    metadata = {"labels": names.labels(Component.STORE), "annotations": {CONFIG_HASH: files_hash}}
+    return deployment(
+        names,
+        names.store,
+        Component.STORE,
+        {"metadata": metadata, "spec": pod},
+        strategy={"type": "Recreate"},
+        replicas=1,
+    )
+
+
+def _container(store: StorePlan) -> dict[str, Any]:
+    memory = quantity(store.size.memory_bytes)
+    ping = {
+        "exec": {"command": ["sh", f"{CONFIG_FOLDER}/{PING_FILE}"]},
+        "periodSeconds": _PROBE_S,
+        "timeoutSeconds": _ANSWER_S,
+        "failureThreshold": _FAILURES,
+    }
+    return {
+        "name": "valkey",
+        "image": store.image,
+        "command": ["sh", f"{CONFIG_FOLDER}/{START_FILE}"],
+        "env": [],
+        "ports": [{"name": _PORT_NAME, "containerPort": PORT, "protocol": "TCP"}],
+        "readinessProbe": ping,
+        # a password that was turned: the server starts anew with it
+        "livenessProbe": ping,
+        "resources": {
+            "requests": {"cpu": str(store.size.cores), "memory": memory},
+            # no limit of cores: one would stop all engines' transfers for the rest of its period
+            "limits": {"memory": memory},
+        },
+        "securityContext": {**NO_PRIVILEGES, "readOnlyRootFilesystem": True},
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
+            {"name": "credentials", "mountPath": CREDENTIALS_FOLDER, "readOnly": True},
+            {"name": "run", "mountPath": RUN_FOLDER},
+        ],
+    }

@@ -1,0 +1,105 @@
+"""What the server of a store reads: its configuration, and scripts without a secret in their arguments."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kvtier_operator.planning.store.store_plan import PORT, StoreSize
+from kvtier_operator.planning.units import MIB
+
+CONFIG_FOLDER: Final = "/etc/kvtier/store/config"
+CREDENTIALS_FOLDER: Final = "/etc/kvtier/store/credentials"
+RUN_FOLDER: Final = "/run/kvtier"
+"""Memory that only the pod sees; all that its server writes to."""
+CONFIG_FILE: Final = "valkey.conf"
+START_FILE: Final = "start.sh"
+PING_FILE: Final = "ping.sh"
+
+_LARGEST_VALUE_BYTES: Final = 64 * MIB
+"""Far above a chunk; Valkey's own limit of 512 MiB would let one value empty a small store."""
+_ALLOWED: Final = (
+    # values, their times to live, and a client's own connection; neither scripts nor other users' names
+    "+@string +@keyspace +@connection -@admin -@dangerous "
+    # what a server holds, where a cluster has its slots, and what a check of rights asks
+    "+info +cluster|slots +cluster|shards +acl|dryrun +acl|whoami"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where the server finds its files; those of the pod unless a test says otherwise."""
+
+    config: str = CONFIG_FOLDER
+    credentials: str = CREDENTIALS_FOLDER
+    run: str = RUN_FOLDER
+    port: int = PORT
+
+
+_OF_THE_POD: Final = Folders()
+
+
+def server_files(size: StoreSize, folders: Folders = _OF_THE_POD) -> dict[str, str]:
+    """Text of each file by its name."""
+    return {
+        CONFIG_FILE: _config(size, folders),
+        START_FILE: _start(folders),
+        PING_FILE: _ping(folders),
+    }
+
+
+def _config(size: StoreSize, folders: Folders) -> str:
+    """Valkey's configuration: a cache in memory alone, whose values go by their last use."""
+    lines = (
+        "bind * -::*",
+        f"port {folders.port}",
+        "protected-mode no",  # every user has a password
+        f"aclfile {folders.run}/users.acl",
+        f"dir {folders.run}",
+        'save ""',
+        "appendonly no",
+        f"maxmemory {size.held_bytes}",
+        "maxmemory-policy allkeys-lru",
+        "lazyfree-lazy-eviction yes",
+        f"io-threads {size.io_threads}",
+        f"proto-max-bulk-len {_LARGEST_VALUE_BYTES}",
+        "tcp-keepalive 60",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _start(folders: Folders) -> str:
+    """Writes the user's rights and starts the server.
+
+    The password is kept as its SHA-256, so no character of it needs to be quoted, and it stands in no
+    argument and no variable. A file ends with a line feed or without one: the shell takes it off.
+    """
+    password, name = f"{folders.credentials}/password", f"{folders.credentials}/username"
+    users = f"{folders.run}/users.acl"
+    return f"""\
+set -eu
+umask 077
+password=$(cat {password})
+[ -n "$password" ] || {{ echo "{password} is empty: the Secret needs a password" >&2; exit 1; }}
+hash=$(printf %s "$password" | sha256sum)
+hash=${{hash%% *}}
+user=default
+if [ -f {name} ]; then user=$(cat {name}); fi
+if [ "$user" = default ]; then : > {users}; else echo "user default reset off" > {users}; fi
+echo "user $user reset on #$hash ~* {_ALLOWED}" >> {users}
+unset password hash
+exec valkey-server {folders.config}/{CONFIG_FILE}
+"""
+
+
+def _ping(folders: Folders) -> str:
+    """Succeeds while the server answers to the password that the Secret has now.
+
+    With another one since its start it fails, and the server starts anew with that one.
+    """
+    name = f"{folders.credentials}/username"
+    return f"""\
+REDISCLI_AUTH=$(cat {folders.credentials}/password)
+export REDISCLI_AUTH
+user=default
+if [ -f {name} ]; then user=$(cat {name}); fi
+[ "$(valkey-cli -p {folders.port} --user "$user" ping)" = PONG ]
+"""

@@ -1,0 +1,97 @@
+"""Objects of a store that is made: who reaches it, and what its pod may do."""
+
+import json
+
+from tests.unit.operator.planning.objects.built import Object, identity, objects, one, plan_for
+
+from kvtier_operator.planning.objects.store import store_secret
+
+MANAGED: dict[str, object] = {"spec.tiers.remote": {"capacity": "4Gi", "managed": {}}}
+OWN: dict[str, object] = {
+    "spec.tiers.remote": {
+        "capacity": "4Gi",
+        "managed": {},
+        "credentials": {"secretRef": {"name": "mine"}},
+    }
+}
+
+
+def pod(changes: dict[str, object]) -> Object:
+    template: Object = one(objects(changes), "Deployment", "store")["spec"]["template"]["spec"]
+    return template
+
+
+def test_this_resource_s_engines_and_nobody_else_reach_its_port() -> None:
+    built = objects(MANAGED)
+    policy = one(built, "NetworkPolicy", "store")["spec"]
+    [rule] = policy["ingress"]
+    [peer] = rule["from"]
+    labels = {
+        component: one(built, "Deployment", component)["spec"]["template"]["metadata"]["labels"]
+        for component in ("engine", "picker", "store")
+    }
+    assert policy["podSelector"]["matchLabels"].items() <= labels["store"].items()
+    assert [*peer] == ["podSelector"], "of this namespace"
+    admitted = peer["podSelector"]["matchLabels"].items()
+    assert [name for name, of in labels.items() if admitted <= of.items()] == ["engine"]
+    [port] = one(built, "Service", "store")["spec"]["ports"]
+    [opened] = pod(MANAGED)["containers"][0]["ports"]
+    assert port["port"] == opened["containerPort"] == rule["ports"][0]["port"]
+    assert port["targetPort"] == opened["name"]
+
+
+def test_its_pod_may_do_nothing_but_listen() -> None:
+    spec = pod(MANAGED)
+    [container] = spec["containers"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert container["resources"]["requests"]["memory"] == container["resources"]["limits"]["memory"]
+    # none of them is on a disk, where values would be written and outlive the pod
+    kinds = {key for volume in spec["volumes"] for key in volume} - {"name"}
+    assert kinds == {"configMap", "secret", "emptyDir"}
+    assert [each["emptyDir"]["medium"] for each in spec["volumes"] if "emptyDir" in each] == ["Memory"]
+
+
+def test_the_password_is_in_none_of_its_objects() -> None:
+    """A plan comes out the same each time: what is random is the operator's to make, once."""
+    assert "Secret" not in {each["kind"] for each in objects(MANAGED)}
+    secret = store_secret(plan_for(MANAGED))
+    assert secret is not None
+    assert not secret.keys() & {"data", "stringData"}
+    [volume] = [each for each in pod(MANAGED)["volumes"] if "secret" in each]
+    assert volume["secret"]["secretName"] == secret["metadata"]["name"]
+
+
+def test_a_secret_of_one_s_own_is_mounted_and_none_is_made() -> None:
+    assert store_secret(plan_for(OWN)) is None
+    assert '"secretName": "mine"' in json.dumps(pod(OWN))
+
+
+def test_without_a_store_there_is_none_of_it() -> None:
+    assert "store" not in {identity(each)[1] for each in objects({})}
+
+
+def test_its_pod_is_replaced_when_its_configuration_changes() -> None:
+    larger: dict[str, object] = {"spec.tiers.remote": {"capacity": "5Gi", "managed": {"memory": "100Gi"}}}
+    templates = [one(objects(each), "Deployment", "store")["spec"]["template"] for each in (MANAGED, larger)]
+    before, after = (template["metadata"]["annotations"] for template in templates)
+    assert before.keys() == after.keys()
+    assert before != after
+
+
+def test_engines_reach_it_with_its_secret_and_start_without() -> None:
+    built = objects(MANAGED)
+    engine = one(built, "Deployment", "engine")["spec"]["template"]["spec"]
+    service = one(built, "Service", "store")
+    url = f"redis://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert f'"remote_url":"{url}"' in " ".join(engine["containers"][0]["args"])
+    [credentials] = [each["secret"] for each in engine["volumes"] if each["name"] == "remote-credentials"]
+    secret = store_secret(plan_for(MANAGED))
+    assert secret
+    assert credentials == {"secretName": secret["metadata"]["name"], "optional": True}
