@@ -104,6 +104,12 @@
   resources: [pods]
   verbs: [patch]
 {{- end }}
+{{- if $.Values.rbac.storePassword }}
+# with spec.tiers.remote.managed, the Secret with the store's password: made once, never read
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
+{{- end }}
 {{- end }}
 {{- define "kvtier.clusterRules" }}
 # NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs

@@ -118,7 +118,7 @@ class Condition(StatusModel):
     """One condition, as metav1.Condition."""
 
     type: str = Field(
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady or Ready.",
         max_length=316,
     )
     status: ConditionStatus = Field(description="True, False or Unknown.")
@@ -155,7 +155,7 @@ class Status(StatusModel):
     router: RouterStatus | None = Field(None, description="The endpoint picker's configuration.")
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling, StoreReady with spec.tiers.remote.managed.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
 

@@ -17,6 +17,7 @@ from kvtier_operator.install.rbac import (
     NAMESPACED,
     PICKER_LEADER_ELECTION,
     PICKERS,
+    STORE_PASSWORD,
     Rule,
 )
 from kvtier_operator.planning.images import PUBLISHED, ImageName
@@ -39,6 +40,7 @@ def rights_page() -> str:
         namespaced=_table(NAMESPACED),
         pickers=_table((*PICKERS, *PICKER_LEADER_ELECTION)),
         cost=_table(DELETION_COST),
+        password=_table(STORE_PASSWORD),
         cluster=_table(CLUSTER),
         privileges=_privileges(),
     )
@@ -93,6 +95,7 @@ def support_page(root: Path) -> str:
             "Envoy; the others' CRDs",
         ),
         ("Envoy, provider standalone", _tag(ImageName.ENVOY), PUBLISHED[ImageName.ENVOY].rpartition("-v")[2]),
+        ("Valkey, spec.tiers.remote.managed", _tag(ImageName.VALKEY), _tag(ImageName.VALKEY)),
         (
             "Prometheus operator",
             "monitoring.coreos.com/v1",

@@ -1,9 +1,9 @@
 """What the operator may do, and why: the one source of its roles in the chart, the manifests and the docs.
 
-Not among them, on purpose: reading Secrets (pods read them, the operator only names them), `pods/exec`,
-making and deleting pods. Neither `escalate` nor `bind`, with which the operator could make the picker's Role
-without its rights: those Roles' names are not known beforehand, and without `resourceNames` either gives
-everything.
+Not among them, on purpose: reading, changing or deleting Secrets (pods read them, the operator names them and
+makes one for a store's password), `pods/exec`, making and deleting pods. Neither `escalate` nor `bind`, with
+which the operator could make the picker's Role without its rights: those Roles' names are not known
+beforehand, and without `resourceNames` either gives everything.
 """
 
 from collections.abc import Iterable, Mapping
@@ -153,6 +153,16 @@ DELETION_COST: Final = (
 )
 """Apart from the rest too: who may patch pods may change their images."""
 
+STORE_PASSWORD: Final = (
+    Rule(
+        "",
+        ("secrets",),
+        ("create",),
+        "with spec.tiers.remote.managed, the Secret with the store's password: made once, never read",
+    ),
+)
+"""Apart from the rest too: a resource may name a Secret that somebody else makes."""
+
 CLUSTER: Final = (
     Rule("", ("nodes",), _SEE, "NodesFit: labels, taints and allocatable memory, huge pages, disk and GPUs"),
     Rule(
@@ -164,7 +174,14 @@ CLUSTER: Final = (
 )
 """Kinds that belong to no namespace."""
 
-EVERYTHING: Final = (*NAMESPACED, *PICKERS, *PICKER_LEADER_ELECTION, *DELETION_COST, *CLUSTER)
+EVERYTHING: Final = (
+    *NAMESPACED,
+    *PICKERS,
+    *PICKER_LEADER_ELECTION,
+    *DELETION_COST,
+    *STORE_PASSWORD,
+    *CLUSTER,
+)
 """What an installation has where nothing is left out."""
 
 

@@ -87,6 +87,8 @@ POD: Final = Kind("v1", "Pod", "pods", RUNNING)
 NODE: Final = Kind("v1", "Node", "nodes", RUNNING)
 STORAGE_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", RUNNING)
 EVENT: Final = Kind("v1", "Event", "events", RUNNING)
+SECRET: Final = Kind("v1", "Secret", "secrets", REFERRED)
+"""Made, and neither read nor watched."""
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ _SOURCES = (
 )
 """Whatever gives a condition a reason; those of a plan's other checks are in their messages."""
 _OTHER_WORDS = {
-    *("AutoscalerReady", "BudgetFits", "EnginesReady", "NodesFit", "RouterReady"),  # conditions
+    *("AutoscalerReady", "BudgetFits", "EnginesReady", "NodesFit", "RouterReady", "StoreReady"),  # conditions
     *("AbleToScale", "ScalingActive"),  # of an autoscaler
     *("True", "False", "Error", "Failed", "Always"),
     *(

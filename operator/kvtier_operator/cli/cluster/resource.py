@@ -257,9 +257,9 @@ class PodRow:
 
 
 def pod_rows(pods: Iterable[Mapping[str, Any]], now: datetime) -> tuple[PodRow, ...]:
-    """Engines, then the gateway's pods, then pickers, by name."""
+    """Engines, then the gateway's pods, then pickers, then a store's, by name."""
     rows = (_pod_row(pod, now) for pod in pods)
-    wanted = (Component.ENGINE, Component.GATEWAY, Component.PICKER)
+    wanted = (Component.ENGINE, Component.GATEWAY, Component.PICKER, Component.STORE)
     return tuple(sorted((row for row in rows if row.component in wanted), key=_place))
 
 

@@ -88,8 +88,10 @@ def definitions(head: str) -> dict[str, str]:
 def _rules(head: str) -> str:
     election = block("if $.Values.rbac.pickerLeaderElection", rules_text(rights.PICKER_LEADER_ELECTION))
     cost = block("if $.Values.rbac.podDeletionCost", rules_text(rights.DELETION_COST))
+    password = block("if $.Values.rbac.storePassword", rules_text(rights.STORE_PASSWORD))
     namespaced = block(
-        'define "kvtier.namespacedRules"', rules_text((*rights.NAMESPACED, *rights.PICKERS)) + election + cost
+        'define "kvtier.namespacedRules"',
+        rules_text((*rights.NAMESPACED, *rights.PICKERS)) + election + cost + password,
     )
     cluster = block('define "kvtier.clusterRules"', rules_text(rights.CLUSTER))
     return f"{head}{namespaced}{cluster}"

@@ -247,6 +247,11 @@ class Rbac(ChartModel):
         description="May patch pods, so that with spec.autoscaling the engines that hold least go first. "
         "With false they go in Kubernetes' own order, the youngest first.",
     )
+    store_password: bool = Field(
+        default=True,
+        description="May make Secrets, and neither read nor change them, so that a store of "
+        "spec.tiers.remote.managed gets a random password. With false, name a Secret in the resource.",
+    )
 
 
 class AdmissionPolicy(ChartModel):

@@ -1,11 +1,12 @@
 """The one place that writes to the API server, and counts it; and the Events that are written."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError, parse_document
+from kvtier_common.kubernetes.answers import ConflictError, InvalidObjectError, ServerError, parse_document
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
-from kvtier_operator.reconcile.api_server import BY_NAME, EVENT, KVCACHETIER, POD, Ref
+from kvtier_operator.reconcile.api_server import BY_NAME, EVENT, KVCACHETIER, POD, SECRET, Ref
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER, DesiredObject
 from kvtier_operator.reconcile.observability import API_WRITES
 
@@ -96,6 +97,14 @@ class Writer:
         """Creates an Event."""
         API_WRITES.labels("create", EVENT.kind).inc()
         await self._api.request(Request("POST", EVENT.path(namespace), body=event))
+
+    async def create_secret(self, secret: dict[str, Any]) -> None:
+        """Makes a Secret; one of that name that is there already stays as it is, whoever made it."""
+        API_WRITES.labels("create", SECRET.kind).inc()
+        path = SECRET.path(secret["metadata"]["namespace"])
+        query = {"fieldManager": FIELD_MANAGER}
+        with contextlib.suppress(ConflictError):
+            await self._api.request(Request("POST", path, query, secret))
 
     async def _send(self, request: Request) -> dict[str, Any]:
         return parse_document(await self._api.request(request))

@@ -75,6 +75,7 @@ class ReconcileState:
     # the configuration of its model as far as it was found; None before it was looked up
     model: FoundModelConfig | None = None
     was_complete: bool = False  # whether all objects of a plan have existed once
+    store_secret_made: bool = False  # whether its store's Secret was there when it was last tried to make it
     # whether its namespace is being deleted, so that nothing can be created there
     namespace_terminating: bool = False
     observation: EngineObservation | None = None  # what its engines reported of their tiers

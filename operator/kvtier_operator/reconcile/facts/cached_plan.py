@@ -35,7 +35,8 @@ _NOTHING: Final = EngineTokens()
 class UntimedCondition:
     """A condition without `lastTransitionTime`, which depends on the status before."""
 
-    type: str  # Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady or Ready
+    # Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady or Ready
+    type: str
     status: ConditionStatus
     reason: str
     message: str  # what a person needs to know, with numbers
@@ -113,7 +114,13 @@ def desired_objects(
     objects: Iterable[Mapping[str, Any]], *, name: str, uid: str, templates: Collection[str] = ()
 ) -> tuple[DesiredObject, ...]:
     """Makes a resource the owner of its objects."""
-    owner = {
+    owner = owner_reference(name, uid)
+    return tuple(_desired_object(manifest, owner, templates) for manifest in objects)
+
+
+def owner_reference(name: str, uid: str) -> dict[str, Any]:
+    """What an object has of the resource that owns it, with which it is deleted."""
+    return {
         "apiVersion": KVCACHETIER.api_version,
         "kind": KVCACHETIER.kind,
         "name": name,
@@ -122,7 +129,6 @@ def desired_objects(
         # the resource can be deleted although one of its objects is slow to
         "blockOwnerDeletion": False,
     }
-    return tuple(_desired_object(manifest, owner, templates) for manifest in objects)
 
 
 def _desired_object(
@@ -164,6 +170,8 @@ class CachedPlan:
     selector: str = ""
     startup_s: int = 0  # seconds an engine has to start
     scaling: Scaling | None = None  # what scales the engines, and by what; None where the resource does
+    # the Secret to make for its store, without its password; None where there is none to make
+    store_secret: Mapping[str, Any] | None = None
     serves_scaled_objects: bool | None = None  # whether the cluster had KEDA when it was planned
 
 

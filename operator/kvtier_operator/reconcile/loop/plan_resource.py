@@ -16,6 +16,7 @@ from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.cluster.storage import Namespace, StorageClass, storage_verdicts
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects import build_objects
+from kvtier_operator.planning.objects.store import store_secret
 from kvtier_operator.planning.observed import EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
@@ -143,6 +144,7 @@ def plan_resource(
         selector="" if plan.rejected else _selector(plan),
         startup_s=plan.budget.fetch_s + plan.budget.startup_s,
         scaling=None if plan.rejected else scaling_of(plan.resource, plan.scaler),
+        store_secret=None if plan.rejected else store_secret(plan),
         **cluster.in_plan,
     )
     return cached, desired

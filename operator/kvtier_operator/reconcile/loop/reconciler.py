@@ -15,8 +15,9 @@ from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
-from kvtier_operator.reconcile.apply.apply import Applier, ApplyResult
+from kvtier_operator.reconcile.apply.apply import Applier, ApplyFailure, ApplyResult
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
+from kvtier_operator.reconcile.apply.store_secret import make_store_secret
 from kvtier_operator.reconcile.apply.writer import Writer, event, transitions
 from kvtier_operator.reconcile.cache.live_object import LiveObject
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
@@ -28,6 +29,7 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     DesiredObject,
     UntimedCondition,
     observation_from_status,
+    owner_reference,
     unknown_condition,
     with_transition_time,
 )
@@ -43,6 +45,7 @@ from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
 from kvtier_operator.reconcile.status.build import READY, StatusInput, build_status
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
+from kvtier_operator.reconcile.status.store import StorePods
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -89,12 +92,14 @@ class Reconciler:
         plan, desired = self._plan(key, resource)
         resource.state.cached_plan = plan
         result = ApplyResult()
+        password = await self._make_password(key, resource, plan)
         kinds = unserved_kinds(self._kinds(key, resource, plan), self.watches.why_not)
         if not plan.rejected:
             applied = await self._apply(key, resource, plan, desired)
             if applied is None:
                 return ReconcileResult.UNCHANGED
             result = applied
+        result.failures += password
         resource.state.namespace_terminating = result.namespace_terminating
         self.engines.observe_in_background(
             key, resource, plan, self._live_deployment(key, resource, Component.ENGINE)
@@ -137,6 +142,19 @@ class Reconciler:
         resource.state.was_complete |= not result.failures
         return result
 
+    async def _make_password(
+        self, key: Key, resource: CachedResource, plan: CachedPlan
+    ) -> list[ApplyFailure]:
+        """Has a store's Secret be there before its pods, and again where they wait; what failed of it."""
+        store = self._deployment(key, resource, Component.STORE)
+        if plan.store_secret is None or (resource.state.store_secret_made and store and store.complete):
+            return []
+        failure = await make_store_secret(
+            Writer(self.api), plan.store_secret, owner_reference(key.name, resource.uid)
+        )
+        resource.state.store_secret_made = failure is None
+        return [] if failure is None else [failure]
+
     async def _is_there(self, key: Key, resource: CachedResource) -> bool:
         """Whether a resource whose objects disappear still exists: the watch may have missed its deletion."""
         try:
@@ -167,6 +185,7 @@ class Reconciler:
             way_in=self._gateway(key, resource, plan) or self._route(key, resource),
             rejected_report=resource.state.rejected_report,
             autoscaler=self._autoscaler(key, resource, plan),
+            store=self._store(key, resource, plan),
         )
         status = build_status(inputs, previous)
         if status == previous:
@@ -209,6 +228,14 @@ class Reconciler:
         if not desired and not (plan.rejected and deployment):
             return None
         return GatewayPods(deployment, self.pods.not_ready(*key, Component.GATEWAY))
+
+    def _store(self, key: Key, resource: CachedResource, plan: CachedPlan) -> StorePods | None:
+        """None where the plan has none: a rejected spec says nothing of the one before."""
+        name = f"{key.name}-{Component.STORE.value}"
+        if not any(planned.ref == Ref("Deployment", key.namespace, name) for planned in plan.desired):
+            return None
+        deployment = self._deployment(key, resource, Component.STORE)
+        return StorePods(deployment, self.pods.not_ready(*key, Component.STORE))
 
     def _kinds(self, key: Key, resource: CachedResource, plan: CachedPlan) -> Iterable[Kind]:
         """Of the desired objects; what runs beside a rejected spec has a pool, or a gateway of its own."""

@@ -18,6 +18,7 @@ from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentF
 from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use, with_cause
 from kvtier_operator.reconcile.status.plan import with_engines
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready
+from kvtier_operator.reconcile.status.store import StorePods, store_ready
 
 READY: Final = "Ready"
 _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
@@ -63,6 +64,7 @@ class StatusInput:
     # the route, or kvtier's own gateway; None where there is neither
     way_in: Route | GatewayPods | None = None
     rejected_report: str = ""  # why an engine's report of its tiers was not believed; empty where it was
+    store: StorePods | None = None  # the store's own pods; None where the plan has none
     autoscaler: AutoscalerFacts | None = None  # what the autoscaler says; None where there is none
 
 
@@ -94,7 +96,8 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     plan = inputs.plan
     engines = [failure for failure in inputs.failures if failure.component is Component.ENGINE]
     scalers = [failure for failure in inputs.failures if failure.component is Component.AUTOSCALER]
-    others = [failure for failure in inputs.failures if failure not in (*engines, *scalers)]
+    stores = [failure for failure in inputs.failures if failure.component is Component.STORE]
+    others = [failure for failure in inputs.failures if failure not in (*engines, *scalers, *stores)]
     if plan.scaling is None:  # one that is no longer wanted, and holds the engines up
         engines += scalers
     tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), inputs.rejected_report)))
@@ -111,7 +114,9 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
         with_cause(engines_condition, (*others, *inputs.kinds.failures), rejected=plan.rejected),
         with_cause(router_condition, engines, rejected=plan.rejected),
     )
-    if plan.scaling is None:
-        return (*parts, ready(parts))
     scalers += inputs.kinds.scaler_failures
-    return (*parts, autoscaler_ready(plan.scaling, inputs.autoscaler, scalers), ready(parts))
+    beside = (
+        *([autoscaler_ready(plan.scaling, inputs.autoscaler, scalers)] if plan.scaling else []),
+        *([store_ready(inputs.store, stores)] if inputs.store else []),
+    )
+    return (*parts, *beside, ready(parts))

@@ -15,6 +15,7 @@ from kvtier_operator.install.rbac import (
     NAMESPACED,
     PICKER_LEADER_ELECTION,
     PICKERS,
+    STORE_PASSWORD,
 )
 
 SERVED = ("models", "staging")
@@ -35,5 +36,5 @@ def test_rights(site_api: client.ApiClient) -> None:
         assert all(may(site_api, right, namespace) for namespace in SERVED), right
         assert not may(site_api, right, "default"), right
     assert not [right for right in rights(CLUSTER) if may(site_api, right)]
-    left_out = rights((*PICKER_LEADER_ELECTION, *DELETION_COST))
+    left_out = rights((*PICKER_LEADER_ELECTION, *DELETION_COST, *STORE_PASSWORD))
     assert not [right for right in left_out if may(site_api, right, SERVED[0])]

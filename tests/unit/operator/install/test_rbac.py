@@ -60,6 +60,10 @@ def test_what_is_granted_is_held_and_nothing_else_is_held_for_that() -> None:
     [
         ("", "secrets", "get"),
         ("", "secrets", "list"),
+        ("", "secrets", "watch"),
+        ("", "secrets", "update"),
+        ("", "secrets", "patch"),
+        ("", "secrets", "delete"),
         ("", "pods", "create"),
         ("", "pods", "delete"),
         ("", "pods/exec", "create"),

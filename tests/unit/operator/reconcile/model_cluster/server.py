@@ -12,11 +12,11 @@ import orjson
 
 from kvtier_common.kubernetes.client import APPLY, Request, api_error
 from kvtier_operator.planning.base.names import MANAGED_BY, MANAGED_BY_LABEL
-from kvtier_operator.reconcile.api_server import KINDS, KVCACHETIER, NODE, POD, Kind, Ref
+from kvtier_operator.reconcile.api_server import KINDS, KVCACHETIER, NODE, POD, SECRET, Kind, Ref
 
 Document = dict[str, Any]
 OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
-_SERVED: Final = (KVCACHETIER, POD, NODE, *(each for each in KINDS if not each.optional))
+_SERVED: Final = (KVCACHETIER, POD, NODE, SECRET, *(each for each in KINDS if not each.optional))
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "managedFields", "deletionTimestamp")
 _OMITTED: Final = {"Deployment": ("paused", "minReadySeconds"), "Service": ("publishNotReadyAddresses",)}
 """Fields of specs that are not stored where zero (k8s.io/api, omitempty); those that kvtier sets."""
@@ -57,6 +57,10 @@ class Server:
         if kind is None:
             return orjson.dumps(request.body)
         ref = Ref(kind.kind, found["namespace"] or "", found["name"] or "")
+        if request.method == "POST" and isinstance(request.body, Mapping):
+            return orjson.dumps(
+                self._create(ref._replace(name=request.body["metadata"]["name"]), request.body)
+            )
         if not ref.name:
             return self._list(ref, request.query.get("labelSelector", ""))
         return orjson.dumps(self._one(ref, request, is_status=bool(found["status"])))
@@ -97,6 +101,11 @@ class Server:
         merged: Document = _merged(live, wanted, previous)
         merged["metadata"]["managedFields"] = [{"manager": "kvtier", "operation": "Apply", "was": wanted}]
         return _without_zeros(ref.kind, merged)
+
+    def _create(self, ref: Ref, body: Mapping[str, Any]) -> Document:
+        if ref in self.objects:
+            raise api_error(409, {}, f"{ref} already exists")
+        return self.put(ref, dict(body))
 
     def _one(self, ref: Ref, request: Request, *, is_status: bool) -> Document:
         live = self.objects.get(ref)
