@@ -20,6 +20,7 @@ from kvtier_operator.planning.objects.bench_job import (
     with_memory_for,
     without_download,
     without_shared_disk,
+    without_store,
 )
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
@@ -56,7 +57,8 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
     jobs, remarks, refused = [], list[str](), list[str]()
     loaded = load(options.paths)
     for source, read in loaded.resources:
-        resource, left_out = without_shared_disk(in_namespace(read, options.namespace))
+        resource, disk_left_out = without_shared_disk(in_namespace(read, options.namespace))
+        resource, store_left_out = without_store(resource)
         run = BenchRun(
             shape=_shape(source, resource.spec, options.shape),
             parts=options.only or COMPARED_PARTS,
@@ -74,8 +76,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
             )
             plan = _plan(resource, run, observed)
         refused += refusals(source, plan)
-        if left_out:
-            remarks.append(f"{source}: {left_out}")
+        remarks += [f"{source}: {line}" for line in (disk_left_out, store_left_out) if line]
         jobs.append(bench_job(plan, run))
     return BenchJobs(tuple(jobs), tuple(remarks), tuple(refused))
 

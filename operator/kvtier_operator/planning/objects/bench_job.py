@@ -49,6 +49,15 @@ def without_shared_disk(resource: KVCacheTier) -> tuple[KVCacheTier, str]:
     return _with_spec(resource, tiers=tiers), line
 
 
+def without_store(resource: KVCacheTier) -> tuple[KVCacheTier, str]:
+    """The same of a remote tier: what a benchmark writes there would push out what engines read."""
+    if resource.spec.tiers.remote is None:
+        return resource, ""
+    tiers = resource.spec.tiers.model_copy(update={"remote": None})
+    line = "spec.tiers.remote: left out: its store is the engines' own"
+    return _with_spec(resource, tiers=tiers), line
+
+
 def as_vllm(resource: KVCacheTier) -> KVCacheTier:
     """The resource with vLLM's own connector, in memory alone: what the side beside kvtier's needs."""
     tiers = resource.spec.tiers.model_copy(update={"disk": None})

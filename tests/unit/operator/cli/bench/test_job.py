@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from tests.cases.kvcachetier import DISK, document
+from tests.cases.kvcachetier import DISK, REMOTE, document
 
 from kvtier_connector.bench.choices import KVTIER, VLLM
 from kvtier_connector.bench.vllm_arguments import Given
@@ -193,6 +193,16 @@ def test_a_disk_of_the_pod_s_own_is_measured_and_one_that_stays_is_not(tmp_path:
     [found] = yaml.safe_load_all(result.stdout)
     assert "disk_path" not in " ".join(container(found)["args"])
     assert [each["name"] for each in pod(found)["volumes"]] == ["shm", "home"]
+
+
+def test_the_engines_store_is_not_measured(tmp_path: Path) -> None:
+    path = write(tmp_path, {"spec.tiers.remote": REMOTE})
+    result = run("-f", path)
+    assert (result.exit_code, result.stderr) == (
+        0,
+        f"{path}: spec.tiers.remote: left out: its store is the engines' own\n",
+    )
+    assert "remote_url" not in result.stdout
 
 
 def test_on_a_cpu_there_is_one_engine_and_the_demo_s_sizes(tmp_path: Path) -> None:
