@@ -31,4 +31,16 @@ REMOTE_RULES: Final = (
         {"spec.tiers.remote": {**REMOTE, "url": "valkeys://a.kv:6380,b.kv:6380", "tls": _CA}},
         {"spec.tiers.remote": {**REMOTE, "tls": _CA}},
     ),
+    RuleCase(
+        "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
+        "spec.tiers.remote.tls",
+        {
+            "spec.tiers.remote": {
+                **REMOTE,
+                "url": "s3://kv?endpoint=https://minio:9000&region=eu-1",
+                "tls": _CA,
+            }
+        },
+        {"spec.tiers.remote": {**REMOTE, "url": "valkey://a.kv", "tls": _CA}},
+    ),
 )

@@ -14,9 +14,10 @@ from kvtier_operator.api.spec.tiers import TierFields, TierSpec
 
 _HOST: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])"
 _HOSTS: Final = rf"{_HOST}(:[0-9]{{1,5}})?(,{_HOST}(:[0-9]{{1,5}})?)*"
+_S3_QUERY: Final = rf"(region=[a-z0-9-]+|endpoint=https?://{_HOST}(:[0-9]{{1,5}})?)"
 STORE_URL_PATTERN: Final = (
     rf"^((redis|rediss|valkey|valkeys)://{_HOSTS}/?|mooncake://{_HOST}:[0-9]{{1,5}}"
-    r"|s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?)$"
+    rf"|s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?([?]{_S3_QUERY}(&{_S3_QUERY})?)?)$"
 )
 """Without a user or a password, which everybody who reads the resource would see."""
 SHARE_PATTERN: Final = "^[a-z0-9]([a-z0-9./-]*[a-z0-9])?$"
@@ -96,14 +97,14 @@ class RemoteTierSpec(TierSpec):
     )
     url: StoreUrl | None = Field(
         None,
-        description="Where it is: redis://HOST:PORT, with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT of one cluster with commas between them. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects. Required unless managed; without user and password.",
+        description="Where it is: redis://HOST:PORT, with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT of one cluster with commas between them. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects, with ?region=REGION, and ?endpoint=https://HOST:PORT where it is not Amazon's. Required unless managed; without user and password.",
     )
     credentials: RemoteCredentials | None = Field(
         None, description="How engines sign in; as nobody when empty."
     )
     tls: RemoteTls | None = Field(
         None,
-        description="Whom engines believe, with rediss:// or valkeys://; the image's authorities when empty.",
+        description="Whom engines believe, with rediss://, valkeys:// or s3://; the image's authorities when empty.",
     )
     bandwidth: ByteQuantity | None = Field(
         None,
@@ -155,13 +156,13 @@ class RemoteTierSpec(TierSpec):
         return (self.engine is RemoteEngine.MOONCAKE) == (self.scheme == "mooncake")
 
     @rule(
-        "!has(self.tls) || !has(self.url) || self.url.startsWith('rediss://') || self.url.startsWith('valkeys://')",
+        "!has(self.tls) || !has(self.url) || self.url.startsWith('rediss://') || self.url.startsWith('valkeys://') || self.url.startsWith('s3://')",
         "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
         field=".tls",
     )
     def tls_is_on(self) -> bool:
         """Who names an authority believes that the connection is encrypted."""
-        return self.tls is None or self.url is None or self.encrypted
+        return self.tls is None or self.url is None or self.encrypted or self.scheme == "s3"
 
     @property
     def scheme(self) -> str:
