@@ -27,6 +27,12 @@ class Mount:
     read_only: bool = False  # whether the engine only reads it
 
 
+def secret_variable(name: str, secret: str, key: str, *, optional: bool = False) -> Mapping[str, Any]:
+    """A container's variable whose value is a Secret's key; one that may lack is left out then."""
+    reference = {"name": secret, "key": key} | ({"optional": True} if optional else {})
+    return {"name": name, "valueFrom": {"secretKeyRef": reference}}
+
+
 @dataclass(frozen=True, slots=True)
 class Sidecar:
     """A process beside the engine, such as a server of the tiers."""
@@ -35,6 +41,7 @@ class Sidecar:
     image: str | None  # None for the engine's own image
     command: tuple[str, ...]  # program and arguments
     env: Mapping[str, str] = field(default_factory=dict)  # environment
+    env_from: tuple[Mapping[str, Any], ...] = ()  # further variables, as in a pod
     ports: Mapping[str, int] = field(default_factory=dict)  # named ports
     health: str = ""  # URL that answers once it serves, asked in its own container
     memory_bytes: int = 0  # its share of the pod's memory, tier included
@@ -70,7 +77,7 @@ class EnginePlan:
     image: str  # container image
     args: tuple[str, ...]  # all vLLM arguments after the program, the model's name included
     env: Mapping[str, str]  # plain environment variables
-    # variables passed through from the resource (with valueFrom), as in a pod
+    # variables of the backend's and the resource's that are more than text, as in a pod and in their order
     env_from_resource: tuple[Mapping[str, Any], ...]
     files: tuple[ConfigFile, ...]  # files it needs
     mounts: tuple[Mount, ...]  # volumes it needs

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.container_parts import ConfigFile, Mount, Sidecar
@@ -87,6 +88,8 @@ class BackendPlan:
     bytes_per_rank: Mapping[Tier, int]
     tokens_per_chunk: int  # tokens it stores, finds and evicts together
     env: Mapping[str, str] = field(default_factory=dict)  # environment of the engine
+    # its variables with valueFrom, and those that are composed of them, as in a pod and in their order
+    env_from: tuple[Mapping[str, Any], ...] = ()
     files: tuple[ConfigFile, ...] = ()  # files of the engine
     mounts: tuple[Mount, ...] = ()  # volumes of the engine
     secrets: tuple[Mount, ...] = ()  # Secrets as folders of the engine, only read

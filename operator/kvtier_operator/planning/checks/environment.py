@@ -22,6 +22,7 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
     """Variables that would change sizes from those planned; what else a backend reads only warns."""
     unplanned, faults = dict[str, str](), []
     backends = [traits_of(backend) for backend in Backend]
+    own = {*parts.backend.env, *(variable["name"] for variable in parts.backend.env_from)}
     readers = {traits.env_prefix: traits.project for traits in backends if traits.env_prefix}
     volume = "weights are kept in spec.model.volume"
     reserved = dict(item for traits in backends for item in traits.reserved_env.items())
@@ -34,7 +35,7 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
         field = f"spec.engine.env[{variable.name}]"
         if variable.name in reserved:
             faults.append((field, f"kvtier sets {variable.name}: {reserved[variable.name]}; remove it"))
-        elif variable.name in parts.backend.env:
+        elif variable.name in own:
             faults.append((field, f"backend {parts.spec.backend} sets {variable.name}; remove it"))
         elif reader := next(
             (readers[prefix] for prefix in readers if variable.name.startswith(prefix)), None

@@ -39,7 +39,7 @@ def plan_engine(
         image=engine_image(resource.spec, observed.images),
         args=_args(resource, backend, ending, machine),
         env=_env(resource.spec, backend, machine),
-        env_from_resource=_env_from_resource(resource),
+        env_from_resource=_env_from_resource(resource, backend),
         files=backend.files,
         mounts=backend.mounts,
         secrets=backend.secrets,
@@ -180,8 +180,8 @@ def _threads(spec: Spec, cores: int) -> Mapping[str, str]:
     return {"OMP_NUM_THREADS": str(max(1, cores // ranks))}
 
 
-def _env_from_resource(resource: KVCacheTier) -> tuple[Mapping[str, Any], ...]:
-    passed: list[Mapping[str, Any]] = []
+def _env_from_resource(resource: KVCacheTier, backend: BackendPlan) -> tuple[Mapping[str, Any], ...]:
+    passed = [*backend.env_from]
     token = resource.spec.model.token_secret_ref
     if token is not None:
         reference = {"name": token.name, "key": token.key}

@@ -236,6 +236,7 @@ def _sidecar(plan: Plan, sidecar: Sidecar) -> dict[str, Any]:
         "env": [
             *({"name": name, "value": sidecar.env[name]} for name in sorted(sidecar.env)),
             _POD_NAME,
+            *(dict(variable) for variable in sidecar.env_from),
         ],
         "ports": [
             {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in sidecar.ports.items()
