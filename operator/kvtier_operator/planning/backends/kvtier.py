@@ -28,7 +28,14 @@ from kvtier_operator.planning.backends.parts import (
     required_pages,
     transfer_args,
 )
-from kvtier_operator.planning.backends.traits import BackendTraits, CpuTraits, DiskTraits, Folder, TierPlace
+from kvtier_operator.planning.backends.traits import (
+    BackendTraits,
+    CpuTraits,
+    DiskTraits,
+    Folder,
+    RemoteTraits,
+    TierPlace,
+)
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
 from kvtier_operator.planning.base.remote_store import ca_path, connections, credentials_path, secret_mounts
@@ -126,8 +133,7 @@ TRAITS: Final = BackendTraits(
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
     disk=DiskTraits(folder=Folder.OWN, keeps_adapters=False, waiting_share=DISK_WRITE_SHARE),
-    remote_schemes=frozenset(REMOTE_SCHEMES),
-    remote_keeps_adapters=False,
+    remote=RemoteTraits(schemes=frozenset(REMOTE_SCHEMES), keeps_adapters=False),
     in_published_images=False,
     refuses_other_minors=True,
     offloading=True,

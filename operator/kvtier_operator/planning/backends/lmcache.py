@@ -12,6 +12,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
 from kvtier_operator.planning.backends.parts import (
     Share,
     disk_mounts,
@@ -24,6 +25,18 @@ from kvtier_operator.planning.backends.parts import (
     shared_volume_notes,
     transfer_args,
 )
+from kvtier_operator.planning.backends.store_access import (
+    LMCACHE_CANNOT,
+    LMCACHE_CAVEAT,
+    MOONCAKE,
+    RESP_SCHEMES,
+    S3,
+    Bucket,
+    held_chunks,
+    host_and_port,
+    resp_variables,
+    s3_variables,
+)
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -32,10 +45,11 @@ from kvtier_operator.planning.backends.traits import (
     Folder,
     NeedsGPU,
     NoHybridManager,
+    RemoteTraits,
     TierPlace,
 )
 from kvtier_operator.planning.base.container_parts import ConfigFile
-from kvtier_operator.planning.base.tier_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import MIB, round_up
@@ -54,9 +68,21 @@ RESERVED_ENV: Final = {
     "LMCACHE_MAX_LOCAL_DISK_SIZE": "it derives it from spec.tiers.disk.capacity",
     "LMCACHE_LOCAL_CPU_USE_HUGEPAGES": "it derives it from spec.tiers.cpu.hugepages",
     "LMCACHE_CHUNK_SIZE": "the tiers' tokens are counted in these chunks",
+    "LMCACHE_REMOTE_URL": "spec.tiers.remote.url makes it",
+    "LMCACHE_REMOTE_SERDE": "the shared tier's tokens are counted in plain bytes",
+    "LMCACHE_RESP_USERNAME": "spec.tiers.remote.credentials makes it",
+    "LMCACHE_RESP_PASSWORD": "spec.tiers.remote.credentials makes it",
 }
 CHUNK_TOKENS: Final = 256
 """LMCache's default `chunk_size`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSettings:
+    """The shared tier of every rank's LMCache."""
+
+    url: str  # never with a password: LMCache logs it, as it does extra_config
+    extra_config: Mapping[str, Any]  # what else its client is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +95,7 @@ class LMCacheSettings:
     disk_paths: tuple[str, ...] = ()
     disk_bytes: int = 0  # disk tier of one rank, whole MiB
     direct_io: bool = False  # bypass the page cache
+    remote: RemoteSettings | None = None  # the shared tier; None without one
 
     def values(self) -> Mapping[str, Any]:
         """Settings by LMCache's names, with sizes in GiB."""
@@ -83,6 +110,10 @@ class LMCacheSettings:
             values["local_disk"] = ",".join(f"file://{path}" for path in self.disk_paths)
             values["max_local_disk_size"] = gib(self.disk_bytes)
             values["extra_config"] = {"use_odirect": self.direct_io}
+        if self.remote is not None:
+            # anything but naive packs or rounds what it writes
+            values |= {"remote_url": self.remote.url, "remote_serde": "naive"}
+            values["extra_config"] = values.get("extra_config", {}) | self.remote.extra_config
         return values
 
     def env(self) -> Mapping[str, str]:
@@ -104,6 +135,8 @@ def _text(value: Any) -> str:  # noqa: ANN401 - a setting's value, of whichever 
 
 _OVERHEAD_BYTES_PER_RANK: Final = 512 * MIB
 """An allowance for LMCache's threads, its index and one chunk in flight on each; not measured."""
+_MOONCAKE_BUFFER_BYTES: Final = 16 * MIB
+"""Of one rank's client; chunks pass between the store and LMCache's own memory without it."""
 _DISK_BLOCK_BYTES: Final = 4096
 """f_bsize of ext4 and xfs. LMCache writes a chunk that is not a multiple of it through the page cache
 (lmcache/v1/storage_backend/local_disk_backend.py, write_file and read_file)."""
@@ -130,6 +163,9 @@ TRAITS: Final = BackendTraits(
     no_hybrid_manager=NoHybridManager(
         for_states="KVTier or LMCacheMP",
         for_windows="KVTier keeps a window once a prefix, LMCacheMP a part with each chunk",
+    ),
+    remote=RemoteTraits(
+        schemes=frozenset((*RESP_SCHEMES, MOONCAKE, S3)), cannot=LMCACHE_CANNOT, caveat=LMCACHE_CAVEAT
     ),
     needs_gpu=NeedsGPU("LMCache copies from GPUs only", starts=True),
     # lmcache 0.5.6, v1/token_database.py; vLLM #44250, LMCache #2961
@@ -159,6 +195,8 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         "kv_role": "kv_both",
         "kv_load_failure_policy": "recompute",
     }
+    env_from = _env_from(spec.tiers.remote, settings)
+    composed = {variable["name"] for variable in env_from}
     engine_bytes = settings.cpu_bytes * storing_ranks
     hugepages = required_pages(spec.tiers.cpu, [settings.cpu_bytes] * (storing_ranks * share.engines))
     return BackendPlan(
@@ -166,8 +204,9 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         env={
             "LMCACHE_CONFIG_FILE": CONFIG_PATH,
             "LMCACHE_TRACK_USAGE": "false",
-            **settings.env(),
+            **{name: value for name, value in settings.env().items() if name not in composed},
         },
+        env_from=env_from,
         files=(settings.file(),),
         mounts=disk_mounts(
             spec.tiers.disk, _bytes_per_volume(spec, _storing_ranks(geometry, share), settings)
@@ -178,12 +217,21 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
             Tier.CPU: engine_bytes // share.ranks_per_engine,
             Tier.DISK: settings.disk_bytes * storing_ranks // share.ranks_per_engine,
         },
+        chunks=_remote_chunks(spec.tiers.remote, geometry, storing_ranks),
         hugepages=hugepages,
         tokens_per_chunk=CHUNK_TOKENS,
         # its index starts empty, so that the files of an earlier run would add up (LMCache #1454)
         scratch_dirs=settings.disk_paths,
         notes=_notes(spec, geometry, share),
     )
+
+
+def _remote_chunks(
+    remote: RemoteTierSpec | None, geometry: Geometry, values: int
+) -> Mapping[Tier, TierChunks]:
+    if remote is None:
+        return {}
+    return {Tier.REMOTE: held_chunks(remote, CHUNK_TOKENS * geometry.kv_bytes_per_token, values)}
 
 
 def _settings(spec: Spec, share: Share, storing_ranks: int) -> LMCacheSettings:
@@ -197,6 +245,57 @@ def _settings(spec: Spec, share: Share, storing_ranks: int) -> LMCacheSettings:
         disk_paths=_disk_paths(spec, share),
         disk_bytes=round_down(share.disk_bytes // storing_ranks, MIB) if disk else 0,
         direct_io=disk.direct_io if disk else False,
+        remote=_remote(spec.tiers.remote),
+    )
+
+
+def _remote(remote: RemoteTierSpec | None) -> RemoteSettings | None:
+    """One store for all ranks of all engines, each of which has a client of its own.
+
+    Sources, lmcache 0.5.6, v1/storage_backend/connector: redis_adapter.py, mooncakestore_connector.py,
+    s3_adapter.py, and base_connector.py (`save_chunk_meta`, which all three want to be told).
+    A Redis is reached by LMCache's own client (`resp://`), the only one that is not given its password in
+    the URL. For MLA all ranks read what the first has written (remote_backend.py).
+    """
+    if remote is None:
+        return None
+    plain: dict[str, Any] = {"save_chunk_meta": False}
+    if remote.scheme == S3:
+        bucket = Bucket.of(remote)
+        s3 = {"s3_region": bucket.region, "disable_tls": bucket.scheme == "http"}
+        threads = {"s3_num_io_threads": remote.connections} if remote.connections else {}
+        return RemoteSettings(f"s3://{bucket.host}", plain | s3 | threads)
+    host, port = host_and_port(remote)
+    if remote.scheme == MOONCAKE:
+        return RemoteSettings(f"mooncakestore://{host}:{port}", plain | _mooncake(f"{host}:{port}"))
+    threads = {"resp_num_threads": remote.connections} if remote.connections else {}
+    return RemoteSettings(f"resp://{host}:{port}", plain | threads)
+
+
+def _mooncake(master: str) -> dict[str, Any]:
+    """A client that lends the store no memory; its buffer is for what has none of LMCache's own."""
+    return {
+        "mooncake_master_server_address": master,
+        "mooncake_metadata_server": "P2PHANDSHAKE",
+        "mooncake_protocol": "tcp",
+        "mooncake_local_hostname": "localhost",
+        "mooncake_global_segment_size": "0",
+        "mooncake_local_buffer_size": str(_MOONCAKE_BUFFER_BYTES),
+    }
+
+
+def _env_from(remote: RemoteTierSpec | None, settings: LMCacheSettings) -> tuple[Mapping[str, Any], ...]:
+    """Variables with a secret or the pod's address in them; the file has neither."""
+    if remote is None or settings.remote is None:
+        return ()
+    if remote.scheme == S3:
+        return s3_variables(remote)
+    if remote.scheme != MOONCAKE:
+        return resp_variables(remote)
+    extra = settings.values()["extra_config"] | {"mooncake_local_hostname": "$(POD_IP)"}
+    return (
+        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": f"{ENV_PREFIX}EXTRA_CONFIG", "value": _text(extra)},
     )
 
 

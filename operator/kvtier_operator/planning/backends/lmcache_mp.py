@@ -1,6 +1,7 @@
 """Backend LMCacheMP: LMCache as a server beside the engine."""
 
 import json
+from collections.abc import Mapping
 from math import lcm
 from typing import Any, Final
 
@@ -8,6 +9,8 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
+from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
 from kvtier_operator.planning.arguments.batches import STEP, step_tokens
 from kvtier_operator.planning.backends.parts import (
     Share,
@@ -19,6 +22,17 @@ from kvtier_operator.planning.backends.parts import (
     shared_volume_notes,
     transfer_args,
 )
+from kvtier_operator.planning.backends.store_access import (
+    LMCACHE_CANNOT,
+    LMCACHE_CAVEAT,
+    RESP_SCHEMES,
+    S3,
+    Bucket,
+    held_chunks,
+    host_and_port,
+    resp_variables,
+    s3_variables,
+)
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -26,10 +40,11 @@ from kvtier_operator.planning.backends.traits import (
     DiskTraits,
     Folder,
     NeedsGPU,
+    RemoteTraits,
     TierPlace,
 )
 from kvtier_operator.planning.base.container_parts import Mount, Sidecar
-from kvtier_operator.planning.base.tier_plan import BackendPlan
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, MIB, count, round_up, size
@@ -116,6 +131,9 @@ TRAITS: Final = BackendTraits(
             "empties the folder before each start",
         ),
     ),
+    # the package has no extension for Mooncake (lmcache_mooncake), and its clients of clusters and TLS take a
+    # password as an argument alone (v1/distributed/l2_adapters/valkey_l2_adapter.py)
+    remote=RemoteTraits(schemes=frozenset((*RESP_SCHEMES, S3)), cannot=LMCACHE_CANNOT, caveat=LMCACHE_CAVEAT),
     # lmcache 0.5.6: lmcache_mp_connector.py, validate_mamba_step_alignment
     whole_blocks=True,
     needs_gpu=NeedsGPU("LMCache copies from GPUs only", starts=True),
@@ -147,6 +165,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         image=None,
         command=_command(spec, _server(spec, geometry, cpu_bytes, request_port), disk_bytes, mounts),
         env=_env(spec),
+        env_from=_secrets(spec.tiers.remote),
         ports={
             "lmcache": request_port,
             "lmcache-http": request_port + 1,
@@ -175,12 +194,21 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
             Tier.CPU: cpu_bytes // share.ranks,
             Tier.DISK: disk_bytes // share.ranks,
         },
+        chunks=_remote_chunks(spec, geometry),
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens(geometry),
         bytes_per_chunk=bytes_per_chunk(geometry),
         states_every_tokens=states_every_tokens(spec, geometry),
         notes=(*_notes(spec), *chunk_notes(spec, geometry)),
     )
+
+
+def _remote_chunks(spec: Spec, geometry: Geometry) -> Mapping[Tier, TierChunks]:
+    if (remote := spec.tiers.remote) is None:
+        return {}
+    kept_bytes = bytes_per_chunk(geometry) or geometry.kv_bytes_per_token * chunk_tokens(geometry)
+    values = 1 if geometry.mla else Share.of(spec).ranks_per_engine
+    return {Tier.REMOTE: held_chunks(remote, kept_bytes, values)}
 
 
 def _request_port(engine_port: int) -> int:
@@ -222,11 +250,23 @@ def _server(spec: Spec, geometry: Geometry, cpu_bytes: int, request_port: int) -
 def _command(
     spec: Spec, server: tuple[str, ...], disk_bytes: int, mounts: tuple[Mount, ...]
 ) -> tuple[str, ...]:
-    disk = spec.tiers.disk
+    disk, remote = spec.tiers.disk, spec.tiers.remote
+    over_network = () if remote is None else _second_level(_remote_adapter(remote))
     if disk is None:
-        return server
+        return (*server, *over_network)
     folder = f"{mounts[0].mount_path}/lmcache"
-    adapter: dict[str, Any] = {
+    # of two that have a chunk the first is read (v1/distributed/storage_controllers/prefetch_policy.py)
+    command = (*server, *_second_level(_disk_adapter(disk, disk_bytes, folder)), *over_network)
+    # the adapter does not count files of an earlier start, so they would add up beyond the capacity
+    return ("/bin/sh", "-c", _SCRATCH_SCRIPT, folder, *command)
+
+
+def _second_level(adapter: Mapping[str, Any]) -> tuple[str, str]:
+    return "--l2-adapter", json.dumps(adapter, separators=(",", ":"))
+
+
+def _disk_adapter(disk: DiskTierSpec, disk_bytes: int, folder: str) -> Mapping[str, Any]:
+    return {
         "type": "fs_native",
         "base_path": folder,
         "use_odirect": disk.direct_io,
@@ -234,9 +274,27 @@ def _command(
         # the capacity alone only counts; nothing is deleted without this (LMCache #4564)
         "eviction": {"eviction_policy": "LRU", "trigger_watermark": 0.9, "eviction_ratio": 0.1},
     }
-    second_level = ("--l2-adapter", json.dumps(adapter, separators=(",", ":")))
-    # the adapter does not count files of an earlier start, so they would add up beyond the capacity
-    return ("/bin/sh", "-c", _SCRATCH_SCRIPT, folder, *server, *second_level)
+
+
+def _remote_adapter(remote: RemoteTierSpec) -> Mapping[str, Any]:
+    """Without a capacity: what one server counts of a store that others fill, too, would be wrong.
+
+    Source: v1/distributed/l2_adapters/resp_l2_adapter.py and s3_l2_adapter.py, `from_dict`.
+    """
+    if remote.scheme == S3:
+        bucket = Bucket.of(remote)
+        s3 = {"type": "s3", "s3_endpoint": f"s3://{bucket.host}", "s3_region": bucket.region}
+        threads = {"s3_num_io_threads": remote.connections} if remote.connections else {}
+        return s3 | {"disable_tls": bucket.scheme == "http"} | threads
+    host, port = host_and_port(remote)
+    workers = {"num_workers": remote.connections} if remote.connections else {}
+    return {"type": "resp", "host": host, "port": port} | workers
+
+
+def _secrets(remote: RemoteTierSpec | None) -> tuple[Mapping[str, Any], ...]:
+    if remote is None:
+        return ()
+    return s3_variables(remote) if remote.scheme == S3 else resp_variables(remote)
 
 
 def _notes(spec: Spec) -> tuple[str, ...]:

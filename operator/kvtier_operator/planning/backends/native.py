@@ -1,12 +1,20 @@
-"""Backend Native: vLLM's own OffloadingConnector, with vLLM's filesystem tier below it."""
+"""Backend Native: vLLM's own OffloadingConnector, with vLLM's tiers of files and of objects below it."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
 from kvtier_operator.planning.backends.parts import Share, disk_mounts, index_bytes_per_rank, transfer_args
+from kvtier_operator.planning.backends.store_access import (
+    S3,
+    Bucket,
+    held_chunks,
+    s3_variables,
+)
 from kvtier_operator.planning.backends.traits import (
     BackendTraits,
     Caveat,
@@ -14,9 +22,12 @@ from kvtier_operator.planning.backends.traits import (
     DiskTraits,
     Folder,
     NeedsGPU,
+    RemoteTraits,
+    RemoteUse,
     TierPlace,
 )
-from kvtier_operator.planning.base.tier_plan import BackendPlan
+from kvtier_operator.planning.base.remote_store import ca_mounts, ca_path
+from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.model_shape.geometry import Geometry
@@ -46,6 +57,20 @@ TRAITS: Final = BackendTraits(
         ),
         direct_io=False,
     ),
+    remote=RemoteTraits(
+        schemes=frozenset((S3,)),
+        cannot={
+            RemoteUse.WRITE_BOUND: "writes all that it computes; remove writeBytesPerSecond",
+            RemoteUse.TTL: "lets nothing expire; remove ttlSeconds, and give the bucket a rule",
+        },
+        caveat=Caveat(
+            "RemoteUnbounded",
+            "vLLM's obj tier deletes nothing and checks nothing it reads: spec.tiers.remote.capacity is only "
+            "counted with; give the bucket a lifecycle rule that keeps to it, and engines alone the right to "
+            "write there",
+            "lets the bucket grow",
+        ),
+    ),
     offloading=True,
     # vllm/v1/kv_offload/cpu/spec.py, get_worker
     needs_gpu=NeedsGPU("vLLM's own offloading refuses it", starts=False),
@@ -63,18 +88,23 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
     """
     share = Share.of(spec)
     extra: dict[str, Any] = {"cpu_bytes_to_use": share.cpu_bytes}
+    remote = spec.tiers.remote
     mounts = disk_mounts(spec.tiers.disk)
-    single = not mounts or geometry.keeps_states
+    single = not (mounts or remote) or geometry.keeps_states
     blocks_per_chunk = 1 if single else ceil_div(_DISK_TOKENS_PER_FILE, geometry.whole_block_tokens)
     tokens_per_chunk = blocks_per_chunk * geometry.whole_block_tokens
+    # in the order in which they are asked
+    behind: list[dict[str, Any]] = []
     if mounts:
+        behind.append({"type": "fs", "root_dir": f"{mounts[0].mount_path}/native/{_namespace(spec)}"})
+    if remote:
+        behind.append(_object_tier(remote, f"{_namespace(spec)}-{blocks_per_chunk}"))
+    if behind:
         extra |= {
             "spec_name": "TieringOffloadingSpec",
             # vLLM takes `block_size`, in tokens, only where all groups of layers have the same block
             "blocks_per_chunk": blocks_per_chunk,
-            "secondary_tiers": [
-                {"type": "fs", "root_dir": f"{mounts[0].mount_path}/native/{_namespace(spec)}"}
-            ],
+            "secondary_tiers": behind,
         }
     config = {
         "kv_connector": "OffloadingConnector",
@@ -83,7 +113,9 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
     }
     return BackendPlan(
         args=transfer_args(config),
+        env_from=s3_variables(remote) if remote else (),
         mounts=mounts,
+        secrets=ca_mounts(remote),
         shm_bytes=share.cpu_bytes * share.engines,
         per_rank_overhead_bytes=index_bytes_per_rank(
             geometry, share, tokens_per_chunk, _INDEX_BYTES_PER_ENTRY
@@ -92,11 +124,36 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
             Tier.CPU: share.cpu_bytes // share.ranks_per_engine,
             Tier.DISK: share.disk_bytes // share.ranks_per_engine,
         },
+        chunks=_remote_chunks(remote, tokens_per_chunk * geometry.kv_bytes_per_token),
         tokens_per_chunk=tokens_per_chunk,
         # shared_offload_region.py: BLOCK_SIZE_ALIGNMENT is the machine's page
         chunk_alignment_bytes=spec.engine.host_page_bytes,
         notes=_notes(spec),
     )
+
+
+def _remote_chunks(remote: RemoteTierSpec | None, chunk_bytes: int) -> Mapping[Tier, TierChunks]:
+    return {} if remote is None else {Tier.REMOTE: held_chunks(remote, chunk_bytes, 1)}
+
+
+def _object_tier(remote: RemoteTierSpec, namespace: str) -> dict[str, Any]:
+    """The tier of objects that NIXL moves; the AWS SDK in it reads a key from the environment.
+
+    Sources, the same in 0.32 and 0.33: vllm/v1/kv_offload/tiering/obj/config.py (ObjStoreConfig) and
+    manager.py (`prefix`, `io_threads`). 0.32 names objects without their number of blocks, so the prefix
+    does.
+    """
+    bucket = Bucket.of(remote)
+    store = {
+        "bucket": bucket.name,
+        "endpoint_override": bucket.endpoint,
+        "scheme": bucket.scheme,
+        "region": bucket.region,
+        **({"ca_bundle": ca_path(remote)} if remote.tls else {}),
+    }
+    prefix = "/".join(filter(None, (bucket.prefix, remote.share_as, namespace)))
+    threads = {"io_threads": remote.connections} if remote.connections else {}
+    return {"type": "obj", "store_config": store, "prefix": prefix, **threads}
 
 
 def _namespace(spec: Spec) -> str:

@@ -79,6 +79,36 @@ class DiskTraits:
     waiting_share: int | None = None
 
 
+class RemoteUse(StrEnum):
+    """What a resource may ask of a remote tier beside its size: the field, and which part of it."""
+
+    CLUSTER = "url: several servers"
+    PREFIX = "url: a prefix"
+    CREDENTIALS = "credentials"
+    CA = "tls"
+    WRITE_BOUND = "writeBytesPerSecond"
+    TTL = "ttlSeconds"
+    CONNECTIONS = "connections"
+    SHARE = "shareAs"
+    MANAGED = "managed"
+
+    @property
+    def field(self) -> str:
+        """Its name in `spec.tiers.remote`."""
+        return self.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteTraits:
+    """The remote tier of a backend."""
+
+    schemes: frozenset[str] = frozenset()  # of the URLs that it can use; none where it has no such tier
+    keeps_adapters: bool = True  # whether it writes what is computed with LoRA adapters
+    # what it cannot, with the end of a sentence that begins with "backend X": why, and what to do
+    cannot: Mapping[RemoteUse, str] = field(default_factory=dict)
+    caveat: Caveat | None = None  # what it is not; None where it keeps to what the resource asks
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendTraits:
     """What is true of a backend whatever a resource says."""
@@ -88,10 +118,7 @@ class BackendTraits:
     images: Mapping[Device, ImageName]  # the image of engines that name none, for each device
     cpu: CpuTraits  # its CPU tier
     disk: DiskTraits  # its disk tier
-    # schemes of the URLs of remote tiers that it can use; none where it has no such tier
-    remote_schemes: frozenset[str] = frozenset()
-    # whether it writes what is computed with LoRA adapters to a remote tier
-    remote_keeps_adapters: bool = True
+    remote: RemoteTraits = RemoteTraits()  # its remote tier
     in_published_images: bool = True  # whether images of vLLM have it
     refuses_other_minors: bool = False  # whether it ends where vLLM is of a minor that kvtier does not know
     offloading: bool = False  # whether it is vLLM's offloading connector, or made of it

@@ -27,12 +27,17 @@ def secret_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
         # all keys: username need not be there, and a pod waits for each key that is named
         source = {"secretName": remote.credentials.secret_ref.name, "optional": remote.managed is not None}
         mounts.append(Mount("remote-credentials", CREDENTIALS_FOLDER, {"secret": source}, read_only=True))
-    if remote.tls:
-        ca = remote.tls.ca_secret_ref
-        items = [{"key": ca.key, "path": ca.key}]
-        source = {"secretName": ca.name, "items": items, "optional": False}
-        mounts.append(Mount("remote-ca", CA_FOLDER, {"secret": source}, read_only=True))
-    return tuple(mounts)
+    return (*mounts, *ca_mounts(remote))
+
+
+def ca_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
+    """The authority's certificate as a folder; none where the image's count."""
+    if remote is None or remote.tls is None:
+        return ()
+    ca = remote.tls.ca_secret_ref
+    items = [{"key": ca.key, "path": ca.key}]
+    source = {"secretName": ca.name, "items": items, "optional": False}
+    return (Mount("remote-ca", CA_FOLDER, {"secret": source}, read_only=True),)
 
 
 def credentials_path(remote: RemoteTierSpec) -> str:

@@ -16,9 +16,9 @@ def remote_engine(parts: CheckInput) -> CheckResult:
     if remote is None:
         return remote_engine.passed("no remote tier", reason="NoRemoteTier")
     scheme = remote.scheme
-    if scheme in parts.traits.remote_schemes:
+    if scheme in parts.traits.remote.schemes:
         return remote_engine.passed(f"backend {backend} uses {scheme}://")
-    able = any_backend_that(lambda traits: scheme in traits.remote_schemes) if _anyone(scheme) else ""
+    able = any_backend_that(lambda traits: scheme in traits.remote.schemes) if _anyone(scheme) else ""
     return remote_engine.reject(
         "NoClientForStore",
         f"backend {backend} cannot use {scheme}://; "
@@ -87,8 +87,14 @@ def adapters_in_store(parts: CheckInput) -> CheckResult:
         return adapters_in_store.passed("no remote tier", reason="NoRemoteTier")
     if adapters_of(parts.spec) is None:
         return adapters_in_store.passed("no adapters")
-    if parts.traits.remote_keeps_adapters:
-        return adapters_in_store.passed(f"backend {parts.spec.backend} finds them again by their names")
+    if parts.traits.remote.keeps_adapters:
+        return adapters_in_store.warn(
+            "ReplacedAdaptersFound",
+            "blocks are found by an adapter's name and path: once these stand for new weights, prompts are "
+            "answered from what the former computed, and wrongly; give new weights another name, empty the "
+            "store, or take backend " + any_backend_that(lambda each: not each.remote.keeps_adapters),
+            weight=40,
+        )
     return adapters_in_store.warn(
         "AdaptersNotShared",
         "what LoRA adapters compute never goes to the store, which cannot tell their weights apart; a model "
@@ -98,4 +104,4 @@ def adapters_in_store(parts: CheckInput) -> CheckResult:
 
 
 def _anyone(scheme: str) -> bool:
-    return bool(backends_that(lambda traits: scheme in traits.remote_schemes))
+    return bool(backends_that(lambda traits: scheme in traits.remote.schemes))

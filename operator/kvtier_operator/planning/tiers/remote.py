@@ -19,12 +19,15 @@ allocator's size classes, and their keys. Measured on Redis 7.0 and Valkey 9.1."
 
 
 def _serve(spec: Spec, geometry: Geometry, backend: BackendPlan) -> BackendPlan:
-    """The store's bytes belong to no rank; it holds as many chunks as go into its capacity."""
+    """The store's bytes belong to no rank; it holds as many chunks as go into its capacity.
+
+    Of kvtier's own values, where the backend does not say how many of its own.
+    """
     remote = spec.tiers.remote
     if remote is None:
         return backend
     chunk_bytes = backend.bytes_per_chunk or geometry.kv_bytes_per_token * backend.tokens_per_chunk
-    held = TierChunks(
+    held = backend.chunks.get(Tier.REMOTE) or TierChunks(
         chunks=remote.capacity.bytes * 100 // (chunk_bytes * STORED_PERCENT),
         how=f"{size(remote.capacity.bytes)} / ({count(chunk_bytes)} B x {STORED_PERCENT / 100:g})",
         memory_bytes=0,

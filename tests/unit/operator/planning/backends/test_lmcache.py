@@ -24,6 +24,8 @@ KEYS: dict[str, Any] = {
     "local_cpu_use_hugepages": lambda text: {"True": True, "False": False}[text],
     "local_disk": str,
     "max_local_disk_size": float,
+    "remote_url": str,
+    "remote_serde": str,
     "extra_config": json.loads,
 }
 

@@ -1,0 +1,82 @@
+"""What a backend's client of a store cannot, one sentence each."""
+
+from typing import Any
+
+import pytest
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.planning.checks.remote import adapters_in_store, remote_engine
+from kvtier_operator.planning.checks.remote_use import remote_use
+
+FIELD = "spec.tiers.remote"
+
+
+def stored(backend: str, **fields: Any) -> KVCacheTier:  # noqa: ANN401 - of the tier, as in YAML
+    return resource(backend=backend, tiers={"remote": {"capacity": "1Ti"} | fields})
+
+
+def test_nothing_asked_of_a_store_no_word() -> None:
+    says(verdict(remote_use, resource()), PASS, "NoRemoteTier")
+
+
+def test_kvtier_can_all() -> None:
+    asked = {"connections": 4, "ttlSeconds": 60, "writeBytesPerSecond": "1Gi", "shareAs": "chat"}
+    says(verdict(remote_use, stored("KVTier", url="rediss://a,b", **asked)), PASS, "Passed", "KVTier")
+
+
+@pytest.mark.parametrize(
+    ("backend", "url", "reason"),
+    [
+        ("LMCache", "redis://store", "RemoteKeyedByName"),
+        ("LMCacheMP", "s3://bucket", "RemoteKeyedByName"),
+        ("Native", "s3://bucket/prefix", "RemoteUnbounded"),
+    ],
+)
+def test_what_to_know_of_the_store_of_others(backend: str, url: str, reason: str) -> None:
+    says(verdict(remote_use, stored(backend, url=url)), WARN, reason)
+
+
+@pytest.mark.parametrize(
+    ("backend", "fields", "field"),
+    [
+        ("LMCache", {"url": "redis://a,b"}, "url"),
+        ("LMCache", {"url": "redis://a", "ttlSeconds": 60}, "ttlSeconds"),
+        ("LMCacheMP", {"url": "redis://a", "writeBytesPerSecond": "1Gi"}, "writeBytesPerSecond"),
+        ("LMCacheMP", {"url": "s3://bucket/prefix"}, "url"),
+        ("LMCacheMP", {"url": "redis://a", "shareAs": "chat"}, "shareAs"),
+        ("LMCacheMP", {"managed": {}}, "managed"),
+        ("Native", {"url": "s3://bucket", "ttlSeconds": 60}, "ttlSeconds"),
+    ],
+)
+def test_a_field_that_the_backend_cannot_keep_is_named(
+    backend: str, fields: dict[str, Any], field: str
+) -> None:
+    result = verdict(remote_use, stored(backend, **fields))
+    says(result, REJECT, "RemoteNotPossible", f"backend {backend} ")
+    assert result.field == f"{FIELD}.{field}"
+
+
+@pytest.mark.parametrize(
+    ("backend", "url", "words"),
+    [
+        ("Native", "redis://store", ("redis://", "KVTier, LMCache or LMCacheMP")),
+        ("LMCache", "rediss://store", ("rediss://", "take spec.backend KVTier")),
+        ("LMCacheMP", "valkeys://store", ("valkeys://", "take spec.backend KVTier")),
+        ("KVTier", "s3://bucket", ("s3://", "Native, LMCache or LMCacheMP")),
+    ],
+)
+def test_a_store_that_the_backend_cannot_use(backend: str, url: str, words: tuple[str, ...]) -> None:
+    result = verdict(remote_engine, stored(backend, url=url))
+    says(result, REJECT, "NoClientForStore", *words)
+    assert result.field == f"{FIELD}.url"
+
+
+def test_an_adapter_is_found_by_its_name_in_a_bucket() -> None:
+    one = resource(
+        backend="Native",
+        tiers={"remote": {"capacity": "1Ti", "url": "s3://bucket"}},
+        engine={"extraArgs": ["--enable-lora"]},
+    )
+    says(verdict(adapters_in_store, one), WARN, "ReplacedAdaptersFound", "KVTier")
