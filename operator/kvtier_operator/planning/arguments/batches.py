@@ -46,6 +46,13 @@ def _batched_tokens(engine: EngineSpec) -> int:
     return factor * next(tokens for least, tokens in _STEP_TOKENS if memory_bytes >= least)
 
 
+def most_batched_tokens(engine: EngineSpec) -> int:
+    """Tokens of a step that vLLM takes at most where nothing says them; of the largest GPU if need be."""
+    if engine.device is Device.CUDA and engine.gpu_bytes is None:
+        return _factor(engine) * _STEP_TOKENS[0][1]
+    return _batched_tokens(engine)
+
+
 def sequences_of(engine: EngineSpec) -> int:
     """Sequences of one batch at most; vLLM's default where not said."""
     asked = engine.extra_args.number(SEQUENCES)

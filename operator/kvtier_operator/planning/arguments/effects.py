@@ -2,7 +2,7 @@
 
 Every option of the minors that kvtier knows is in it once, under its longest positive name (tests/engine/
 planning/arguments). Source of the rules: vLLM 0.32 and 0.33, the files that are named beside what is planned
-by them (planning/pod/option_memory.py and others).
+by them (planning/pod/engine_memory.py and others).
 """
 
 from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import Final
 from kvtier_common.one_line import one_line
 from kvtier_operator.api.spec.command_line import FIELD, whole_of
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.planning.arguments.batches import SEQUENCES, STEP
+from kvtier_operator.planning.arguments.batches import SEQUENCES, STEP, most_batched_tokens
 from kvtier_operator.planning.arguments.serve_options import serve_options
 from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.base.vllm_minor import possible_minors
@@ -60,14 +60,23 @@ def _offloading(parts: CheckInput) -> _Faults:
 
 
 def _batch(parts: CheckInput) -> _Faults:
-    """Source: vLLM, config/scheduler.py, verify_max_model_len; sequences by default are lowered to fit."""
-    line = parts.spec.engine.extra_args
+    """Source: vLLM, config/scheduler.py, verify_max_model_len; sequences by default are lowered to fit.
+
+    By default a step holds the longest sequence where prompts are computed in one, and images of some models.
+    """
+    engine, line = parts.spec.engine, parts.spec.engine.extra_args
     step, sequences = line.number(STEP), line.number(SEQUENCES)
     if step is not None and sequences is not None and 0 < step < sequences:
         yield (
             line.field_path(STEP),
             f"{STEP} {step} is less than {SEQUENCES} {sequences}: {_ENDS}; raise the one or lower the other",
         )
+    longest = parts.geometry.longest_tokens(engine)
+    if step is None and sequences is not None and longest and not parts.geometry.shape.images_both_ways:
+        most = max(longest, most_batched_tokens(engine))
+        if sequences > most:
+            message = f"{SEQUENCES} {sequences} without {STEP}, which by default is {most:,} at most"
+            yield line.field_path(SEQUENCES), f"{message}: {_ENDS}; lower the one or give the other"
 
 
 def _balanced_experts(parts: CheckInput) -> _Faults:

@@ -14,7 +14,7 @@ from kvtier_operator.planning.model_shape.shape import Arithmetic
 from kvtier_operator.planning.units import ceil_div, many, size
 from kvtier_operator.planning.weights.offloading import offloading
 
-QUANTIZATION: Final = ("--quantization", "--quantization-config")
+_QUANTIZATION: Final = ("--quantization", "--quantization-config")
 BALANCED: Final = "--enable-eplb"
 BALANCER: Final = "--eplb-config"
 COPIES: Final = "num_redundant_experts"
@@ -78,7 +78,7 @@ def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
     if geometry.shape.is_quantised:
         return ""
-    return next((found for name in QUANTIZATION if (found := engine.extra_args.value(name))), "")
+    return next((found for name in _QUANTIZATION if (found := engine.extra_args.value(name))), "")
 
 
 def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:

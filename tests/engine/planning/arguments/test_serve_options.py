@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
+from tests.cases.checks import PASS, verdict
+from tests.cases.planning import resource
 from vllm import EngineArgs
 
 from kvtier_connector.bench.vllm_arguments import serve_parser
@@ -30,6 +32,7 @@ from kvtier_operator.planning.arguments.serve_options import (
     faults_of,
     serve_options,
 )
+from kvtier_operator.planning.checks.argument_values import argument_values
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 VALUES: Final = (
@@ -123,6 +126,56 @@ def test_of_an_option_that_is_given_twice_the_last_one_counts(
     words = [word for value in values for word in ("--max-num-seqs", value)]
     assert starts(model_folder(), *words) is is_good
     assert (not [*faults_of(words, serve_options(int(this_minor())))]) is is_good
+
+
+OBJECT: Final = "--hf-overrides"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [f"{OBJECT}.x.b=2", f"{OBJECT}.x", '{"a": 1}'],
+        [f"{OBJECT}.x=[1]", f"{OBJECT}.x=[2]", f"{OBJECT}.x+=3,4"],
+        [f"{OBJECT}.x=1", f"{OBJECT}.x.y=2", f"{OBJECT}.z=5g"],
+        [f"{OBJECT}.x=1", "--hf_overrides.y=2", "--hf-overr.z=20K", "-O3"],
+        [OBJECT, '{"x": 1}', f"{OBJECT}.y={{}}", f"{OBJECT}.y.z=1_000"],
+    ],
+    ids=str,
+)
+def test_fields_are_put_together_as_vllm_does(words: list[str]) -> None:
+    parsed = parser().parse_args(["model", *words])
+    assert CommandLine(tuple(words)).json_object(OBJECT) == parsed.hf_overrides
+
+
+@pytest.mark.parametrize("words", [["-qfp8"], ["-q=fp8"], ["-q", "fp8"], ["-qfp8=x"], ["-ep", "-q", "fp8"]])
+def test_short_names_are_read_as_vllm_does(words: list[str]) -> None:
+    parsed, line = parser().parse_args(["model", *words]), CommandLine(tuple(words))
+    assert line.value("--quantization") == parsed.quantization
+    assert line.is_on("--enable-expert-parallel") is bool(parsed.enable_expert_parallel)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_good"),
+    [
+        (["--offload-group-size=8", "--offload-num-in-group=8"], True),
+        (["--offload-group-size=8", "--offload-num-in-group=9"], False),
+        (["--offload-group-size=8", "--offload-prefetch-step=0"], False),
+        (["--offload-prefetch-step=0"], True),
+        (["--offload-backend=prefetch"], False),
+        (["--max-num-batched-tokens=128", "--max-num-seqs=128"], True),
+        (["--max-num-batched-tokens=128", "--max-num-seqs=129"], False),
+        (["--max-num-seqs=40961"], False),
+        (["--eplb-config.num_redundant_experts=64"], False),
+        (["--enable-eplb"], False),
+    ],
+    ids=str,
+)
+def test_values_are_refused_where_vllm_ends_at_them(
+    words: list[str], is_good: bool, model_folder: Callable[..., Path]
+) -> None:
+    cpu = {"device": "cpu", "extraArgs": words}
+    assert (verdict(argument_values, resource("Qwen/Qwen3-32B", engine=cpu)).outcome is PASS) is is_good
+    assert starts(model_folder(), *words) is is_good
 
 
 def of_the_parser() -> dict[str, Option]:

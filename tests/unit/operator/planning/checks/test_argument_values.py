@@ -37,6 +37,7 @@ def check(words: tuple[str, ...], model: str = MOE, **engine: Any) -> Any:  # no
         (("--load-format=Runai_Streamer",), {}),
         (("--max-num-batched-tokens=128", "--max-num-seqs=128"), {}),
         (("--max-num-batched-tokens=128",), {}),
+        (("--max-num-seqs=40960",), {}),  # as a step has, where it holds the longest sequence
         ((f"{ENCODED}=1e10",), {}),
         (("--mm-ipc-gpu-memory-gb=10",), {"kvCacheMemory": "10Gi"}),  # of a model that takes no media
     ],
@@ -72,6 +73,7 @@ def test_values_that_vllm_starts_with(words: tuple[str, ...], engine: dict[str, 
             0,
             "128 is less than --max-num-seqs 512",
         ),
+        (("--max-num-seqs=40961",), {}, 0, "--max-num-batched-tokens, which by default is 40,960 at most"),
         ((f"{ENCODED}=true",), {}, 0, "ec_cpu_bytes true"),
     ],
     ids=str,
