@@ -12,7 +12,9 @@ from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.capacity import (
     ACTIVATION_RESERVE_BYTES,
     GPU_MEMORY_UTILIZATION,
+    MEDIA_GIB,
     chunk_bytes,
+    media_bytes,
     prefix_tokens,
     usable_bytes,
 )
@@ -128,12 +130,16 @@ def _by_weights(parts: CheckInput) -> CheckResult:
             f"{held}; what LoRA adapters take of the rest this model's sizes do not tell: the engine says it",
             reason="Unknown",
         )
-    beside = ACTIVATION_RESERVE_BYTES
-    left, more_ranks = size(usable - weights.most_bytes), _more_ranks(parts, usable - beside)
+    media = media_bytes(parts.spec.engine, parts.geometry)
+    beside_bytes = ACTIVATION_RESERVE_BYTES + media
+    left = size(max(0, usable - weights.most_bytes - media))
+    more_ranks = _more_ranks(parts, usable - beside_bytes)
+    beside = f" beside {size(media)} of {MEDIA_GIB}" if media else ""
     return device_cache.warn(
         _MAY_NOT_FIT,
-        f"by estimate, {held}, and leave {left} of what vLLM takes, no more than the {size(beside)} planned "
-        f"for activations: vLLM may not start; {_ways_to_fit(parts, beside, more_ranks)}",
+        f"by estimate, {held}{beside}, and leave {left} of what vLLM takes, no more than the "
+        f"{size(ACTIVATION_RESERVE_BYTES)} planned for activations: vLLM may not start; "
+        f"{_ways_to_fit(parts, beside_bytes, more_ranks)}",
         by_itself=_STARTS,
         weight=180,
         field=_gpu_field(parts.spec.engine),

@@ -162,7 +162,8 @@ def _media_cache(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
 
 _SLEEP: Final = "--enable-sleep-mode"
 _ROUNDING: Final = 2
-"""PyTorch's page-locked memory is a power of two for each parameter: at most twice its bytes."""
+"""PyTorch's page-locked memory is a power of two for each parameter or segment: at most twice its bytes
+(ATen/core/CachingHostAllocator.h)."""
 
 
 def _sleeping_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
@@ -258,7 +259,8 @@ def _streamer_limit(engine: EngineSpec, settings: Mapping[str, Any]) -> int:
         return limit
     values = (variable.value for variable in engine.env if variable.name == _LIMIT_VARIABLE)
     value = next(values, None) or ""
-    return int(value) if value.removeprefix("-").isdecimal() else _STREAMER_BYTES
+    limit = whole_of(value) if value.removeprefix("-").isdecimal() else None
+    return _STREAMER_BYTES if limit is None else limit
 
 
 _ARENA: Final = "--enable-shm-tensor-arena"

@@ -8,6 +8,7 @@ from tests.cases.planning import resource
 
 from kvtier_operator.planning.checks.argument_values import argument_values
 from kvtier_operator.planning.checks.arguments import known_arguments
+from kvtier_operator.planning.checks.capacity import device_cache
 
 MOE: Final = "Qwen/Qwen3-30B-A3B"
 BALANCED: Final = ("--enable-expert-parallel", "--enable-eplb")
@@ -93,6 +94,14 @@ def test_room_for_media_that_leaves_no_cache() -> None:
     )
     says(check(("--mm-ipc-gpu-memory-gb=9",), model, kvCacheMemory="10Gi"), PASS, "Passed")
     says(check(("--mm-ipc-gpu-memory-gb=90",), model, gpu="h100"), REJECT, "ValueNotTaken", "90 GiB")
+
+
+def test_room_for_media_that_leaves_little() -> None:
+    words = ["--mm-ipc-gpu-memory-gb=20"]
+    one = resource("google/gemma-3-27b-it", engine={"gpu": "h100", "extraArgs": words})
+    says(verdict(argument_values, one), PASS, "Passed")
+    result = verdict(device_cache, one)
+    says(result, WARN, "SequenceMayNotFit", "beside 20 GiB of --mm-ipc-gpu-memory-gb, and leave ")
 
 
 def test_a_format_that_only_a_plugin_loads() -> None:

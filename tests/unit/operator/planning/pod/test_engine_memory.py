@@ -33,6 +33,7 @@ def tiered(model: str, cpu: str, *words: str, **engine: Any) -> dict[str, int]: 
         (STREAMED, {}, 8 * STREAMER_BYTES),
         ((*STREAMED, "--model-loader-extra-config", '{"memory_limit": 5000000000}'), {}, 40_000_000_000),
         (STREAMED, {"RUNAI_STREAMER_MEMORY_LIMIT": "1000000000"}, 8_000_000_000),
+        (STREAMED, {"RUNAI_STREAMER_MEMORY_LIMIT": "9" * 5000}, 8 * STREAMER_BYTES),
         (("--load-format=runai_streamer", "--model-loader-extra-config.memory_limit=0"), {}, 0),
         ((*STREAMED, "--model-loader-extra-config.memory_limit", "5g"), {}, 40_000_000_000),
         (("--load-format", "safetensors"), {}, 0),
