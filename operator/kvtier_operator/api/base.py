@@ -24,10 +24,16 @@ class Rule:
     # model itself
     field: str
     holds: Callable[[Any], bool]  # the same rule in Python
+    # what to say in place of the message of what somebody wrote, which the API server's cannot quote
+    said_of: Callable[[Any], str] | None = None
 
 
 def rule(
-    cel: str | Callable[[type["ApiModel"]], str], message: str, *, field: str = ""
+    cel: str | Callable[[type["ApiModel"]], str],
+    message: str,
+    *,
+    field: str = "",
+    said_of: Callable[[Any], str] | None = None,
 ) -> Callable[[Callable[[_ModelT], bool]], Callable[[_ModelT], bool]]:
     """Marks a model's method as the Python side of a CEL rule; the method says whether the rule holds.
 
@@ -35,11 +41,12 @@ def rule(
         cel: The same rule in CEL, as it goes into the CRD; or what writes it of the model with all its fields.
         message: One line: what is wrong and what to do.
         field: The field the message is about, relative to the model, such as `.tiers.cpu`.
+        said_of: What Python says in place of the message, of a model that breaks the rule.
     """
 
     def mark(method: Callable[[_ModelT], bool]) -> Callable[[_ModelT], bool]:
         def rule_of(model: type[ApiModel]) -> Rule:
-            return Rule(cel if isinstance(cel, str) else cel(model), message, field, method)
+            return Rule(cel if isinstance(cel, str) else cel(model), message, field, method, said_of)
 
         setattr(method, _RULE_ATTRIBUTE, rule_of)
         return method

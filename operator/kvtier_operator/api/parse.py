@@ -124,7 +124,8 @@ def _broken_rules(model: ApiModel, path: str) -> Iterator[Problem]:
     """What the rules that join several fields have to say of a model and of everything below it."""
     for rule in model.rules():
         if not rule.holds(model):
-            yield Problem((path + rule.field).removeprefix("."), rule.message)
+            said = rule.said_of(model) if rule.said_of else rule.message
+            yield Problem((path + rule.field).removeprefix("."), said)
     for name, info in type(model).model_fields.items():
         value = getattr(model, name)
         below = f"{path}.{info.alias}"

@@ -86,6 +86,14 @@ REFUSED: Final = {
         {"spec.engine.gpu": "A100-80GB"},
         f"spec.engine.gpu: 'A100-80GB' is not one of {', '.join(Gpu)}; did you mean a100-80?",
     ),
+    "GPUs by the beginning of their names": Refused(
+        {"spec.engine.gpu": "a100"},
+        f"spec.engine.gpu: 'a100' is not one of {', '.join(Gpu)}; did you mean a100-40 or a100-80?",
+    ),
+    "a GPU with its socket": Refused(
+        {"spec.engine.gpu": "H100-SXM"},
+        f"spec.engine.gpu: 'H100-SXM' is not one of {', '.join(Gpu)}; did you mean h100?",
+    ),
     "a header that would be two": Refused(
         {
             "spec.autoscaling": {

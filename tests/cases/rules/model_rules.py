@@ -144,7 +144,9 @@ MODEL_RULES: Final = (
         {"spec.model.source": "hf://Qwen/Qwen3-32B"},
     ),
     RuleCase(
-        "Kubernetes mounts pvc://, oci:// and file:// alone: give a fetcher that brings this, or write one",
+        "Kubernetes mounts pvc://, oci:// and file:// alone: give a fetcher that brings this, "
+        "or write s3://, gs:// or az:// into name for vLLM to stream it, with --load-format runai_streamer "
+        "in spec.engine.extraArgs",
         "spec.model.source",
         {"spec.model.source": "s3://b/m", "spec.model.fetcher": {"image": "a/fetch:1"}},
         {"spec.model.source": "s3://b/m"},
@@ -179,17 +181,17 @@ MODEL_RULES: Final = (
     ),
     *(
         RuleCase(
-            "name is no URL: for hf://Qwen/Qwen3-8B or https://huggingface.co/Qwen/Qwen3-8B write "
-            "Qwen/Qwen3-8B; where weights come from is source's to say, but for s3://, "
-            "gs:// and az://, which vLLM streams",
+            "name is no URL: write the id alone, ORG/MODEL; where weights come from is source's to say, but "
+            "for s3://, gs:// and az://, which vLLM streams",
             "spec.model.name",
             {"spec.model.name": f"{bucket}://bucket/qwen"},
             {"spec.model.name": url},
+            said,
         )
-        for bucket, url in (
-            ("s3", "https://huggingface.co/Qwen/Qwen3-8B"),
-            ("gs", "hf://Qwen/Qwen3-8B"),
-            ("az", "pvc://models/qwen"),
+        for bucket, url, said in (
+            ("s3", "https://huggingface.co/Qwen/Qwen3-8B/tree/main", "name is no URL: write Qwen/Qwen3-8B"),
+            ("gs", "hf://a/b", "name is no URL: write a/b"),
+            ("az", "pvc://models/qwen", ""),
         )
     ),
     *(

@@ -12,3 +12,4 @@ class RuleCase:
     field: str
     accepted: Mapping[str, object]
     refused: Mapping[str, object]
+    said: str = ""  # what Python says of the refused one, where that is not the message

@@ -215,10 +215,25 @@ def _not_one_of(given: object, choices: list[str]) -> str:
     if isinstance(given, bool):
         advice = _READ_AS_BOOLEAN.format(example=f'"{choices[-1]}"')
         return f"expected one of {', '.join(choices)}, not {_with_type(given)}{advice}"
-    lowered = {choice.lower(): choice for choice in choices}
-    near = get_close_matches(str(given).lower(), lowered, 1, _VALUE_SIMILARITY)
-    suggestion = f"; did you mean {lowered[near[0]]}?" if near else ""
+    near = _near(str(given).lower(), {choice.lower(): choice for choice in choices})
+    suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"{show_value(given)} is not one of {', '.join(choices)}{suggestion}"
+
+
+def _near(given: str, choices: Mapping[str, str]) -> list[str]:
+    """Choices, by their lower case, that may be meant: a100-40 and a100-80 by a100, h100 by h100-sxm."""
+    if given in choices:
+        return [choices[given]]
+    head = given.split("-", maxsplit=1)[0]
+    for beginning in dict.fromkeys((given, head)):
+        if head in choices and beginning == head:
+            return [choices[head]]
+        longer = [choice for name, choice in choices.items() if name.startswith(f"{beginning}-")]
+        if beginning and 0 < len(longer) <= _MAX_PLACES:
+            return longer
+        if beginning == given and (near := get_close_matches(given, choices, 1, _VALUE_SIMILARITY)):
+            return [choices[near[0]]]
+    return []
 
 
 def _quoting_advice(given: object, location: Location) -> str:

@@ -76,6 +76,18 @@ def _has_form(source: str | None, start: str, pattern: str) -> bool:
     return source is None or not source.startswith(start) or re.fullmatch(pattern, source) is not None
 
 
+_NO_URL: Final = "name is no URL: write the id alone, ORG/MODEL; where weights come from is source's to say, but for s3://, gs:// and az://, which vLLM streams"
+_ON_THE_HUB: Final = re.compile(
+    r"(?:hf://|https?://(?:www\.)?(?:huggingface\.co|hf\.co)/)([^/]+/[^/]+)(?:/.*)?"
+)
+
+
+def _id_in_url(name: str) -> str:
+    """What is said of a name that is a URL: of the Hub's, the id that is in it."""
+    found = _ON_THE_HUB.fullmatch(name)
+    return f"name is no URL: write {found[1]}" if found else _NO_URL
+
+
 class SourcedModel(ApiModel):
     """A model by its name, and its weights."""
 
@@ -152,7 +164,7 @@ class SourcedModel(ApiModel):
 
     @rule(
         f"!has(self.source) || {_any_of((*MOUNTED, HUB))} || has(self.fetcher)",
-        "Kubernetes mounts pvc://, oci:// and file:// alone: give a fetcher that brings this, or write one",
+        "Kubernetes mounts pvc://, oci:// and file:// alone: give a fetcher that brings this, or write s3://, gs:// or az:// into name for vLLM to stream it, with --load-format runai_streamer in spec.engine.extraArgs",
         field=".source",
     )
     def somebody_brings_it(self) -> bool:
@@ -188,8 +200,9 @@ class SourcedModel(ApiModel):
 
     @rule(
         "!self.name.contains('://') || self.name.matches('^(s3|gs|az)://')",
-        "name is no URL: for hf://Qwen/Qwen3-8B or https://huggingface.co/Qwen/Qwen3-8B write Qwen/Qwen3-8B; where weights come from is source's to say, but for s3://, gs:// and az://, which vLLM streams",
+        _NO_URL,
         field=".name",
+        said_of=lambda model: _id_in_url(model.name),
     )
     def name_is_no_page(self) -> bool:
         """What a browser shows, or another tool's file, is the first thing to copy."""

@@ -223,7 +223,7 @@ class Fault:
     position: int  # the item's, from 0
     message: str  # what is wrong, and what to do unless there is a nearest option
     nearest: str = ""  # the option that may be meant, of a name that there is not
-    is_ambiguous: bool = False  # whether the word is the beginning of several options
+    names: tuple[str, ...] = ()  # the options that an ambiguous name is the beginning of
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ def _no_option(word: _Word, options: Mapping[str, Option]) -> Fault:
     name = _short(word.text.partition("=")[0])
     if word.names:
         several = f"{', '.join(word.names[:-1])} or {word.names[-1]}"
-        return Fault(word.position, f"{name} may be {several}: write out which", is_ambiguous=True)
+        return Fault(word.position, f"{name} may be {several}: write out which", names=word.names)
     # 5 ms to import: not for those who need it not
     from difflib import get_close_matches  # noqa: PLC0415
 

@@ -46,9 +46,10 @@ def _messages(refused: RefusedWords) -> dict[str, str]:
 
 
 def _said(fault: Fault) -> str:
-    """A fault, with the field to set where kvtier derives from it the option that may be meant."""
+    """A fault, with the field to set where kvtier derives from it an option that may be meant."""
     if not fault.nearest:
-        return fault.message
+        fields = (f"; for {name} set {_DERIVED[name]}" for name in fault.names if name in _DERIVED)
+        return f"{fault.message}{''.join(fields)}"
     field = _DERIVED.get(fault.nearest)
     if field is None and fault.nearest in _RESERVED_OPTIONS:
         return f"{fault.message}: remove it"

@@ -11,8 +11,9 @@ from kvtier_operator.planning.checks.environment import may_be_on
 from kvtier_operator.planning.model_shape.config.overrides import OPTION
 from kvtier_operator.planning.model_shape.from_config import has_other_caches
 from kvtier_operator.planning.model_shape.shape import LayerKind
+from kvtier_operator.planning.model_shape.unknown import MEASURED
 from kvtier_operator.planning.tiers.capacity import differs
-from kvtier_operator.planning.units import count, many
+from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.verdict import CheckResult
 
 
@@ -29,11 +30,15 @@ def architecture_known(parts: CheckInput) -> CheckResult:
     return architecture_known.passed("vLLM has a class of the model, or the resource names none")
 
 
+_LEAST_OF_SUCH_BYTES: Final = 32 << 10
+"""A sixth of what is seen of DeepSeek V4: no model card's figure of one is as much, and no tier's is less."""
+
+
 @check("spec.model.geometry.kvBytesPerToken")
 def cache_shapes(parts: CheckInput) -> CheckResult:
     """Such caches have blocks as wide as their widest group, on every rank: many times a token's own bytes.
 
-    Of DeepSeek V4 users found about 190 KiB a token in a tier with 2 ranks, and 55 KB on the device.
+    Of DeepSeek V4 users found 187 to 195 KiB a token in a tier with 2 ranks, and 55 KB on the device.
     """
     given, name = parts.spec.model.geometry, parts.spec.model.name
     if given is None or given.kv_bytes_per_token is None or not has_other_caches(name):
@@ -41,14 +46,16 @@ def cache_shapes(parts: CheckInput) -> CheckResult:
     observed = parts.observed.engine.by_tier.get(Tier.CPU) if parts.observed.engine else None
     if observed is not None and not differs(observed, parts.tiers.cpu.tokens):
         return cache_shapes.passed(f"a running engine holds {count(observed)} tokens, about as planned")
+    too_little = given.kv_bytes_per_token < _LEAST_OF_SUCH_BYTES
     return cache_shapes.warn(
-        "CacheNotASum",
-        f"layers of {name} keep caches of different shapes, so a tier takes many times the bytes that its "
-        f"model card has for a token: {count(given.kv_bytes_per_token)} must be what a tier stores of one, "
-        "all ranks together; set it to status.tiers.cpu.bytes / tokens once an engine runs (Observed)",
+        "CacheFarTooSmall" if too_little else "CacheNotASum",
+        f"layers of {name} keep caches of different shapes, so a tier stores many times the bytes that its "
+        f"model card has for a token ({MEASURED}), and {size(given.kv_bytes_per_token)} "
+        f"{'is likely far too little' if too_little else 'must be what it stores'}, all ranks together; set "
+        "it to status.tiers.cpu.bytes / tokens once an engine runs (Observed)",
         by_itself=f"plans {count(parts.tiers.cpu.tokens)} tokens in the CPU tier, and has the picker follow "
         "what running engines say",
-        weight=50,
+        weight=100 if too_little else 50,
     )
 
 

@@ -24,7 +24,7 @@ class RefusedWords:
     @property
     def ambiguous(self) -> frozenset[int]:
         """Of them, those that are the beginning of several options."""
-        return frozenset(fault.position for fault in self._certain if fault.is_ambiguous)
+        return frozenset(fault.position for fault in self._certain if fault.names)
 
     @property
     def _certain(self) -> list[Fault]:

@@ -1,5 +1,6 @@
 """The catalogue of well-known models: data beside this file."""
 
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -75,9 +76,20 @@ def original(model: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+_NUMBER: Final = re.compile("[0-9]+")
+
+
+def _of_one_line(name: str, other: str) -> bool:
+    """Whether names differ in one number at most: with several it is another model, whatever its letters."""
+    numbers, others = _NUMBER.findall(name), _NUMBER.findall(other)
+    return len(numbers) == len(others) and sum(map(operator.ne, numbers, others)) <= 1
+
+
 def similar(model: str) -> tuple[str, ...]:
     """Names in the catalogue that are close to this one, as they are published, the closest first."""
     repository = "/".join(model.lower().split("/")[-2:])  # whatever a host or a folder before it
-    near = get_close_matches(repository, names(), n=2, cutoff=0.75)
+    near = get_close_matches(
+        repository, [name for name in names() if _of_one_line(name, repository)], n=2, cutoff=0.75
+    )
     published = {name.lower(): name for name, _ in _published_names()}
     return tuple(published[name] for name in near)

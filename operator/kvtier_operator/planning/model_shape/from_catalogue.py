@@ -23,9 +23,14 @@ def shape_from_catalogue(model: str) -> ModelShape | None:
     if fields is None:
         return _of_quantised(model)
     shape = shape_from_config(
-        fields["config"], f"{CATALOGUE}, {fields['source']}", weights_bytes=fields.get("weights_bytes")
+        fields["config"], _source(model, fields["source"]), weights_bytes=fields.get("weights_bytes")
     )
     return with_weights(shape, fields)
+
+
+def _source(model: str, url: str) -> str:
+    """Where an entry is from, which may be another repository whose model has the same shape."""
+    return f"{CATALOGUE}, {'' if f'/{model}/'.lower() in url.lower() else 'same as '}{url}"
 
 
 def _of_quantised(model: str) -> ModelShape | None:
@@ -43,7 +48,7 @@ def _of_quantised(model: str) -> ModelShape | None:
         return None
     fields = entries()[entry]
     config = {**fields["config"], "quantization_config": {"quant_method": method}}
-    return with_weights(shape_from_config(config, f"{CATALOGUE}, {fields['source']}, quantised"), fields)
+    return with_weights(shape_from_config(config, f"{_source(model, fields['source'])}, quantised"), fields)
 
 
 def with_weights(shape: ModelShape, fields: Mapping[str, Any]) -> ModelShape:

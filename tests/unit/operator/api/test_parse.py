@@ -41,7 +41,8 @@ def test_rule_refuses_with_the_words_of_admission(rule: RuleCase) -> None:
     if any(each in rule.message for each in ("quantity", "address block")):
         assert said.startswith(f"{rule.field}: ")  # says more than CEL can: what is wrong with which text
     else:
-        assert said == (f"{rule.field}: {rule.message}" if rule.field else rule.message)
+        message = rule.said or rule.message
+        assert said == (f"{rule.field}: {message}" if rule.field else message)
 
 
 def test_a_spec_that_the_operator_would_not_keep() -> None:

@@ -218,7 +218,12 @@ def test_a_slip_near_an_option_of_kvtiers_names_the_field() -> None:
 
 def test_a_name_of_several_options_is_refused_once() -> None:
     one = with_words("--kv-cache-dtyp", "fp8", "--enable-sleep")
-    says(verdict(known_arguments, one), REJECT, "ArgumentNotKnown", "--kv-cache-dtype: write out which")
+    says(
+        verdict(known_arguments, one),
+        REJECT,
+        "ArgumentNotKnown",
+        "which; for --kv-cache-dtype set spec.engine.kvC",
+    )
     says(verdict(reserved_arguments, one), PASS, "Passed")
     # but what the name of one option is cut to is still looked at
     says(verdict(unplanned_arguments, one), WARN, "UnplannedArgument", "--enable-sleep-mode: each sleep")

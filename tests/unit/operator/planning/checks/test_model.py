@@ -166,7 +166,15 @@ def test_a_length_that_is_given_is_known() -> None:
 def test_a_sum_that_is_none() -> None:
     geometry = {"kvBytesPerToken": 4200}
     result = verdict(cache_shapes, resource("deepseek-ai/DeepSeek-V4-Flash", geometry=geometry))
-    says(result, WARN, "CacheNotASum", "4,200", "all ranks together", "status.tiers.cpu.bytes")
+    says(
+        result,
+        WARN,
+        "CacheFarTooSmall",
+        "187 to 195 KiB",
+        "4.10 KiB is likely far too little",
+        "all ranks together",
+        "status.tiers.cpu.bytes",
+    )
     assert result.field == "spec.model.geometry.kvBytesPerToken"
     says(verdict(cache_shapes, resource("own/model", geometry=geometry)), PASS, "Passed")
     measured = resource("deepseek-ai/DeepSeek-V4-Flash", geometry={"kvBytesPerToken": 200_000})

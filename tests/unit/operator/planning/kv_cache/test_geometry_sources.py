@@ -67,16 +67,50 @@ def test_windows_and_states_given_by_hand() -> None:
     assert geometry.kv_bytes_per_token == 4 * 2 * (64 + 32) * 2
 
 
-@pytest.mark.parametrize("name", ["Qwen/Qwen3-33B", "/models/qwen/qwen3-32b"])
-def test_an_unknown_model_is_told_what_to_do(name: str) -> None:
+@pytest.mark.parametrize("missing", ["", "the Hub was not asked"])
+def test_an_unknown_model_is_told_what_to_do(missing: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        resolve_geometry(resource(name).spec, Observed())
+        resolve_geometry(resource("Qwen/Qwen3-33B").spec, Observed(model_config_missing=missing))
     (problem,) = refused.value.problems
     assert problem.field == "spec.model.name"
     assert "(the catalogue has Qwen/Qwen3-32B and " in problem.message
     assert "--model-config" in problem.message
     assert "spec.model.geometry" in problem.message
-    assert ("file:///models/qwen/qwen3-32b of the node" in problem.message) is name.startswith("/")
+    assert missing in problem.message
+    assert ("--hub" in problem.message) is (not missing), "nobody is told to do what was done"
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "words"),
+    [
+        (
+            "/models/qwen3-32b",
+            "spec.model.name",
+            ("such as Qwen/Qwen3-32B", "file:///models/qwen3-32b of the node"),
+        ),
+        (
+            "s3://b/models/Qwen3-32B",
+            "spec.model.configRef",
+            ("reads no bucket", "--load-format runai_streamer"),
+        ),
+    ],
+)
+def test_a_place_that_nothing_knows(name: str, field: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        resolve_geometry(resource(name).spec, Observed())
+    (problem,) = refused.value.problems
+    assert problem.field == field
+    assert [
+        word for word in (*words, "nothing knows the KV geometry of") if word not in problem.message
+    ] == []
+
+
+def test_another_generation_is_no_suggestion() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        resolve_geometry(resource("mistralai/Mistral-Large-3-675B-Instruct-2512").spec, Observed())
+    assert "catalogue" not in str(refused.value)
+    assert "same as" not in resolve_geometry(resource().spec, Observed()).shape.source
+    assert "Mistral's params.json" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def test_known(name: str, base: str, has_scales: bool) -> None:
     assert (shape.groups, shape.cache_dtype) == (of.groups, KVCacheDtype.AUTO)
     assert (shape.weights_bytes, shape.has_cache_scales) == (None, has_scales)
     assert shape.source.endswith("quantised")
+    assert ", same as https" in shape.source
 
 
 @pytest.mark.parametrize(
