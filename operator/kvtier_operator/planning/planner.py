@@ -11,6 +11,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.engine import plan_engine
+from kvtier_operator.planning.pod.engine_memory import streaming_notes
 from kvtier_operator.planning.pod_template.template import refuse_templates, template_notes
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.router_plan import plan_router
@@ -88,6 +89,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             *backend.notes,
             *gpu_notes(spec.engine),
             *tier_notes(spec, geometry),
+            *streaming_notes(spec.engine, geometry, budget.memory),
             *adapter_notes(spec, geometry),
             *store_notes(store),
             *template_notes(spec),

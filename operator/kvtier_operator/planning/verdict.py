@@ -61,11 +61,11 @@ class Verdicts:
         Args:
             reason: CamelCase.
             message: What is found, and what its reader can do.
-            by_itself: What becomes of it if that is nothing, after "by itself kvtier".
+            by_itself: What becomes of it if that is nothing, after "otherwise kvtier".
             field: Path of the field that it is about, in place of the check's.
             weight: As of a `CheckResult`.
         """
-        return self._result(Outcome.WARN, reason, f"{message}; by itself kvtier {by_itself}", field, weight)
+        return self._result(Outcome.WARN, reason, f"{message}; otherwise kvtier {by_itself}", field, weight)
 
     def warn_each(
         self, reason: str, faults: Sequence[tuple[str, str]], *, by_itself: str = _AS_WRITTEN, weight: int = 0

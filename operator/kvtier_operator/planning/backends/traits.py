@@ -37,7 +37,7 @@ class Caveat:
 
     reason: str  # CamelCase, as in a condition
     message: str  # what is so, and what its reader can do
-    by_itself: str = "runs it as it is written"  # what becomes of it otherwise, after "by itself kvtier"
+    by_itself: str = "runs it as it is written"  # what becomes of it otherwise, after "otherwise kvtier"
 
 
 @dataclass(frozen=True, slots=True)

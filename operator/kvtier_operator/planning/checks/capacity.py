@@ -261,7 +261,9 @@ def tier_larger_than_device(parts: CheckInput) -> CheckResult:
     if gpu is None:
         return tier_larger_than_device.passed("the device's own cache is not known", reason="Unknown")
     if not gpu.tokens:
-        return tier_larger_than_device.passed("the device's own cache holds nothing", reason="Unknown")
+        return tier_larger_than_device.passed(
+            "the device's own cache holds nothing", reason="NothingOnDevice"
+        )
     numbers = f"CPU tier {count(cpu.tokens)} tokens, device {count(gpu.tokens)}"
     if cpu.tokens <= gpu.tokens:
         return tier_larger_than_device.warn(

@@ -121,8 +121,7 @@ def draft_known(parts: CheckInput) -> CheckResult:
     if draft.is_estimate:
         return draft_known.warn(
             "DraftEstimated",
-            f"nothing describes the draft{name}, so {draft.source} is counted for it"
-            f"{_more(parts)}{what_to_do}",
+            f"nothing describes the draft{name}, so kvtier counts {draft.source}{_more(parts)}{what_to_do}",
             by_itself=corrects,
             field=place,
         )
@@ -150,16 +149,17 @@ def _fewer(parts: CheckInput) -> str:
     if ranks == 1 or not parts.geometry.stored_once:
         return ""
     return (
-        f" (if it has ordinary attention, every rank stores its latent: up to {ranks} times fewer tokens fit)"
+        " (if it has ordinary attention, every rank stores the latent, which costs the tier up to "
+        f"{ranks - 1}/{ranks} of its tokens)"
     )
 
 
 def _more(parts: CheckInput) -> str:
-    """What a draft that is taken to have ordinary attention may cost less."""
+    """What a draft costs that is taken to have ordinary attention."""
     ranks = parts.spec.engine.tensor_parallel_size
     if ranks == 1 or parts.geometry.mla or not parts.geometry.keeps(LayerKind.MLA):
         return ""
     return (
-        f", and with it a copy of the latent for every rank (if it keeps a latent too, up to {ranks} times "
-        "as many tokens fit)"
+        f": beside ordinary attention every rank stores the latent, which costs the tier up to {ranks - 1}/"
+        f"{ranks} of its tokens; a draft that keeps a latent too costs none of that"
     )

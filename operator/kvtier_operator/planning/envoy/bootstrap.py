@@ -79,18 +79,20 @@ PICK_TIMEOUT_S: Final = 2.0
 _MODEL_TIMEOUT_S: Final = 10
 """How long the model router may take: without its answer a request can only be refused."""
 _UNAVAILABLE: Final = 503
-# Nothing else here has a time limit: a 504 of Envoy's own is a picker that did not answer in time.
-_LATE_PICK: Final = {
-    "filter": {
-        "status_code_filter": {"comparison": {"value": {"default_value": 504, "runtime_key": "late_pick"}}}
-    },
-    "status_code": _UNAVAILABLE,
-    "body_format_override": {
-        "text_format_source": {
-            "inline_string": f"the endpoint picker did not answer in {PICK_TIMEOUT_S:g} s\n"
-        }
-    },
-}
+_LATE_ROUTER: Final = f"the model router did not answer in {_MODEL_TIMEOUT_S} s"
+_LATE_PICKER: Final = f"the endpoint picker did not answer in {PICK_TIMEOUT_S:g} s"
+
+
+def _late(gateway: Gateway) -> dict[str, Any]:
+    """Nothing else here has a time limit: with a 504 of Envoy's own, one of these was late."""
+    has_router = gateway.entrance is not None and gateway.entrance.model_router is not None
+    said = f"{_LATE_ROUTER}, or {_LATE_PICKER}" if has_router else _LATE_PICKER
+    value = {"default_value": 504, "runtime_key": "late_pick"}
+    return {
+        "filter": {"status_code_filter": {"comparison": {"value": value}}},
+        "status_code": _UNAVAILABLE,
+        "body_format_override": {"text_format_source": {"inline_string": f"{said}\n"}},
+    }
 
 
 def bootstrap(gateway: Gateway) -> dict[str, Any]:
@@ -145,7 +147,7 @@ def _listener(gateway: Gateway) -> dict[str, Any]:
                 {"mutations": [{"remove": name} for name in (DESTINATION, RESOURCE)]},
             )
         ],
-        "local_reply_config": {"mappers": [_LATE_PICK]},
+        "local_reply_config": {"mappers": [_late(gateway)]},
         # a generation may be silent for as long as it takes
         "stream_idle_timeout": UNLIMITED,
         "route_config": {

@@ -3,7 +3,7 @@
 What vLLM's options do is in planning/arguments/effects.py; here is how much those take that take memory.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -218,6 +218,7 @@ def _power_of_two(value: int) -> int:
     return 1 << (value - 1).bit_length() if value else 0
 
 
+_BUFFERS_LINE: Final = "buffers while loading"
 FORMAT: Final = "--load-format"
 LOADER: Final = "--model-loader-extra-config"
 STREAMER: Final = "runai_streamer"
@@ -234,7 +235,20 @@ def _streamer(engine: EngineSpec, geometry: Geometry, later_bytes: int) -> Budge
     ranks = engine.ranks
     less = f", less {size(later_bytes)} that tiers and caches take later" if later_bytes else ""
     why = f"{size(loading)} of buffers of {many(ranks, 'rank')} while weights are streamed{less}"
-    return BudgetLine("buffers while loading", over_bytes, why)
+    return BudgetLine(_BUFFERS_LINE, over_bytes, why)
+
+
+def streaming_notes(engine: EngineSpec, geometry: Geometry, lines: Iterable[BudgetLine]) -> tuple[str, ...]:
+    """Buffers for weights that are no line of the pod's memory: they are gone before the tiers are taken."""
+    loading = _streamed_bytes(engine, geometry)
+    if not loading or any(line.what == _BUFFERS_LINE for line in lines):
+        return ()
+    return (
+        (
+            f"weights are streamed through buffers of {size(loading)} ({many(engine.ranks, 'rank')}), less "
+            "than tiers and caches take after that, so the pod's memory has no line for them"
+        ),
+    )
 
 
 def _streamed_bytes(engine: EngineSpec, geometry: Geometry) -> int:

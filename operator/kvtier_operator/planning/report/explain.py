@@ -30,6 +30,7 @@ _LEAST_COLUMNS: Final = 80
 _MOST_COLUMNS: Final = 120
 _ARGUMENT_MARGIN: Final = 6
 _MESSAGE_INDENT: Final = 29
+_UNKNOWN: Final = "Unknown"
 _IDLE_REASONS: Final = {
     "NotLooked",
     "NotAskedFor",
@@ -37,6 +38,7 @@ _IDLE_REASONS: Final = {
     "NoRemoteTier",
     "NoHostPath",
     "NoModelVolume",
+    "NothingOnDevice",
 }
 # SGR parameters (ECMA-48, 8.3.117).
 _STYLES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -107,6 +109,7 @@ def explain(plan: Plan, *, colour: bool = False, source: str = "", columns: int 
         loud=[row for row in rows if row["loud"]],
         passed=[row for row in rows if not row["loud"]],
         idle=", ".join(check.name for check in plan.checks if check.reason in _IDLE_REASONS),
+        unknown=", ".join(check.name for check in plan.checks if check.reason == _UNKNOWN),
     )
     return "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) + "\n"
 
@@ -268,7 +271,8 @@ def _verdict(plan: Plan) -> str:
 def _passes(plan: Plan) -> str:
     """For the end, which is what a terminal shows of a long report."""
     loud = sum(check.outcome is not Outcome.PASS for check in plan.checks)
-    passed = f"{len(plan.checks) - loud} passed"
+    unknown = sum(check.reason == _UNKNOWN for check in plan.checks)
+    passed = f"{len(plan.checks) - loud - unknown} passed{f', {unknown} not known' if unknown else ''}"
     return f"{passed}, {_verdict(plan)} (at the top)" if loud else passed
 
 
@@ -276,7 +280,7 @@ def _check_rows(plan: Plan, paint: Callable[[str, str], str], columns: int) -> l
     return [
         _check_row(check, paint, columns)
         for check in most_important_first(plan.checks)
-        if check.reason not in _IDLE_REASONS
+        if check.reason not in {*_IDLE_REASONS, _UNKNOWN}
     ]
 
 

@@ -163,7 +163,7 @@ def _layer_of_heads(asked: Speculation, shape: ModelShape) -> Draft:
     """
     heads = shape.attention_heads or _HEADS
     layer = LayerGroup(LayerKind.FULL, 1, kv_heads=heads, key_dim=_HEAD_DIM, value_dim=_HEAD_DIM, draft=True)
-    source = f"one layer of ordinary attention, {heads} heads of {_HEAD_DIM},"
+    source = f"one layer of ordinary attention, {heads} heads of {_HEAD_DIM}"
     return Draft(asked, (layer,), source, is_estimate=True)
 
 

@@ -136,7 +136,7 @@ def test_numbers_that_vllm_takes(words: list[str]) -> None:
 
 def test_an_image_of_ones_own_may_know_more() -> None:
     result = verdict(known_arguments, with_words("--of-a-plugin", image="r.example/fork:7"))
-    says(result, WARN, "ArgumentNotKnown", "no option --of-a-plugin", "by itself kvtier passes them on")
+    says(result, WARN, "ArgumentNotKnown", "no option --of-a-plugin", "otherwise kvtier passes them on")
 
 
 @pytest.mark.parametrize(

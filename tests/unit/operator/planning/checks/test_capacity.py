@@ -269,7 +269,7 @@ def test_the_device_keeps_windows_too() -> None:
 def test_a_device_that_is_not_known() -> None:
     says(verdict(tier_larger_than_device, resource()), PASS, "Unknown")
     nothing = resource(engine={"gpuMemory": "40Gi"})
-    says(verdict(tier_larger_than_device, nothing), PASS, "Unknown", "holds nothing")
+    says(verdict(tier_larger_than_device, nothing), PASS, "NothingOnDevice", "holds nothing")
 
 
 def test_break_even_of_a_dense_model() -> None:

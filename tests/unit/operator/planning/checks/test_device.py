@@ -54,7 +54,7 @@ def test_kvtier_works_on_the_cpu() -> None:
 def test_other_devices_are_not_tested(backend: str, device: str, ends: bool) -> None:
     one = resource(backend=backend, engine={"resources": {"limits": {device: 1}}})
     result = verdict(backend_device, one)
-    says(result, WARN, "DeviceNotTested", f"not tested on {device}", "by itself kvtier starts")
+    says(result, WARN, "DeviceNotTested", f"not tested on {device}", "otherwise kvtier starts")
     assert ("offloading ends the engine" in result.message) is (ends and backend in {"KVTier", "Native"})
     given = check_input(one)
     words = " ".join(f"{line.what} {line.why}" for line in given.budget.memory) + memlock(given).message

@@ -129,9 +129,10 @@ def test_a_head_that_nothing_describes() -> None:
 
 def test_what_a_draft_beside_latents_may_change_is_said() -> None:
     one = drafting(V3, 8, model="a/b-eagle3", num_speculative_tokens=3)
-    says(verdict(draft_known, one), WARN, "DraftEstimated", "ordinary attention", "up to 8 times as many")
+    words = ("heads of 128: beside ordinary attention", "costs the tier up to 7/8 of its tokens")
+    says(verdict(draft_known, one), WARN, "DraftEstimated", *words)
     one = drafting(V3, 8, model="a/b-dflash", num_speculative_tokens=3)
-    says(verdict(draft_known, one), WARN, "DraftUnknown", "up to 8 times fewer")
+    says(verdict(draft_known, one), WARN, "DraftUnknown", "up to 7/8 of its tokens")
 
 
 def test_weights_that_nothing_tells() -> None:

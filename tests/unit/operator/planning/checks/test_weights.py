@@ -226,6 +226,13 @@ def test_what_leaves_unknown_weights_out(
         says(verdict_on_model(weights_known, model, on(), engine=engine), PASS, "Unknown")
 
 
+@pytest.mark.parametrize(("engine", "is_told"), [({"gpu": "h100"}, True), ({"kvCacheMemory": "20Gi"}, False)])
+def test_what_unknown_weights_leave_unchecked(engine: dict[str, Any], is_told: bool) -> None:
+    result = verdict_on_model(weights_known, UNKNOWN, engine=engine)
+    says(result, WARN, "WeightsUnknown", "otherwise kvtier leaves them out")
+    assert ("checks neither whether they fit" in result.message) is is_told
+
+
 def test_a_folder_is_in_the_engines_container() -> None:
     folder: dict[str, Any] = UNKNOWN | {"name": "/models/x"}
     result = verdict_on_model(model_source, folder)

@@ -115,7 +115,7 @@ def test_what_could_not_be_looked_at_isrefusals() -> None:
     [found] = verdicts(Namespace(unseen=("LimitRanges: forbidden",)), Outcome.WARN)
     assert (found.reason, found.message) == (
         "NamespaceNotSeen",
-        "LimitRanges: forbidden; ask with more rights; by itself kvtier plans without",
+        "LimitRanges: forbidden; ask with more rights; otherwise kvtier plans without",
     )
 
 

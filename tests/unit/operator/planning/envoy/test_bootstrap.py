@@ -118,3 +118,14 @@ def test_answers_say_where_they_come_from_only_when_asked_to() -> None:
     assert filter_names(entrance())[0] == "envoy.filters.http.header_mutation"
     assert filter_names(entrance(tells_endpoint=True))[0] == "envoy.filters.http.ext_proc"
     assert filter_names(LOCAL)[0] == "envoy.filters.http.ext_proc"
+
+
+def test_a_late_answer_is_told_of_whom_it_may_be() -> None:
+    def said(gateway: Gateway) -> Any:  # noqa: ANN401 - of Envoy's API
+        [mapper] = manager(gateway)["local_reply_config"]["mappers"]
+        return mapper["body_format_override"]["text_format_source"]["inline_string"]
+
+    picker = "the endpoint picker did not answer in 2 s\n"
+    assert said(LOCAL) == said(entrance()) == picker
+    shared = entrance(model_router=Address("127.0.0.1", 9004))
+    assert said(shared) == f"the model router did not answer in 10 s, or {picker}"

@@ -73,4 +73,4 @@ def test_each_warning_says_what_becomes_of_it(plan: Plan) -> None:
     said = [each.message for each in plan.checks if each.outcome is Outcome.WARN]
     assert len(said) > 3
     for message in said:
-        assert "; by itself kvtier " in message
+        assert "; otherwise kvtier " in message

@@ -37,6 +37,23 @@ def test_each_number_says_how_it_came_about() -> None:
     assert re.search(r"cpu prefix entries +6,400 +ceil\(409,600 tokens / 64 tokens an entry\)", report)
 
 
+def test_what_nothing_is_known_of_is_not_told_as_passed() -> None:
+    report = text()
+    assert re.search(r"^  \? not known yet +device-cache, tier-larger-than-device$", report, re.MULTILINE)
+    assert not re.search("✓ (device-cache|tier-larger-than-device)", report)
+    assert re.search(r"checks: \d+ passed, 2 not known", report)
+    known = text(engine={"gpu": "h100", "tensorParallelSize": 2})
+    assert re.search("✓ device-cache", known)
+    assert "not known yet" not in known
+
+
+def test_buffers_that_the_tier_covers_are_told() -> None:
+    streamed = {"gpu": "h100", "tensorParallelSize": 2, "extraArgs": ["--load-format=runai_streamer"]}
+    report = " ".join(text(engine=streamed).split())
+    assert "streamed through buffers of 74.51 GiB (2 ranks), less than tiers and caches take" in report
+    assert "through buffers" not in text(cpu="1Gi", engine=streamed), "a line of the pod's memory"
+
+
 @pytest.mark.parametrize("columns", [80, 100, 120])
 @pytest.mark.parametrize("backend", ["KVTier", "Native"])
 def test_as_wide_as_the_terminal(backend: str, columns: int) -> None:

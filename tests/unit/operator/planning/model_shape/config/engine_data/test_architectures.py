@@ -62,7 +62,7 @@ def test_known(architectures: list[str], known: bool) -> None:
     if known:
         says(result, PASS, "Passed")
     else:
-        says(result, WARN, "ArchitectureUnknown", architectures[0], "by itself kvtier plans")
+        says(result, WARN, "ArchitectureUnknown", architectures[0], "otherwise kvtier plans")
 
 
 def test_overridden() -> None:
