@@ -204,8 +204,9 @@ def _more_ranks(parts: CheckInput, room_bytes: int) -> str:
     gpus, most = enough * engine.data_parallel_size, engine.gpu.node_gpus if engine.gpu else USUAL_NODE_GPUS
     if gpus <= most:
         return advice
+    larger = "a larger GPU or " if engine.gpu_bytes and engine.gpu is not LARGEST else ""
     return (
-        f"take a larger GPU or a smaller checkpoint: this one needs tensorParallelSize {enough}, "
+        f"take {larger}a smaller checkpoint: this one needs tensorParallelSize {enough}, "
         f"{many(gpus, 'GPU')} a pod, and a node with {engine.gpu or 'such GPUs'} usually has {most}"
     )
 

@@ -303,7 +303,7 @@ def cpu_request(parts: CheckInput) -> CheckResult:
         return cpu_request.warn(
             "NoCPURequest",
             "vLLM computes on the CPU and asks for none: beside other pods it gets next to nothing; "
-            "set it to the cores that one engine is to have",
+            "set it to the cores that one engine needs",
             by_itself="requests none",
         )
     return cpu_request.passed(f"{asked} of a CPU asked for")

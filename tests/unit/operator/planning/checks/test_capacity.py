@@ -6,6 +6,7 @@ import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
+from kvtier_operator.api.spec.gpu import LARGEST
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.checks.capacity import (
     device_cache,
@@ -80,7 +81,7 @@ LLAMA = "meta-llama/Llama-3.1-405B"
 
 
 def test_what_is_advised_for_weights_is_enough() -> None:
-    engine = {"gpu": "h100"}
+    engine: dict[str, Any] = {"gpu": "h100"}
     result = verdict(device_cache, resource(LLAMA, engine=engine))
     # 755.96 GiB / 8 is more than 79.10 GiB x 0.92 = 72.77 GiB, a half of it is less
     says(
@@ -93,6 +94,10 @@ def test_what_is_advised_for_weights_is_enough() -> None:
     )
     assert "gpuMemoryUtilization" not in result.message
     says(verdict(device_cache, resource(LLAMA, engine={**engine, "tensorParallelSize": 16})), PASS, "Passed")
+    assert "take a larger GPU or a smaller checkpoint" in result.message
+    engine = {"gpu": LARGEST, "tensorParallelSize": 8}
+    largest = verdict(device_cache, resource(LLAMA, model_fields={"weights": "4Ti"}, engine=engine))
+    says(largest, REJECT, "NoRoomForCache", "or take a smaller checkpoint")
     h200 = verdict(device_cache, resource(LLAMA, engine={"gpu": "h200"}))
     says(h200, REJECT, "NoRoomForCache", "or set spec.engine.tensorParallelSize to at least 8")
 
