@@ -90,5 +90,10 @@ def engine_metrics(found: Families) -> EngineMetrics:
         loaded_bytes=int(found.total(_LOADED_BYTES)),
         ttft_s=found.total(_TTFT_S),
         ttft_count=int(found.total(_TTFT_COUNT)),
-        held_tokens={tier: int(found.total(name)) for tier, name in CACHED_TOKENS.items() if found.of(name)},
+        held_tokens={
+            # what engines share each of them tells whole
+            tier: int(max(value for _, value in found.of(name)) if tier.shared else found.total(name))
+            for tier, name in CACHED_TOKENS.items()
+            if found.of(name)
+        },
     )

@@ -15,6 +15,7 @@ from kvtier_operator.cli.inputs.load import Loaded, load, naming
 from kvtier_operator.cli.inputs.observe import Facts, observe
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
+from kvtier_operator.planning.base.remote_store import secret_mounts
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
@@ -82,9 +83,12 @@ def remarks(source: str, plan: Plan) -> tuple[str, ...]:
 
 
 def without_pods(source: str, spec: Spec) -> Iterator[str]:
-    """One line where a resource adds to its pods, for commands that make none."""
+    """A line for each thing that only pods have, for commands that make none."""
     if templates := ", ".join(pod_templates(spec)):
         yield f"{source}: {templates}: for pods alone, and this makes none: left out"
+    for mount in secret_mounts(spec.tiers.remote):
+        secret = mount.source["secret"]["secretName"]
+        yield f"{source}: {mount.mount_path} is Secret {secret} of a cluster: put its files there"
 
 
 def _line(source: str, check: CheckResult) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cases.kvcachetier import DISK, document
+from tests.cases.kvcachetier import DISK, REMOTE, document
 
 from kvtier_operator.cli.connector_args import connector_args
 from kvtier_operator.errors import InvalidInputError
@@ -85,6 +85,16 @@ def test_a_model_that_only_a_cluster_has_is_named(tmp_path: Path) -> None:
         f"{tmp_path / 'cr.yaml'}: spec.model.source: pvc://claim/qwen is a cluster's: this asks the Hub for "
         "Qwen/Qwen3-32B; put the folder with the model in its place\n"
     )
+
+
+def test_secrets_of_a_store_are_named(tmp_path: Path) -> None:
+    credentials = {"credentials": {"secretRef": {"name": "valkey"}}}
+    result = said(tmp_path, {"spec.tiers.remote": REMOTE | credentials})
+    assert result.stderr == (
+        f"{tmp_path / 'cr.yaml'}: /etc/kvtier/remote/credentials is Secret valkey of a cluster: put its "
+        "files there\n"
+    )
+    assert "remote_credentials_path" in result.stdout
 
 
 def test_what_the_cluster_has_is_named(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ vllm:kvtier_cpu_cached_tokens{engine="0"} 4704.0
 # TYPE vllm:kvtier_disk_cached_tokens gauge
 vllm:kvtier_disk_cached_tokens{engine="0"} 9408.0
 vllm:kvtier_disk_cached_tokens{engine="1"} 32.0
+# TYPE vllm:kvtier_remote_cached_tokens gauge
+vllm:kvtier_remote_cached_tokens{engine="0"} 64.0
+vllm:kvtier_remote_cached_tokens{engine="1"} 64.0
 """
 
 
@@ -35,7 +38,7 @@ def test_what_vllm_counts() -> None:
     assert metrics.cached_tokens == {"device": 320, "cpu": 430, "disk": 0, "remote": 0}
     assert metrics.hit_rate == 0.75
     assert metrics.mean_ttft_s == 1.5
-    assert metrics.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440}
+    assert metrics.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440, Tier.REMOTE: 64}
 
 
 def test_an_engine_that_has_done_nothing() -> None:
@@ -51,7 +54,7 @@ def test_what_one_query_added() -> None:
     )
     added = parse_metrics(TEXT).since(before)
     assert added.prompt_tokens == 100
-    assert added.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440}
+    assert added.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440, Tier.REMOTE: 64}
     assert added.cached_tokens == {"device": 0, "cpu": 100, "disk": 0, "remote": 0}
     assert added.mean_ttft_s == 1.0
 
