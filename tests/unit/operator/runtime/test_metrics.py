@@ -35,7 +35,7 @@ vllm:kvtier_remote_cached_tokens{engine="1"} 64.0
 def test_what_vllm_counts() -> None:
     metrics = parse_metrics(TEXT)
     assert metrics.running_requests == 3
-    assert metrics.cached_tokens == {"device": 320, "cpu": 430, "disk": 0, "remote": 0}
+    assert metrics.cached_tokens == {"device": 320, "cpu": 400, "disk": 0, "remote": 30}
     assert metrics.hit_rate == 0.75
     assert metrics.mean_ttft_s == 1.5
     assert metrics.held_tokens == {Tier.CPU: 4704, Tier.DISK: 9440, Tier.REMOTE: 64}
@@ -50,7 +50,7 @@ def test_an_engine_that_has_done_nothing() -> None:
 
 def test_what_one_query_added() -> None:
     before = EngineMetrics(
-        prompt_tokens=900, cached_tokens={"device": 320, "cpu": 330}, ttft_s=5.0, ttft_count=3
+        prompt_tokens=900, cached_tokens={"device": 320, "cpu": 300, "remote": 30}, ttft_s=5.0, ttft_count=3
     )
     added = parse_metrics(TEXT).since(before)
     assert added.prompt_tokens == 100
