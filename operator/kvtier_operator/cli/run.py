@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from kvtier_operator.errors import InvalidInputError, Problem, RuntimeFailedErro
 if TYPE_CHECKING:
     from kvtier_operator.planning.plan import Plan
     from kvtier_operator.runtime.session import RunOptions
+    from kvtier_operator.runtime.store import StorePlace
 
 
 def _words(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.runtime.session import MINIMUM_STARTUP_S, RunOptions  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.translate import DEFAULT_PROGRAM  # noqa: PLC0415 - as above
 
-    plan = _plan(path, model, log_dir)
+    plan, store = _plan(path, model, log_dir)
     options = RunOptions(
         host=host,
         port=port or plan.engine.port,
@@ -79,25 +81,32 @@ def run(  # noqa: PLR0913 - one parameter an option
         startup_s=max(plan.budget.startup_s, MINIMUM_STARTUP_S),
     )
     if dry_run:
-        _print_commands(plan, options)
+        _print_commands(plan, options, store)
         return
     from kvtier_operator.runtime.serve import serve  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.session import until_signalled  # noqa: PLC0415 - as above
 
-    asyncio.run(until_signalled(serve(plan, options)))
+    asyncio.run(until_signalled(serve(plan, options, store)))
 
 
-def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
-    """The one Plan to run; ends the program where a check rejects it or this machine cannot run it."""
+def _plan(path: str, model: Path | None, log_dir: Path | None) -> "tuple[Plan, StorePlace | None]":
+    """The one Plan to run, and where the store will be that kvtier makes for it, if it does.
+
+    Ends the program where a check rejects it or this machine cannot run it.
+    """
     from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.plans import plans_of, remarks, without_pods  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.machine import MachineCapabilities, why_not  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.store import with_local_store  # noqa: PLC0415 - as above
 
     loaded = load([path])
     if len(loaded.resources) > 1:
         names = ", ".join(resource.metadata.name for _, resource in loaded.resources)
         message = f"holds {len(loaded.resources)} resources ({names}); run them one by one"
         raise InvalidInputError(path, Problem("", message))
+    [(source, resource)] = loaded.resources
+    resource, store = with_local_store(resource)
+    loaded = replace(loaded, resources=((source, resource),))
     config = str(model / "config.json") if model else None
     [(source, plan)] = plans_of(
         loaded, model_config=config, local=True, hub=model is None, run_folder=log_dir
@@ -112,13 +121,16 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "Plan":
         raise RuntimeFailedError(f"{source}: {reason}")
     if resource.spec.least_replicas == 0:
         raise RuntimeFailedError(f"{source}: spec.replicas: 0 engines to run: set it to 1 or more")
-    return plan
+    return plan, store
 
 
-def _print_commands(plan: "Plan", options: "RunOptions") -> None:
+def _print_commands(plan: "Plan", options: "RunOptions", store: "StorePlace | None") -> None:
     from kvtier_operator.runtime.gateway import local_routing  # noqa: PLC0415
     from kvtier_operator.runtime.session import Session  # noqa: PLC0415
+    from kvtier_operator.runtime.store import store_command  # noqa: PLC0415
 
+    if store is not None:
+        say_whole(shell_line(store_command(store, options.folder / "store").argv, {}))
     session = Session(options, plan.engine, plan.resource.spec.least_replicas, local_routing(plan))
     engines = session.local_engines()
     gateway = session.local_gateway(engines)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,9 +17,11 @@ from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.planning.base.tier_plan import TierPlan, TiersPlan
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.units import size
 from kvtier_operator.runtime.gateway import local_routing, routing_note
 from kvtier_operator.runtime.metrics import WANTED, EngineMetrics, engine_metrics
 from kvtier_operator.runtime.session import EngineState, RunningEngine, RunOptions, Session
+from kvtier_operator.runtime.store import LocalStore, StorePlace
 
 _INTERVAL_S: Final = 1.0
 _PLAIN_INTERVAL_S: Final = 10.0
@@ -110,8 +112,11 @@ def _fill(tokens: int | None, tier: TierPlan) -> str:
     return f"{held}of {tier.tokens:,}"
 
 
-async def serve(plan: Plan, options: RunOptions) -> None:
-    """Run `plan` until it is cancelled or an engine fails, which stops everything else and raises why."""
+async def serve(plan: Plan, options: RunOptions, store: StorePlace | None = None) -> None:
+    """Run `plan`, and the store behind it if there is one, until it is cancelled or an engine fails.
+
+    That stops everything else and raises why.
+    """
     console = PlainConsole(soft_wrap=True)
     name, replicas = plan.resource.metadata.name, plan.resource.spec.least_replicas
     session = Session(options, plan.engine, replicas, local_routing(plan), console.print)
@@ -122,7 +127,11 @@ async def serve(plan: Plan, options: RunOptions) -> None:
     def print_state(engine: RunningEngine) -> None:
         console.print(f"{engine.name} is {engine.state} at {engine.url}")
 
-    async with session:
+    async with AsyncExitStack() as stack:
+        if store is not None:
+            await stack.enter_async_context(LocalStore(store, options.folder / "store"))
+            console.print(f"a store of {size(store.memory_bytes)} at {store.url}")
+        await stack.enter_async_context(session)
         await session.ready(print_state)
         if session.gateway and session.gateway.picker_note:
             console.print(session.gateway.picker_note)

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
 
+from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.extras import how_to_install
 from kvtier_operator.runtime.process import LOOPBACK, Command, SupervisedProcess, free_ports, wait_until
@@ -59,24 +60,42 @@ class StorePlace:
         return f"redis://{LOOPBACK}:{self.port}"
 
 
+def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | None]:
+    """The resource with a store of this machine in place of the one that kvtier makes in a cluster.
+
+    Raises RuntimeFailedError: no server could run here.
+    """
+    spec, remote = resource.spec, resource.spec.tiers.remote
+    if remote is None or remote.managed is None:
+        return resource, None
+    place = StorePlace.free(remote.capacity.bytes)
+    named = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None})
+    tiers = spec.tiers.model_copy(update={"remote": named})
+    return resource.model_copy(update={"spec": spec.model_copy(update={"tiers": tiers})}), place
+
+
+def store_command(place: StorePlace, folder: Path) -> Command:
+    """The server, which keeps nothing beyond its end. Raises RuntimeFailedError: there is none."""
+    options = {
+        "bind": LOOPBACK,
+        "port": str(place.port),
+        "dir": str(folder),
+        "maxmemory": str(place.memory_bytes),
+        "maxmemory-policy": "allkeys-lru",
+        "save": "",
+        "appendonly": "no",
+    }
+    arguments = (word for name, value in options.items() for word in (f"--{name}", value))
+    return Command(name="store", argv=(store_program(), *arguments))
+
+
 class LocalStore:
     """A running server, an asynchronous context; nothing is kept when it ends."""
 
     def __init__(self, place: StorePlace, folder: Path) -> None:
         self._place = place
-        options = {
-            "bind": LOOPBACK,
-            "port": str(place.port),
-            "dir": str(folder),
-            "maxmemory": str(place.memory_bytes),
-            "maxmemory-policy": "allkeys-lru",
-            "save": "",
-            "appendonly": "no",
-        }
-        arguments = (word for name, value in options.items() for word in (f"--{name}", value))
-        command = Command(name="store", argv=(store_program(), *arguments))
         self._folder = folder
-        self._process = SupervisedProcess(command, folder / "store.log")
+        self._process = SupervisedProcess(store_command(place, folder), folder / "store.log")
 
     async def __aenter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
