@@ -1,0 +1,78 @@
+"""`kvtier bench remote`: whether a store will do for a remote tier, and how fast it is from here."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kvtier_common.terminal.say import say
+
+if TYPE_CHECKING:
+    from kvtier_connector.core.remote.examine import Examination
+
+_FAILED: Final = 3
+_MIB: Final = 1 << 20
+
+
+@click.command(short_help="Whether a store will do for a remote tier, from where this runs.")
+@click.option("--url", required=True, help="As spec.tiers.remote.url: redis://HOST:PORT, rediss:// with TLS.")
+@click.option("--share", default="bench", show_default=True, help="Name that keys begin with, as shareAs.")
+@click.option(
+    "--capacity-mib",
+    type=click.IntRange(0),
+    default=0,
+    help="What the tier is to hold: maxmemory is no less.",
+)
+@click.option(
+    "--credentials",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with a file `password`, and `username` where there is one.",
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Certificate of the authority that signed the store's.",
+)
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0.1), default=10.0, show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="JSON to write the figures to.")
+def remote(  # noqa: PLR0913 - one parameter an option
+    *,
+    url: str,
+    share: str,
+    capacity_mib: int,
+    credentials: Path | None,
+    ca: Path | None,
+    timeout_s: float,
+    out: Path | None,
+) -> None:
+    """Sign in, ask for rights and bounds, and move 64 MiB there and back.
+
+    Run it where engines run: the network between is what is measured. Exit status: 0 it will do, 2 bad
+    input, 3 it will not.
+    """
+    from kvtier_connector.core.remote.examine import Level, examine  # noqa: PLC0415 - help needs none of it
+    from kvtier_connector.core.remote.resp.connect import Access  # noqa: PLC0415 - as above
+    from kvtier_connector.core.remote.resp.url import parse_url  # noqa: PLC0415 - as above
+    from kvtier_connector.errors import SettingError  # noqa: PLC0415 - as above
+
+    try:
+        parsed = parse_url(url)
+    except SettingError as error:
+        why = str(error).partition("remote_url: ")[2]
+        raise click.BadParameter(why, param_hint="--url") from None
+    access = Access(parsed, str(credentials or ""), str(ca or ""), timeout_s)
+    examined = examine(access, share, capacity_mib * _MIB, timeout_s)
+    for finding in examined.findings:
+        say(f"{finding.level:<5} {finding.line}")
+    if out is not None:
+        _write(examined, out)
+    if any(finding.level is Level.BAD for finding in examined.findings):
+        sys.exit(_FAILED)
+
+
+def _write(examined: "Examination", out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(asdict(examined), indent=2) + "\n", encoding="utf-8")
