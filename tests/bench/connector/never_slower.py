@@ -207,9 +207,9 @@ def stand_in(folder: Path, disk_bytes_per_s: float, pace: Pace) -> Iterator[Stan
         yield StandIn(manager, disk, pace)
     finally:
         engine.is_throttled = False
-        while disk.is_busy and manager.disk is not None:
+        while disk.is_busy and manager.behind is not None:
             disk.wait(_LOOK_S)
-            manager.disk.poll()
+            manager.behind.poll()
         manager.shutdown()
 
 
