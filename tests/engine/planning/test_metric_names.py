@@ -16,15 +16,20 @@ pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 def test_offloading_defines_what_is_read() -> None:
     from vllm.distributed.kv_transfer.kv_connector.v1.offloading import metrics  # noqa: PLC0415 - takes seconds
 
-    from kvtier_connector.vllm.metrics import disk_tier  # noqa: PLC0415 - as above
+    from kvtier_connector.vllm.metrics import disk_tier, remote_tier  # noqa: PLC0415 - as above
     from kvtier_connector.vllm.metrics.cpu_tier import DEFINITIONS  # noqa: PLC0415 - as above
 
-    disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
-    read = {name for name in read_metrics(tiers=disk) if "kv_offload" in name or "kvtier" in name}
+    behind = {
+        "disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}},
+        "remote": {"capacity": "1Ti", "url": "redis://cache:6379"},
+    }
+    read = {name for name in read_metrics(tiers=behind) if "kv_offload" in name or "kvtier" in name}
     others = map(bytes.decode, (*READ, *WANTED, *SHOWN))
     read |= {name for name in others if name.startswith(("vllm:kvtier_", "vllm:kv_offload_load"))}
     defined = {**metrics.get_connector_metric_definitions(), **DEFINITIONS, **disk_tier.DEFINITIONS}
+    defined |= remote_tier.DEFINITIONS
     # Prometheus' client adds the suffix to counters
     counters = {f"{name}_total" for name, each in defined.items() if "Counter" in type(each).__name__}
-    assert any("disk" in name for name in read)
+    for tier in behind:
+        assert any(tier in name for name in read)
     assert read <= counters | set(defined)

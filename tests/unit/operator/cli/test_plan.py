@@ -140,7 +140,7 @@ def test_a_config_that_is_none(tmp_path: Path, content: str | None, said: str) -
 
 
 def test_this_machine_counts_only_when_asked_for(tmp_path: Path) -> None:
-    path = write(tmp_path, tiers={"cpu": {"capacity": "8Pi"}})
+    path = write(tmp_path, tiers={"cpu": {"capacity": "60Ti"}})
     assert run("-f", path).exit_code == 0
     result = run("-f", path, "--local")
     assert result.exit_code == 1
