@@ -36,7 +36,14 @@ _MIB: Final = 1 << 20
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Certificate of the authority that signed the store's.",
 )
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=0.1), default=10.0, show_default=True)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds that each step may take.",
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="JSON to write the figures to.")
 def remote(  # noqa: PLR0913 - one parameter an option
     *,

@@ -209,6 +209,7 @@ def forged_files(folder: Path) -> Iterator[tuple[str, ...]]:
     yield "bench", "shared-prefix", "--url", "http://127.0.0.1:1", "--beside", str(folder / "key.yaml")
     yield "bench", "shared-prefix", "--url", FORGED
     yield "bench", "query-twice", "--url", FORGED, "--context", str(folder / "many.yaml"), "--question", "a"
+    yield "bench", "remote", "--url", FORGED
 
 
 def test_a_file_or_an_argument(tmp_path: Path, run: Run) -> None:
@@ -224,7 +225,7 @@ def test_every_command_is_tried() -> None:
     tried = {name.split()[0] for name in PLANNING} | {"explain", "status", "simulate", "picker"}
     commands = distribution("kvtier").entry_points
     assert {each.name for each in commands.select(group="kvtier.commands")} <= tried | elsewhere
-    benches = {"job", "shared-prefix", "query-twice"}
+    benches = {"job", "shared-prefix", "query-twice", "remote"}
     assert {each.name for each in commands.select(group="kvtier.bench")} <= benches | elsewhere
 
 
