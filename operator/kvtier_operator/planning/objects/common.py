@@ -15,8 +15,17 @@ HEALTH_PORT: Final = 9003
 METRICS_PORT: Final = 9090
 """Ports that upstream's pickers listen on by default."""
 
-UNPRIVILEGED_USER: Final = 65532
+_USER: Final = 65532
 """That of distroless images, which Envoy's and upstream's pickers are built on."""
+UNPRIVILEGED: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": _USER,
+    "runAsGroup": _USER,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""Security context of a pod that may do nothing."""
+WITH_VOLUMES: Final = {**UNPRIVILEGED, "fsGroup": _USER}
+"""The same of a pod that reads Secrets as files, or writes to a volume."""
 _PROGRESS_DEADLINE_S: Final = 600
 """Kubernetes' default."""
 NO_PRIVILEGES: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -15,7 +15,7 @@ from kvtier_operator.planning.objects.common import (
     METRICS_PORT,
     NO_PRIVILEGES,
     SCRATCH,
-    UNPRIVILEGED_USER,
+    UNPRIVILEGED,
     config_map,
     deployment,
     env_from_field,
@@ -62,12 +62,7 @@ def planned_picker_template(plan: Plan) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": plan.ending.grace_s,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UNPRIVILEGED_USER,
-            "runAsGroup": UNPRIVILEGED_USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": UNPRIVILEGED,
         **placement(plan, plan.resource.spec.router),
         "containers": [_container(plan)],
         "volumes": [

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash
 from kvtier_operator.planning.objects.common import (
     NO_PRIVILEGES,
-    UNPRIVILEGED_USER,
+    WITH_VOLUMES,
     config_map,
     deployment,
     ingress_policy,
@@ -83,13 +83,7 @@ def _deployment(plan: Plan, store: StorePlan, files_hash: str) -> dict[str, Any]
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _GRACE_S,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UNPRIVILEGED_USER,
-            "runAsGroup": UNPRIVILEGED_USER,
-            "fsGroup": UNPRIVILEGED_USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": WITH_VOLUMES,
         **placement(plan, plan.resource.spec.router),
         "containers": [_container(store)],
         "volumes": [

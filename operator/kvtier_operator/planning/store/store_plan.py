@@ -71,14 +71,18 @@ def plan_store(resource: KVCacheTier, images: ImageSource) -> StorePlan | None:
 
 def with_store(resource: KVCacheTier, store: StorePlan | None) -> KVCacheTier:
     """The resource as if it had named the store that is made for it: its engines use it as any other."""
-    spec, remote = resource.spec, resource.spec.tiers.remote
+    remote = resource.spec.tiers.remote
     if store is None or remote is None:
         return resource
-    secret = CredentialsSecret(name=store.secret)
+    credentials = RemoteCredentials(secret_ref=CredentialsSecret(name=store.secret))
     url = f"redis://{Names.of_resource(resource).store}:{PORT}"
-    named = remote.model_copy(update={"url": url, "credentials": RemoteCredentials(secret_ref=secret)})
-    tiers = spec.tiers.model_copy(update={"remote": named})
-    return resource.model_copy(update={"spec": spec.model_copy(update={"tiers": tiers})})
+    return with_remote(resource, remote.model_copy(update={"url": url, "credentials": credentials}))
+
+
+def with_remote(resource: KVCacheTier, remote: RemoteTierSpec) -> KVCacheTier:
+    """The resource with another remote tier."""
+    tiers = resource.spec.tiers.model_copy(update={"remote": remote})
+    return resource.model_copy(update={"spec": resource.spec.model_copy(update={"tiers": tiers})})
 
 
 def store_notes(store: StorePlan | None) -> tuple[str, ...]:
