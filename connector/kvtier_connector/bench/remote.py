@@ -60,7 +60,8 @@ def remote(  # noqa: PLR0913 - one parameter an option
     Run it where engines run: the network between is what is measured. Exit status: 0 it will do, 2 bad
     input, 3 it will not.
     """
-    from kvtier_connector.core.remote.examine import Level, examine  # noqa: PLC0415 - help needs none of it
+    from kvtier_connector.core.remote.examine import examine  # noqa: PLC0415 - help needs none of it
+    from kvtier_connector.core.remote.findings import Level  # noqa: PLC0415 - as above
     from kvtier_connector.core.remote.resp.connect import Access  # noqa: PLC0415 - as above
     from kvtier_connector.core.remote.resp.url import parse_url  # noqa: PLC0415 - as above
     from kvtier_connector.errors import SettingError  # noqa: PLC0415 - as above

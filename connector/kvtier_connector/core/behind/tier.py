@@ -1,12 +1,13 @@
 """What the scheduler asks of a tier behind memory, whichever it is."""
 
+import time
 from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
 from kvtier_common.tier import Tier
-from kvtier_connector.core.behind.break_even import BreakEven
-from kvtier_connector.core.behind.progress import Counts, Progress
+from kvtier_connector.core.behind.break_even import BreakEven, WriteBudget
+from kvtier_connector.core.behind.progress import Counts, PendingOrders, Progress
 from kvtier_connector.core.index.keytable import Slots
 
 
@@ -90,3 +91,40 @@ class TierBehind(Protocol):
 
     def close(self) -> None:
         """End what serves the orders."""
+
+
+class TierOwner:
+    """What every tier's owner keeps of its orders: those under way, what may be written, what was done."""
+
+    def __init__(self, *, block_bytes: int, most_writes: int, budget: WriteBudget) -> None:
+        self.block_bytes = block_bytes
+        self._most_writes = most_writes
+        self._budget = budget
+        self._pending = PendingOrders()
+        self._counts = Counts()
+
+    @property
+    def loading(self) -> int:
+        """Number of blocks that are being read."""
+        return len(self._pending.loads)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it reads or writes for somebody."""
+        return bool(self._pending.loads or self._pending.stores)
+
+    def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
+        """Let the first of some blocks be stored, as many as may be now; returns those.
+
+        Where they were offered before, those that are not admitted have been counted already.
+        """
+        places = max(0, self._most_writes - len(self._pending.stores))
+        granted = self._budget.take(min(len(lacking), places), self.block_bytes, time.monotonic())
+        if not were_offered:
+            self._counts.dropped += len(lacking) - granted
+        return lacking[:granted]
+
+    def take_counts(self) -> Counts:
+        """Return what was counted since the last call."""
+        counts, self._counts = self._counts, Counts()
+        return counts

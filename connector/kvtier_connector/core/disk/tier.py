@@ -20,8 +20,8 @@ from kvtier_connector.core.behind.messages import (
     Overdue,
     Probed,
 )
-from kvtier_connector.core.behind.progress import Counts, PendingOrders, Progress, RateLearner
-from kvtier_connector.core.behind.tier import Presence
+from kvtier_connector.core.behind.progress import Progress, RateLearner
+from kvtier_connector.core.behind.tier import Presence, TierOwner
 from kvtier_connector.core.copies.arrivals import TICKETS
 from kvtier_connector.core.disk.files.store import GENERATIONS, Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
@@ -62,7 +62,7 @@ class _IndexUpdates:
         return np.array([order.slot for order in self.bad], np.int32)
 
 
-class DiskTier:
+class DiskTier(TierOwner):
     """Blocks on disk, behind those in memory. One thread owns it."""
 
     tier = Tier.DISK
@@ -83,38 +83,24 @@ class DiskTier:
         always: bool = False,
         timings: Timings = DEFAULT_TIMINGS,
     ) -> None:
+        super().__init__(block_bytes=block_bytes, most_writes=most_writes, budget=budget)
         self._disk = disk
         self._store: Store | None = store
         self._generation = store.generation
         self.slots = store.shape.slots
-        self.block_bytes = block_bytes
         self._memory_of = memory_of
-        self._most_writes = most_writes
-        self._budget = budget
         self._timings = timings
         self._learning = RateLearner(
             store.rates, always=always, block_bytes=block_bytes, every_s=timings.relearn_s
         )
         self.break_even = self._learning.break_even
-        self._pending = PendingOrders()
         self._uncleared = 0
         self._is_stuck = False
-        self._counts = Counts()
 
     @property
     def used(self) -> int:
         """Number of blocks that are held or being written."""
         return self._store.index.used if self._store else 0
-
-    @property
-    def loading(self) -> int:
-        """Number of blocks that are being read."""
-        return len(self._pending.loads)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether it reads or writes for somebody."""
-        return bool(self._pending.loads or self._pending.stores)
 
     @property
     def is_down(self) -> bool:
@@ -164,17 +150,6 @@ class DiskTier:
         if self._store is None or self._is_stuck:
             return []
         return self._store.index.lacking(keys)
-
-    def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
-        """Let the first of some blocks be stored, as many as may be now; returns those.
-
-        Where they were offered before, those that are not admitted have been counted already.
-        """
-        places = max(0, self._most_writes - len(self._pending.stores))
-        granted = self._budget.take(min(len(lacking), places), self.block_bytes, time.monotonic())
-        if not were_offered:
-            self._counts.dropped += len(lacking) - granted
-        return lacking[:granted]
 
     def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
         """Begin to write blocks from `admit`; `poll` releases each, when its memory may change again.
@@ -235,11 +210,6 @@ class DiskTier:
                 "the disk tier is off: the operating system does not answer; serving from memory"
             )
         return progress
-
-    def take_counts(self) -> Counts:
-        """Return what was counted since the last call."""
-        counts, self._counts = self._counts, Counts()
-        return counts
 
     def close(self) -> None:
         """End what serves the orders."""

@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from enum import StrEnum
 from random import Random
 from statistics import median
 from typing import Final
 
 from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.remote.findings import Finding, Level, facts_judged
 from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import Reply
-from kvtier_connector.core.remote.store import ServerFacts, StoreConnection, Value
+from kvtier_connector.core.remote.store import StoreConnection, Value
 from kvtier_connector.errors import RemoteDeniedError, RemoteError
 
 _VALUE_BYTES: Final = (
@@ -28,23 +28,6 @@ _USED: Final = {  # commands, and what stands behind the key
     b"STRLEN": (),
     b"DEL": (),
 }
-
-
-class Level(StrEnum):
-    """How much a finding matters."""
-
-    GOOD = "good"
-    NOTE = "note"  # could not be told
-    WARN = "warn"  # works, and not as it should
-    BAD = "bad"  # does not work
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at, in one line."""
-
-    level: Level
-    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,35 +97,6 @@ def rights(access: Access, prefix: bytes) -> Iterator[Finding]:
         )
     else:
         yield Finding(Level.GOOD, f"rights: may read and write {keys}")
-
-
-def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
-    """Judge what a server says of itself."""
-    yield Finding(
-        Level.GOOD,
-        f"{facts.version}, {format_bytes(facts.used_bytes)} used, {facts.evicted_keys} keys evicted",
-    )
-    if not facts.maxmemory_bytes:
-        yield Finding(
-            Level.BAD,
-            f"maxmemory is not set, so it grows until it is killed; set {format_bytes(capacity_bytes)}",
-        )
-    elif capacity_bytes > facts.maxmemory_bytes:
-        yield Finding(
-            Level.BAD,
-            f"remote_capacity_bytes: {format_bytes(capacity_bytes)} are more than the server's maxmemory, "
-            f"{format_bytes(facts.maxmemory_bytes)}; lower it or raise that",
-        )
-    else:
-        yield Finding(Level.GOOD, f"maxmemory is {format_bytes(facts.maxmemory_bytes)}")
-    if all(policy.startswith("allkeys-") for policy in facts.policy.split(",")):
-        yield Finding(Level.GOOD, f"evicts by {facts.policy}")
-    else:
-        yield Finding(
-            Level.WARN,
-            f"maxmemory-policy is {facts.policy or 'not told'}, by which a full server refuses what is new; "
-            "set allkeys-lru",
-        )
 
 
 def _asked(access: Access, *words: bytes) -> Reply:

@@ -7,10 +7,10 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.break_even import PrefillModel, Rates, WriteBudget
 from kvtier_connector.core.behind.messages import Down, Ended, MemoryOf, Order, Probe, Probed
-from kvtier_connector.core.behind.progress import Counts, PendingOrders, Progress, RateLearner
-from kvtier_connector.core.behind.tier import Presence
+from kvtier_connector.core.behind.progress import Progress, RateLearner
+from kvtier_connector.core.behind.tier import Presence, TierOwner
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.remote.findings import Level, facts_judged
 from kvtier_connector.core.remote.store import ServerFacts
 from kvtier_connector.core.remote.transfers import (
     DEFAULT_TIMINGS,
@@ -29,7 +29,7 @@ _TOUCH_S: Final = 10.0  # how often it is told of a use at most
 _MOST_ANSWERS: Final = 1 << 17  # 20 MiB of them
 
 
-class RemoteTier:
+class RemoteTier(TierOwner):
     """Blocks in a store that other engines read and write as well."""
 
     tier = Tier.REMOTE
@@ -50,13 +50,15 @@ class RemoteTier:
         always: bool = False,
         timings: RemoteTimings = DEFAULT_TIMINGS,
     ) -> None:
+        super().__init__(
+            block_bytes=block_bytes,
+            most_writes=most_writes,
+            budget=WriteBudget(write_bytes_per_s * _HOUR_S, time.monotonic()),
+        )
         self._threads = threads
-        self.block_bytes = block_bytes
         self.slots = capacity_bytes // block_bytes
         self._capacity_bytes = capacity_bytes
         self._memory_of = memory_of
-        self._most_writes = most_writes
-        self._budget = WriteBudget(write_bytes_per_s * _HOUR_S, time.monotonic())
         self._learning = RateLearner(
             Rates(), always=always, block_bytes=block_bytes, every_s=timings.relearn_s
         )
@@ -66,8 +68,6 @@ class RemoteTier:
         self._answers = dict[bytes, tuple[bool, float]]()
         self._asked = set[bytes]()
         self._writing = set[bytes]()
-        self._pending = PendingOrders()
-        self._counts = Counts()
         self._generation = 0
         self._facts: ServerFacts | None = None
         self._is_down = True
@@ -79,19 +79,9 @@ class RemoteTier:
         return self._facts.used_bytes // self.block_bytes if self._facts is not None else 0
 
     @property
-    def loading(self) -> int:
-        """Number of blocks that are being read."""
-        return len(self._pending.loads)
-
-    @property
     def asking(self) -> int:
         """Number of blocks of which it has been asked and has not answered."""
         return len(self._asked)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether it reads or writes for somebody."""
-        return bool(self._pending.loads or self._pending.stores)
 
     @property
     def is_down(self) -> bool:
@@ -136,14 +126,6 @@ class RemoteTier:
     def _was_there(self, key: bytes) -> bool:
         answer = self._answers.get(key)
         return answer is not None and answer[0]
-
-    def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
-        """Let the first of some blocks be stored, as many as may be now; returns those."""
-        places = max(0, self._most_writes - len(self._pending.stores))
-        granted = self._budget.take(min(len(lacking), places), self.block_bytes, time.monotonic())
-        if not were_offered:
-            self._counts.dropped += len(lacking) - granted
-        return lacking[:granted]
 
     def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
         """Begin to write blocks that it lacks; `poll` releases each."""
@@ -216,11 +198,6 @@ class RemoteTier:
                     pass
         return progress
 
-    def take_counts(self) -> Counts:
-        """Return what was counted since the last call."""
-        counts, self._counts = self._counts, Counts()
-        return counts
-
     def close(self) -> None:
         """End what serves the orders."""
         self._threads.close()
@@ -252,26 +229,17 @@ class RemoteTier:
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.clear()
         self._answers.update((key, (is_there, now_s)) for key, is_there in zip(keys, present, strict=True))
-        self._counts.absent += len([key for key in new if not self._answers[key][0]])
+        self._counts.absent += sum(not self._answers[key][0] for key in new)
 
     def _come_up(self, facts: ServerFacts, progress: Progress) -> None:
         self._facts, self._is_down = facts, False
         self._learning.look_again()
         progress.notes.append(f"the remote tier is in use: {facts.version}")
-        if not facts.maxmemory_bytes:
-            progress.notes.append(
-                "the remote tier's server has no maxmemory: it grows until something ends it; set maxmemory"
-            )
-        elif facts.maxmemory_bytes < self._capacity_bytes:
-            progress.notes.append(
-                f"the remote tier's server holds {format_bytes(facts.maxmemory_bytes)} (maxmemory), less "
-                f"than the {format_bytes(self._capacity_bytes)} planned"
-            )
-        if not facts.policy.startswith("allkeys-"):
-            progress.notes.append(
-                f"the remote tier's server has maxmemory-policy {facts.policy or 'unknown'}: once it is full "
-                "it takes nothing more; set allkeys-lru"
-            )
+        progress.notes += [
+            f"the remote tier's store: {finding.line}"
+            for finding in facts_judged(facts, self._capacity_bytes)
+            if finding.level in {Level.WARN, Level.BAD}
+        ]
 
     def _go_down(self, reason: str, progress: Progress) -> None:
         self._is_down = True

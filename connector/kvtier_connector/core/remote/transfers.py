@@ -42,9 +42,8 @@ _FADING: Final = 0.2  # share of the latest in the time that a value is taken to
 class RemoteTimings:
     """Delays in seconds. Tests pass shorter ones."""
 
-    retry: Backoff = field(
-        default_factory=lambda: Backoff(1.0, 60.0)
-    )  # how long a store is left alone that failed
+    # how long a store is left alone that failed
+    retry: Backoff = field(default_factory=lambda: Backoff(1.0, 60.0))
     full_s: float = 60.0  # how long nothing is written to a store that took no more
     relearn_s: float = 30.0  # how often a store is looked at that nothing is read from
     closing_s: float = 2.0  # how long the end may take
@@ -240,12 +239,12 @@ class RemoteThreads:
                     connection = self._connect()
                 self._do(connection, work, under_way)
                 continue
-            except ConnectorError as failure:  # whoever raised has closed the connection
+            except ConnectorError as failure:
                 error = failure
             except Exception as failure:  # noqa: BLE001 - whatever it is, the engine goes on without the store
                 error = RemoteError(f"{type(failure).__name__}: {failure}")
-                if connection is not None:
-                    connection.close()
+            if connection is not None:  # not every error is a connection's, which closes itself
+                connection.close()
             connection = None
             self._fail(work, under_way, error)
         if connection is not None:
@@ -341,18 +340,17 @@ class RemoteThreads:
         present = self._ask_now(connection, [order.key for order in under_way])
         for order, is_there in zip(tuple(under_way), present, strict=True):
             since_s = time.monotonic()
-            if not is_there:
-                values = self._layout.values(order.key, order.memory)
-                self._layout.seal(order.key, values)
-                for value in reversed(values):
-                    start_s = time.monotonic()
-                    connection.put(value, self._ttl_s, self._patience_s)
-                    self._learn(time.monotonic() - start_s)
             if is_there:
                 under_way.remove(order)
                 self.outbox.tell(Ended(order, 0.0, since_s, None))
-            else:
-                self._tell_end(under_way, order, since_s)
+                continue
+            values = self._layout.values(order.key, order.memory)
+            self._layout.seal(order.key, values)
+            for value in reversed(values):
+                start_s = time.monotonic()
+                connection.put(value, self._ttl_s, self._patience_s)
+                self._learn(time.monotonic() - start_s)
+            self._tell_end(under_way, order, since_s)
 
     def _tell_end(
         self, under_way: list[Order], order: Order, since_s: float, error: ConnectorError | None = None

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from vllm.config import VllmConfig
-from vllm.v1.kv_cache_interface import KVCacheConfig
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.behind.break_even import WriteBudget
 from kvtier_connector.core.behind.messages import MemoryOf
 from kvtier_connector.core.copies.arrivals import Arrivals, attach
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint
 from kvtier_connector.core.disk.files.namespaces import removed_text
 from kvtier_connector.core.disk.files.store import Store, StoreRequest
 from kvtier_connector.core.disk.io.choose import depth_for, open_engine
@@ -22,7 +22,6 @@ from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import RegionOffer
-from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
 
@@ -34,7 +33,7 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
     settings: ConnectorConfig,
     geometry: TierGeometry,
     config: VllmConfig,
-    kv_cache: KVCacheConfig,
+    fingerprint: Fingerprint,
     offer: RegionOffer,
     memory_of: MemoryOf,
     chunk_tokens: int,
@@ -50,7 +49,7 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
         capacity_bytes=settings.disk_capacity_bytes,
         block_bytes=geometry.chunk_bytes,
         key_bytes=chunk_key_bytes(config.cache_config.prefix_caching_hash_algo),
-        fingerprint=engine_fingerprint(config, kv_cache, geometry),
+        fingerprint=fingerprint,
         direct=settings.disk_direct_io,
         holder=holder(config.model_config.model),
     )

@@ -2,12 +2,10 @@
 
 import threading
 
-from vllm.config import VllmConfig
-from vllm.v1.kv_cache_interface import KVCacheConfig
-
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.behind.break_even import PrefillModel
 from kvtier_connector.core.behind.messages import MemoryOf
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.remote.resp.connect import Access, connect
@@ -15,15 +13,13 @@ from kvtier_connector.core.remote.resp.url import parse_url
 from kvtier_connector.core.remote.tier import RemoteTier
 from kvtier_connector.core.remote.transfers import RemoteThreads
 from kvtier_connector.core.remote.values import BlockLayout
-from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.upstream.compat import log
 
 
 def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
     settings: ConnectorConfig,
     geometry: TierGeometry,
-    config: VllmConfig,
-    kv_cache: KVCacheConfig,
+    fingerprint: Fingerprint,
     memory_of: MemoryOf,
     news: threading.Event,
     prefill: PrefillModel | None,
@@ -38,9 +34,7 @@ def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
         settings.remote_ca_path,
         settings.remote_timeout_s,
     )
-    layout = BlockLayout(
-        settings.remote_share, engine_fingerprint(config, kv_cache, geometry), geometry.chunk_bytes
-    )
+    layout = BlockLayout(settings.remote_share, fingerprint, geometry.chunk_bytes)
     log.info(
         "kvtier: remote tier of %s, share %s, %d values a chunk of %s",
         ", ".join(map(str, access.url.addresses)),

@@ -171,13 +171,12 @@ class Tiering:
 
     def is_quick(self, tokens: int) -> bool:
         """Tell whether so many tokens are read so soon that a step, and who comes meanwhile, can wait."""
-        return all(
-            bandwidth is None or size_bytes < bandwidth * _STEP_WAIT_S
-            for behind in self._tiers
-            for bandwidth in (behind.tier.break_even.read.per_second,)
-            for size_bytes in (tokens * behind.tier.block_bytes / self._chunk_tokens,)
-            if behind.tier.reads_in_parts
-        )
+        for tier in (behind.tier for behind in self._tiers if behind.tier.reads_in_parts):
+            bandwidth = tier.break_even.read.per_second
+            size_bytes = tokens * tier.block_bytes / self._chunk_tokens
+            if bandwidth is not None and size_bytes >= bandwidth * _STEP_WAIT_S:
+                return False
+        return True
 
     def wait(self) -> None:
         """Give way to the tiers, in a step that has nothing else to do, until some request can go on."""

@@ -17,6 +17,7 @@ from kvtier_connector.core.region.growth import GrowthWords, together
 from kvtier_connector.core.region.region import RegionHandle, RegionOffer, open_whole
 from kvtier_connector.vllm.behind.disk import open_tier_behind_region
 from kvtier_connector.vllm.behind.remote import open_remote_tier
+from kvtier_connector.vllm.fingerprint import engine_fingerprint
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import WorkerOffer
 from kvtier_connector.vllm.upstream.compat import log
@@ -88,6 +89,7 @@ class Handshake:
     def _open_tiers(self, offer: RegionOffer) -> list[TierBehind]:
         """Open what is behind memory. Raises ConnectorError: a tier cannot be had as it is asked for."""
         settings, geometry = self._settings, self._manager.geometry
+        fingerprint = engine_fingerprint(self._config, self._kv_cache, geometry)
         memory_of = _memory_of(offer.region, geometry)
         news = threading.Event()  # one for all: who waits, waits for any of them
         tiers = list[TierBehind]()
@@ -97,7 +99,7 @@ class Handshake:
                     settings,
                     geometry,
                     self._config,
-                    self._kv_cache,
+                    fingerprint,
                     offer,
                     memory_of,
                     self._manager.chunk_tokens,
@@ -106,9 +108,7 @@ class Handshake:
             )
         if settings.remote_url:
             prefill = tiers[0].break_even.prefill if tiers else None
-            tiers.append(
-                open_remote_tier(settings, geometry, self._config, self._kv_cache, memory_of, news, prefill)
-            )
+            tiers.append(open_remote_tier(settings, geometry, fingerprint, memory_of, news, prefill))
         return tiers
 
     def grow(self) -> None:

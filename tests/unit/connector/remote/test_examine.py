@@ -6,7 +6,8 @@ from pathlib import Path
 from tests.shared.stores import ENOUGH_S, MAXMEMORY, Store
 from tests.unit.connector.remote.cases import MIB
 
-from kvtier_connector.core.remote.examine import Examination, Level, examine
+from kvtier_connector.core.remote.examine import Examination, examine
+from kvtier_connector.core.remote.findings import Level
 
 SHARE = "team/model"
 
