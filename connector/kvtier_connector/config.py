@@ -88,6 +88,9 @@ class ConnectorConfig:
     remote_ttl_s: int = 0  # after how many seconds the store forgets a block; 0 for when it needs the room
     remote_timeout_s: float = 5.0  # a store that needs longer to be connected to is given up for a while
     remote_break_even: bool = True  # as disk_break_even
+    # read the weights, in the background, so that engines with copies of them share; without it files are
+    # known by size and time of change, or by their names in Hugging Face's cache
+    remote_weights_read: bool = False
     # on a GPU, have a step compute with the first layers of what it loads while the others are copied, which
     # saves an H200 37 of 99 ms; vLLM's async scheduling has to be off
     layered_loads: bool = False
@@ -117,6 +120,7 @@ class ConnectorConfig:
             "disk_direct_io",
             "disk_break_even",
             "remote_break_even",
+            "remote_weights_read",
             "layered_loads",
         ):
             value = getattr(self, name)

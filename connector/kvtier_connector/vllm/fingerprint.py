@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -30,13 +30,15 @@ _PATTERNS: Final = (
     "*processor_config.json",  # what becomes of an image: vLLM's hash of that is of the image as it came
 )
 _BLOBS: Final = "blobs"  # folder of Hugging Face's cache in which a file's name is the hash of its content
+_SHA256_DIGITS: Final = 64
+"""Of the name of a large file there; a small one's is Git's own hash."""
 WeightFacts = dict[str, list[str | int]]
 _CONFIGURATIONS: Final = ("config.json", "*quant*.json", "params.json")
 """Files beside the weights that say how to compute with them."""
 
 
-def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: TierGeometry) -> Fingerprint:
-    """Return the fingerprint of all that decides what is in a chunk, and which chunk has which key.
+def engine_facts(config: VllmConfig, kv_cache: KVCacheConfig, geometry: TierGeometry) -> dict[str, object]:
+    """Return all that decides what is in a chunk, and which chunk has which key, for a fingerprint.
 
     vLLM's minor stands for what vLLM has no other name for: the kernels that write KV bytes, and what its
     models compute (docs/development/adr/0035-a-minor-starts-cold.md).
@@ -45,7 +47,8 @@ def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: Ti
     speculative = config.speculative_config
     hf_config = json.loads(model.hf_config.to_json_string(use_diff=False))
     transformers_version = hf_config.pop("transformers_version", None)
-    facts = {
+    hf_config.pop("_name_or_path", None)  # a copy elsewhere computes the same
+    return {
         "vllm": ".".join(vllm.__version__.split(".")[:2]),
         "runner": "v2" if config.use_v2_model_runner else "v1",
         "platform": [current_platform.device_type, current_platform.get_device_name()],
@@ -74,7 +77,6 @@ def engine_fingerprint(config: VllmConfig, kv_cache: KVCacheConfig, geometry: Ti
         "chunk": [geometry.slices, geometry.slot_bytes],
         "hash": [cache.prefix_caching_hash_algo, os.environ.get("PYTHONHASHSEED")],
     }
-    return fingerprint(facts)
 
 
 def _fused_cache_writes(config: VllmConfig) -> dict[str, str]:
@@ -94,31 +96,54 @@ def weights_identity(model: ModelConfig) -> object:
     model that vLLM fetches itself by its commit. Where only a name is known, the revision asked for has to
     do.
     """
-    files = files_identity(Path(model.model_weights or model.model))
+    return _identity(model, _by_name_or_time)
+
+
+def weights_contents(model: ModelConfig) -> object:
+    """Return what is the same for every copy of a model's weights, of JSON's types.
+
+    Reads the files, at 1 to 2 GB/s; those of Hugging Face's cache have their SHA-256 for a name already.
+    Raises OSError: one cannot be read.
+    """
+    return _identity(model, _by_content)
+
+
+def _identity(model: ModelConfig, facts_of: Callable[[Path], list[str | int]]) -> object:
+    files = _weights_files(Path(model.model_weights or model.model))
     if files is not None:
-        return files
+        return {file.name: facts_of(file) for file in files}
     return {"name": model.model, "commit": commit_of(model), "revision": model.revision}
 
 
 def files_identity(path: Path) -> WeightFacts | None:
     """Return what tells the weights in a file or a folder from others, or None if neither is there."""
+    files = _weights_files(path)
+    return None if files is None else {file.name: _by_name_or_time(file) for file in files}
+
+
+def _weights_files(path: Path) -> list[Path] | None:
     if path.is_file():
-        return _facts([path])
+        return [path]
     if not path.is_dir():
         return None
-    return _facts(sorted(file for pattern in _PATTERNS for file in path.glob(pattern)))
+    return sorted(file for pattern in _PATTERNS for file in path.glob(pattern))
 
 
-def _facts(files: Iterable[Path]) -> WeightFacts:
-    return {file.name: _content(file) for file in files}
-
-
-def _content(file: Path) -> list[str | int]:
+def _by_name_or_time(file: Path) -> list[str | int]:
     real = file.resolve()
     about = real.stat()
     if real.parent.name == _BLOBS:
         return [real.name, about.st_size]
     return [about.st_size, about.st_mtime_ns]
+
+
+def _by_content(file: Path) -> list[str | int]:
+    real = file.resolve()
+    size_bytes = real.stat().st_size
+    if real.parent.name == _BLOBS and len(real.name) == _SHA256_DIGITS:
+        return [real.name, size_bytes]
+    with real.open("rb", buffering=0) as content:
+        return [hashlib.file_digest(content, "sha256").hexdigest(), size_bytes]
 
 
 def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry: str) -> Fingerprint:

@@ -51,11 +51,12 @@ class DiskEngine:
 
     @property
     def fingerprint(self) -> "Fingerprint":
-        from kvtier_connector.vllm.fingerprint import engine_fingerprint  # noqa: PLC0415 - imports vLLM
+        from kvtier_connector.core.disk.files.fingerprint import fingerprint  # noqa: PLC0415 - as below
+        from kvtier_connector.vllm.fingerprint import engine_facts  # noqa: PLC0415 - imports vLLM
 
         connector = self.connector
         config, kv_cache = connector._vllm_config, connector._kv_cache_config
-        return engine_fingerprint(config, kv_cache, connector._manager.geometry)
+        return fingerprint(engine_facts(config, kv_cache, connector._manager.geometry))
 
     @property
     def _core(self) -> Any:  # noqa: ANN401 - vLLM has no types

@@ -2,7 +2,8 @@
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -45,22 +46,31 @@ def _size_class_below(size_bytes: int) -> int:
 class BlockLayout:
     """Where the blocks of one kind of engine lie in a store, and how it is seen that they are whole."""
 
-    def __init__(self, share: str, fingerprint: Fingerprint, block_bytes: int) -> None:
+    def __init__(self, share: str, fingerprint: Callable[[], Fingerprint], block_bytes: int) -> None:
         """Lay out blocks.
 
         Args:
             share: What engines name that may read each other's blocks; a server's rules go by it.
-            fingerprint: What the blocks' bytes mean: others' keys differ.
+            fingerprint: Tells what the blocks' bytes mean: others' keys differ. Asked once, when a key is
+                first made, since it may read all of a model's weights.
             block_bytes: Of a block, all ranks together.
         """
-        names = hashlib.sha256(fingerprint.text.encode()).hexdigest()[: 2 * _NAMES_BYTES]
-        self._prefix = f"kvtier:{share}:{names}:"
-        self._number = fingerprint.number
+        self._share = share
+        self._fingerprint = fingerprint
         self.block_bytes = block_bytes
         self.pieces = piece_sizes(block_bytes)
         """Bytes of each piece, without what is behind it."""
         self.first_value_bytes = self.pieces[0] + _TRAILER.size
         """Of the value by which it is seen that a block is there: its first piece, which is written last."""
+
+    @cached_property
+    def _known_fingerprint(self) -> Fingerprint:
+        return self._fingerprint()
+
+    @cached_property
+    def _prefix(self) -> str:
+        names = hashlib.sha256(self._known_fingerprint.text.encode()).hexdigest()[: 2 * _NAMES_BYTES]
+        return f"kvtier:{self._share}:{names}:"
 
     def key(self, block_key: bytes, piece: int = 0) -> bytes:
         """Return a piece's key; all of a block are in one hash slot of a cluster, by what is in braces."""
@@ -98,7 +108,7 @@ class BlockLayout:
     def _trailer(self, block_key: bytes, piece: int, value: Value) -> bytes:
         payload = value.memory[:-1]
         part = block_key + piece.to_bytes(4, "little")
-        number = self._number
+        number = self._known_fingerprint.number
         size_bytes = sum(view.nbytes for view in payload)
         return _TRAILER.pack(
             _MAGIC, piece, size_bytes, bound_seed(number, part), bound_checksum(number, part, *payload)

@@ -1,6 +1,7 @@
 """Opens the remote tier of an engine."""
 
 import threading
+from collections.abc import Callable
 
 from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.behind.break_even import PrefillModel
@@ -19,7 +20,7 @@ from kvtier_connector.vllm.upstream.compat import log
 def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
     settings: ConnectorConfig,
     geometry: TierGeometry,
-    fingerprint: Fingerprint,
+    fingerprint: Callable[[], Fingerprint],
     memory_of: MemoryOf,
     news: threading.Event,
     prefill: PrefillModel | None,

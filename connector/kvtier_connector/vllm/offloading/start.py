@@ -12,12 +12,13 @@ from kvtier_connector.complete import refusals
 from kvtier_connector.config import ConnectorConfig
 from kvtier_connector.core.behind.messages import MemoryOf
 from kvtier_connector.core.behind.tier import TierBehind
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import GrowthWords, together
 from kvtier_connector.core.region.region import RegionHandle, RegionOffer, open_whole
 from kvtier_connector.vllm.behind.disk import open_tier_behind_region
 from kvtier_connector.vllm.behind.remote import open_remote_tier
-from kvtier_connector.vllm.fingerprint import engine_fingerprint
+from kvtier_connector.vllm.fingerprint import engine_facts, weights_contents
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import WorkerOffer
 from kvtier_connector.vllm.upstream.compat import log
@@ -89,7 +90,7 @@ class Handshake:
     def _open_tiers(self, offer: RegionOffer) -> list[TierBehind]:
         """Open what is behind memory. Raises ConnectorError: a tier cannot be had as it is asked for."""
         settings, geometry = self._settings, self._manager.geometry
-        fingerprint = engine_fingerprint(self._config, self._kv_cache, geometry)
+        facts = engine_facts(self._config, self._kv_cache, geometry)
         memory_of = _memory_of(offer.region, geometry)
         news = threading.Event()  # one for all: who waits, waits for any of them
         tiers = list[TierBehind]()
@@ -99,7 +100,7 @@ class Handshake:
                     settings,
                     geometry,
                     self._config,
-                    fingerprint,
+                    fingerprint(facts),
                     offer,
                     memory_of,
                     self._manager.chunk_tokens,
@@ -108,7 +109,17 @@ class Handshake:
             )
         if settings.remote_url:
             prefill = tiers[0].break_even.prefill if tiers else None
-            tiers.append(open_remote_tier(settings, geometry, fingerprint, memory_of, news, prefill))
+            model = self._config.model_config
+
+            def shared_fingerprint() -> Fingerprint:
+                if not settings.remote_weights_read:
+                    return fingerprint(facts)
+                log.info(
+                    "kvtier: the remote tier begins once the weights are read, which name its blocks"
+                )
+                return fingerprint({**facts, "weights": weights_contents(model)})
+
+            tiers.append(open_remote_tier(settings, geometry, shared_fingerprint, memory_of, news, prefill))
         return tiers
 
     def grow(self) -> None:

@@ -13,6 +13,8 @@ CLAIM: Final = "pvc://"
 IMAGE: Final = "oci://"
 NODE: Final = "file://"
 HUB: Final = "hf://"
+_SHARED: Final = (CLAIM, IMAGE)
+"""What is the same files for every pod, with the same times."""
 MOUNTED: Final = (CLAIM, IMAGE, NODE)
 """What Kubernetes mounts by itself; anything else is the fetcher's to bring."""
 SOURCE_PATTERN: Final = r"^[a-z][a-z0-9+.-]*://[^\s]+$"
@@ -225,3 +227,8 @@ class SourcedModel(ApiModel):
     def one_folder(self) -> bool:
         """Two answers to one question can differ."""
         return self.source is None or not self.name.startswith("/")
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether pods, or nodes, have copies of the weights that only their content shows to be the same."""
+        return self.source is not None and not self.source.startswith(_SHARED)

@@ -95,6 +95,7 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
         # of at least a byte: the connector takes 0 for no bound
         "remote_write_bytes_per_s": max(bound.bytes // spec.engine.data_parallel_size, 1) if bound else 0,
         "remote_ttl_s": remote.ttl_seconds or 0,
+        "remote_weights_read": spec.model.is_copied,
     }
 
 

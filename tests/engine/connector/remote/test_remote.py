@@ -1,5 +1,6 @@
 """Real engines before a real server: warm with what another has computed, and never a wrong token."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ def remote(store: Store, share: str = "team") -> ConnectorConfig:
         remote_url=f"redis://{store.address}",
         remote_share=share,
         remote_capacity_bytes=64 * MIB,
+        remote_weights_read=True,
         remote_break_even=False,  # a tiny model computes as fast as a busy machine reads
     )
 
@@ -73,8 +75,18 @@ class RemoteEngine:
             self._connector._manager.behind.poll()
 
 
+def copied(model: Path, folder: Path) -> Path:
+    """As another pod fetches it: in files of another time."""
+    shutil.copytree(model, folder, copy_function=shutil.copyfile)
+    return folder
+
+
 def test_a_second_engine_is_warm_with_what_the_first_has_used_twice(
-    engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], store: Store
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Path],
+    cold: list[list[int]],
+    store: Store,
+    tmp_path: Path,
 ) -> None:
     transfer, model = kv_transfer_config(remote(store)), model_folder()
     with engine(transfer, model=model, **SMALL_DEVICE) as llm:
@@ -84,6 +96,7 @@ def test_a_second_engine_is_warm_with_what_the_first_has_used_twice(
         assert first.ask()[0] == cold
         answers(llm, [prompt(20)])  # figures come with a step
         assert metric(llm, "vllm:kvtier_remote_store_bytes") == CHUNKS * CHUNK_BYTES
+    model = copied(model, tmp_path / "copied")
     with engine(transfer, model=model, **SMALL_DEVICE) as llm:
         second = RemoteEngine(llm)
         assert second.ask() == (cold, CACHED)

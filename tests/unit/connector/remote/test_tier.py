@@ -41,7 +41,7 @@ class Engine:
 
         threads = RemoteThreads(
             lambda: connect(store.access),
-            BlockLayout(share, fingerprint({"model": model}), BLOCK_BYTES),
+            BlockLayout(share, lambda: fingerprint({"model": model}), BLOCK_BYTES),
             connections=connections,
             ttl_s=0,
             connect_timeout_s=LONG_S,
@@ -139,7 +139,7 @@ def test_what_is_damaged_exchanged_or_gone_is_lost_alone(store: Store) -> None:
         for slot in range(SLOTS):
             first.fill(slot)
         first.write(range(SLOTS))
-        layout = BlockLayout("team", fingerprint({"model": "m"}), BLOCK_BYTES)
+        layout = BlockLayout("team", lambda: fingerprint({"model": "m"}), BLOCK_BYTES)
         second.ask(range(SLOTS))
         store.ask("SETRANGE", layout.key(KEYS[0], 1), "100", "damaged")
         store.ask("RENAME", layout.key(KEYS[1]), layout.key(KEYS[2]))
@@ -218,7 +218,7 @@ def test_how_fast_store_and_engine_are_is_learnt_and_kept_for_others(store: Stor
         assert engine.tier.break_even.read.size_bytes >= BLOCK_BYTES
         engine.tier.break_even.prefill.add(TokenSpan.of(0, 1000), 0.5)
         engine.tier.learn(LONG_S * 2e6, is_in_use=True)
-        rates_key = BlockLayout("team", fingerprint({"model": "m"}), BLOCK_BYTES).rates_key
+        rates_key = BlockLayout("team", lambda: fingerprint({"model": "m"}), BLOCK_BYTES).rates_key
         eventually(lambda: store.ask("EXISTS", rates_key) == 1, "the pace is kept", LONG_S)
     with engines(store, "m") as [another]:
         assert another.tier.break_even.prefill.pace == engine.tier.break_even.prefill.pace

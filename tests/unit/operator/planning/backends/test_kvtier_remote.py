@@ -34,6 +34,18 @@ def test_a_share_of_another_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "is_read"),
+    [({}, False), ({"source": "pvc://models/qwen"}, False), ({"source": "file:///models/qwen"}, True)]
+    + [({"source": "s3://models/qwen", "fetcher": {"image": "registry.example/fetch:1"}}, True)],
+)
+def test_weights_of_which_pods_have_copies_are_known_by_content(
+    source: dict[str, Any], is_read: bool
+) -> None:  # noqa: FBT001
+    changes = {f"spec.model.{name}": value for name, value in source.items()}
+    assert extra_config(planned(remote(**{}) | changes)).get("remote_weights_read", False) is is_read
+
+
+@pytest.mark.parametrize(
     ("bandwidth", "each"), [("100M", 2), ("11600M", 4), ("23G", 8), ("46G", 16), ("460G", 16)]
 )
 def test_connections_that_carry_an_engines_part_of_the_bandwidth(bandwidth: str, each: int) -> None:
