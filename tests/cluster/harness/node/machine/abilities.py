@@ -4,14 +4,15 @@ import os
 import shutil
 import subprocess
 
-from tests.cluster.harness.node.machine.packages import missing_packages
+from tests.cluster.harness.node.machine.packages import PACKAGES
+from tests.shared.debian import missing_packages
 
 
 def why_no_node() -> str:
     """The first thing that keeps this machine from running a node; empty if nothing does."""
     if os.geteuid() != 0:
         return "a node needs root: its kubelet makes namespaces and mounts"
-    missing = missing_packages()
+    missing = missing_packages(PACKAGES)
     if missing and not shutil.which("apt-get"):
         return f"a node needs {', '.join(missing)}, and there is no apt-get to install them with"
     if "util-linux" not in missing:

