@@ -19,6 +19,8 @@ _LARGEST_VALUE_BYTES: Final = 64 * MIB
 _ALLOWED: Final = (
     # values, their times to live, and a client's own connection; neither scripts nor other users' names
     "+@string +@keyspace +@connection -@admin -@dangerous "
+    # names of values: whether a known prompt was asked can be read from them
+    "-scan -randomkey -dbsize -rename -renamenx -copy -move "
     # what a server holds, where a cluster has its slots, and what a check of rights asks
     "+info +cluster|slots +cluster|shards +acl|dryrun +acl|whoami"
 )

@@ -17,6 +17,7 @@ _VALUE_BYTES: Final = 4 * MIB
 """The largest value that an engine writes."""
 _DEPTH: Final = 2
 """Values that a connection asks for at a time; the server copies each into the connection's buffer."""
+_LEAST_CONNECTIONS: Final = 32
 _BASE_BYTES: Final = 64 * MIB
 """Code, threads, probes and tables of an empty server."""
 _SHARE, _WHOLE = 9, 10
@@ -57,7 +58,7 @@ def plan_store(resource: KVCacheTier, images: ImageSource) -> StorePlan | None:
         return None
     spec = resource.spec
     engines = max(spec.most_replicas, 1) * spec.engine.data_parallel_size
-    all_connections = engines * connections(spec, remote)
+    all_connections = _in_steps(engines * connections(spec, remote))
     planned = store_size(_memory_bytes(remote, all_connections), all_connections)
     _refuse(remote, planned, all_connections)
     named = remote.credentials
@@ -111,6 +112,11 @@ def memory_for(held_bytes: int, all_connections: int) -> int:
     """The least memory, in whole MiB, of a store that holds so much for so many connections."""
     values = ceil_div(round_up(held_bytes, MIB) * _WHOLE, _SHARE)
     return round_up(values + _BASE_BYTES + all_connections * _DEPTH * _VALUE_BYTES, MIB)
+
+
+def _in_steps(all_connections: int) -> int:
+    """Round up to a power of two: what a server has for connections changes only when it restarts, empty."""
+    return max(_LEAST_CONNECTIONS, 1 << (all_connections - 1).bit_length())
 
 
 def _memory_bytes(remote: RemoteTierSpec, all_connections: int) -> int:

@@ -135,6 +135,9 @@ def test_it_holds_what_was_planned_and_answers_to_its_password_alone(pod: Pod) -
     [
         ("FLUSHALL",),
         ("KEYS", "*"),
+        ("SCAN", "0"),
+        ("RANDOMKEY",),
+        ("RENAME", "key", "other"),
         ("CONFIG", "GET", "*"),
         ("EVAL", "return 1", "0"),
         ("SHUTDOWN",),

@@ -11,8 +11,8 @@ from kvtier_operator.planning.units import GIB, MIB
 
 REMOTE = "spec.tiers.remote"
 _TOO_LITTLE = (
-    "spec.tiers.remote.managed.memory: 1 GiB holds 835 MiB beside Valkey and the buffers of 4 connections, "
-    "and capacity is 4 GiB: give at least 4.54 GiB, or a smaller capacity"
+    "spec.tiers.remote.managed.memory: 1 GiB holds 633 MiB beside Valkey and the buffers of 32 connections, "
+    "and capacity is 4 GiB: give at least 4.76 GiB, or a smaller capacity"
 )
 
 
@@ -37,11 +37,12 @@ def test_without_memory_it_gets_what_the_capacity_needs() -> None:
     assert store(managed={"memory": "100Gi"}).size.memory_bytes == 100 * GIB
 
 
-def test_every_engine_s_connections_have_their_buffers() -> None:
-    changes = {"spec.replicas": 3, "spec.engine.dataParallelSize": 2}
+@pytest.mark.parametrize(("replicas", "connections"), [(1, 32), (3, 32), (4, 64), (6, 64), (7, 128)], ids=str)
+def test_few_changes_of_replicas_restart_the_server(replicas: int, connections: int) -> None:
+    changes = {"spec.replicas": replicas, "spec.engine.dataParallelSize": 2}
     planned = plan_for({**changes, REMOTE: {"capacity": "4Gi", "managed": {}, "connections": 5}}).store
     assert planned
-    assert planned.size.buffer_bytes == 3 * 2 * 5 * 8 * MIB
+    assert planned.size.buffer_bytes == connections * 8 * MIB
 
 
 def test_a_secret_that_is_named_is_not_made() -> None:
@@ -89,6 +90,6 @@ def test_engines_use_it_as_one_that_the_resource_names() -> None:
 def test_the_plan_says_what_its_pod_takes() -> None:
     notes = plan_for({REMOTE: {"capacity": "9Gi", "managed": {}}}).notes
     assert (
-        "the store is a pod of 10.09 GiB of memory and 4 cores: 9 GiB for values, 32 MiB for what "
+        "the store is a pod of 10.31 GiB of memory and 4 cores: 9 GiB for values, 256 MiB for what "
         "connections have under way, the rest Valkey's"
     ) in notes
