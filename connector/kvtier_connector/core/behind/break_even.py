@@ -21,6 +21,12 @@ _MARGIN: Final = 1.05
 _MARGIN_S: Final = 0.003
 """By how much reading must be sooner: figures are a little off, and a request that waits for the disk takes
 more rounds through the engine."""
+_PLAUSIBLE: Final = {
+    "read_bytes_per_s": (1e3, 1e12),
+    "token_s": (0.0, 1e3),
+    "position_s": (0.0, 1.0),
+}
+"""Least and most that is believed: others may write what is kept in a store."""
 _HOUR_S: Final = 3600.0
 _BURST_S: Final = 600.0
 """What may be written at once: ten minutes' worth, so that a busy quarter of an hour is not half lost."""
@@ -114,8 +120,8 @@ class Rates:
             rates = cls(**{name: None if value is None else float(value) for name, value in figures.items()})
         except (ValueError, TypeError):
             return cls()
-        known = [value for value in asdict(rates).values() if value is not None]
-        return rates if all(math.isfinite(value) and value >= 0 for value in known) else cls()
+        known = ((value, _PLAUSIBLE[name]) for name, value in asdict(rates).items() if value is not None)
+        return rates if all(least <= value <= most for value, (least, most) in known) else cls()
 
     def text(self) -> str:
         """Return it as `parse` reads it."""

@@ -114,9 +114,7 @@ class Handshake:
             def shared_fingerprint() -> Fingerprint:
                 if not settings.remote_weights_read:
                     return fingerprint(facts)
-                log.info(
-                    "kvtier: the remote tier begins once the weights are read, which name its blocks"
-                )
+                log.info("kvtier: the remote tier begins once the weights are read, which name its blocks")
                 return fingerprint({**facts, "weights": weights_contents(model)})
 
             tiers.append(open_remote_tier(settings, geometry, shared_fingerprint, memory_of, news, prefill))

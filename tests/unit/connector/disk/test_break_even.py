@@ -83,7 +83,7 @@ def test_parts_of_a_prompt_add_up() -> None:
 ALL = Rates(1e9, 30e-6, 2e-9)
 
 
-@pytest.mark.parametrize("rates", [Rates(), ALL, Rates(read_bytes_per_s=5.0)])
+@pytest.mark.parametrize("rates", [Rates(), ALL, Rates(read_bytes_per_s=5e6)])
 def test_text_is_read_as_it_was_written(rates: Rates) -> None:
     assert Rates.parse(rates.text()) == rates
 
@@ -119,7 +119,15 @@ def test_rates_of_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"token_s": 1e999}', '{"token_s": ' + "9" * 5000 + "}", "NaN"]
+    "text",
+    [
+        "[" * 100_000,
+        '{"token_s": 1e999}',
+        '{"token_s": ' + "9" * 5000 + "}",
+        "NaN",
+        '{"read_bytes_per_s": 5e-324}',
+        '{"read_bytes_per_s": 1e308}',
+    ],
 )
 def test_rates_that_json_chokes_on(text: str) -> None:
     assert Rates.parse(text) == Rates()

@@ -1,13 +1,16 @@
 """Whatever bytes a server answers: an answer, or one error of ours."""
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.cluster.harness.programs.ports import free_ports
+from tests.shared.stores import HOST, Store
 from tests.unit.connector.remote.cases import content, room_for, untouched, value_of
 
-from kvtier_connector.core.remote.resp.connect import Access, connect
+from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import RespConnection
 from kvtier_connector.core.remote.resp.slots import SlotMap, slot_map
 from kvtier_connector.core.remote.resp.url import Address, parse_url
@@ -111,3 +114,17 @@ def test_a_map_has_every_range_and_a_name_for_who_does_not_know_its_own() -> Non
 def test_a_name_that_no_server_has_is_an_error_of_ours(host: str) -> None:
     with pytest.raises(RemoteError, match=f"^{host}:1: "):
         connect(Access(parse_url(f"redis://{host}:1")))
+
+
+@pytest.mark.parametrize("host", [b"a\n2026-01-01 ERROR", b"\x1b[2J", b"a" * 254])
+def test_a_map_with_what_is_no_host_is_refused(host: bytes) -> None:
+    with pytest.raises(RemoteError, match="CLUSTER SLOTS"):
+        slot_map(Address("127.0.0.1", 1), [[0, 1, [host, 6379]]])
+
+
+def test_a_name_s_next_address_is_tried(module_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    [real] = socket.getaddrinfo(HOST, module_store.address.port, type=socket.SOCK_STREAM)
+    [closed] = free_ports(1)
+    refused = (*real[:4], (HOST, closed))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [refused, real])
+    connect_one(module_store.access, module_store.address).close()

@@ -3,9 +3,11 @@
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kvtier_connector.core.remote.resp.cluster import ClusterConnection
 from kvtier_connector.core.remote.resp.connection import RespConnection
@@ -24,6 +26,10 @@ class Access:
     credentials_path: str = ""  # folder with `password` and perhaps `username`; empty for none
     ca_path: str = ""  # certificates that sign the server's; empty for the system's
     timeout_s: float = 5.0  # of connecting to one server, all together but its name's look-up
+
+
+_AddressInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
+"""As socket.getaddrinfo has them."""
 
 
 def connect(access: Access) -> StoreConnection:
@@ -102,8 +108,9 @@ def _primaries(access: Access, slots: SlotMap) -> list[RespConnection | None]:
 
 
 def _wire(access: Access, address: Address) -> Wire:
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     deadline_s = time.monotonic() + access.timeout_s
-    connected = socket.create_connection((address.host, address.port), access.timeout_s)
+    connected = _first_to_connect(found, deadline_s)
     try:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not access.url.tls:
@@ -114,6 +121,22 @@ def _wire(access: Access, address: Address) -> Wire:
     except BaseException:
         connected.close()
         raise
+
+
+def _first_to_connect(found: Sequence[_AddressInfo], deadline_s: float) -> socket.socket:
+    """Connect to the first of a name's addresses that answers; each has its part of the time that is left."""
+    for place, (family, kind, protocol, _, address) in enumerate(found):
+        attempt = socket.socket(family, kind, protocol)
+        try:
+            attempt.settimeout(left_s(deadline_s) / (len(found) - place))
+            attempt.connect(address)
+        except BaseException as error:
+            attempt.close()
+            if not isinstance(error, OSError) or place == len(found) - 1:
+                raise
+        else:
+            return attempt
+    raise OSError("its name has no address")
 
 
 def _tls(ca_path: str) -> ssl.SSLContext:

@@ -5,8 +5,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from kvtier_common.one_line import one_line
 from kvtier_connector.core.remote.resp import replies
-from kvtier_connector.core.remote.resp.wire import Wire, after
+from kvtier_connector.core.remote.resp.wire import Wire, after, left_s
 from kvtier_connector.core.remote.store import ServerFacts, Value
 from kvtier_connector.errors import RemoteError, RemoteTimeoutError
 
@@ -15,6 +16,7 @@ _READ_BYTES: Final = 64 << 10
 _LINE_BYTES: Final = 1 << 10  # no line that is waited for comes near it
 _BULK_BYTES: Final = 1 << 20  # of INFO, and of a cluster's map
 _DIGITS: Final = 20  # of any number of bytes or keys
+_MOST_SHOWN: Final = 40  # characters of what a server says of itself
 _DEPTH: Final = 6  # of arrays in arrays
 
 
@@ -27,7 +29,7 @@ class RespConnection:
         self._wire = wire
         self._request_timeout_s = request_timeout_s
         self._requested = deque[Value]()
-        self._ahead = b""  # what was received and not read yet: never more than the server owed
+        self._ahead = bytearray()  # what was received and not read yet: never more than the server owed
         self._end = memoryview(bytearray(len(replies.CRLF)))  # of a value
         self._closed = False
 
@@ -66,7 +68,7 @@ class RespConnection:
             if not self._ahead.startswith(head):
                 self._pass_over(deadline_s)
                 return False
-            self._ahead = self._ahead[len(head) :]
+            del self._ahead[: len(head)]
             self._fill([*value.memory, self._end], deadline_s)
             if self._end.tobytes() != replies.CRLF:
                 raise replies.refusal(self.peer, b"")
@@ -92,10 +94,10 @@ class RespConnection:
         said = self.info(timeout_s)
         product = "Valkey" if "valkey_version" in said else "Redis"
         return ServerFacts(
-            version=f"{product} {said.get('valkey_version', said['redis_version'])}",
+            version=one_line(f"{product} {said.get('valkey_version', said['redis_version'])}", _MOST_SHOWN),
             maxmemory_bytes=_whole(said, "maxmemory"),
             used_bytes=_whole(said, "used_memory"),
-            policy=said.get("maxmemory_policy", ""),
+            policy=one_line(said.get("maxmemory_policy", ""), _MOST_SHOWN),
             evicted_keys=_whole(said, "evicted_keys"),
         )
 
@@ -128,7 +130,7 @@ class RespConnection:
             raise RemoteTimeoutError(f"{self.peer}: no answer within {timeout_s:.3g} s") from error
         if isinstance(error, OSError):
             if self._ahead.startswith(b"-"):  # its reason, such as too many clients
-                raise replies.refusal(self.peer, self._ahead.splitlines()[0]) from error
+                raise replies.refusal(self.peer, bytes(self._ahead).splitlines()[0]) from error
             raise RemoteError(f"{self.peer}: {error.strerror or error}") from error
 
     def _within(self, timeout_s: float) -> "_Within":
@@ -149,45 +151,52 @@ class RespConnection:
         self._wire.write(pieces, deadline_s)
 
     def _expect_ok(self, deadline_s: float) -> None:
-        [line] = self._lines(1, deadline_s)
+        line = self._line(deadline_s)
         if line != b"+OK":
             raise replies.refusal(self.peer, line)
 
     def _lines(self, count: int, deadline_s: float) -> list[bytes]:
         """Read lines, and what comes with them."""
-        while self._ahead.count(replies.CRLF) < count:
-            if len(self._ahead) > count * _LINE_BYTES:
+        return [self._line(deadline_s) for _ in range(count)]
+
+    def _line(self, deadline_s: float) -> bytes:
+        searched = 0
+        while (end := self._ahead.find(replies.CRLF, searched)) < 0:
+            if len(self._ahead) > _LINE_BYTES:
                 raise replies.refusal(self.peer, b"")
+            searched = max(0, len(self._ahead) - 1)
             self._ahead += self._wire.read(_READ_BYTES, deadline_s)
-        *lines, self._ahead = self._ahead.split(replies.CRLF, count)
-        if max(map(len, lines), default=0) > _LINE_BYTES:
+        if end > _LINE_BYTES:
             raise replies.refusal(self.peer, b"")
-        return lines
+        line = bytes(self._ahead[:end])
+        del self._ahead[: end + len(replies.CRLF)]
+        return line
 
     def _fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Read as many bytes as the memory has, beginning with those that came with a line."""
         while memory and self._ahead:
             size = min(memory[0].nbytes, len(self._ahead))
             memory[0][:size] = self._ahead[:size]
-            self._ahead = self._ahead[size:]
+            del self._ahead[:size]
             memory = after(memory, size)
         self._wire.fill(memory, deadline_s)
 
     def _pass_over(self, deadline_s: float) -> None:
         """Read a reply that is not the value that was asked for: none, or of another length."""
-        [line] = self._lines(1, deadline_s)
+        line = self._line(deadline_s)
         if line == replies.NIL:
             return
         left = _length(self.peer, line) + len(replies.CRLF)
         while left > 0:
             if not self._ahead:
-                self._ahead = self._wire.read(min(left, _READ_BYTES), deadline_s)
+                self._ahead += self._wire.read(min(left, _READ_BYTES), deadline_s)
             size = min(left, len(self._ahead))
-            self._ahead = self._ahead[size:]
+            del self._ahead[:size]
             left -= size
 
     def _reply(self, deadline_s: float, depth: int = 0) -> Reply:
-        [line] = self._lines(1, deadline_s)
+        left_s(deadline_s)  # what has come already is no reason to go on reading it
+        line = self._line(deadline_s)
         kind, said = line[:1], line[1:]
         if kind == b"+":
             return said

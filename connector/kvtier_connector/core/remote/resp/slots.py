@@ -10,6 +10,7 @@ from kvtier_connector.core.remote.resp.url import MOST_PORTS, Address
 from kvtier_connector.errors import RemoteError
 
 SLOTS: Final = 16384
+_LONGEST_HOST: Final = 253  # RFC 1035, without the root's dot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ def by_owner(slots: SlotMap, keys: Sequence[bytes]) -> Mapping[int, list[int]]:
 def _host(asked: Address, said: Reply) -> str:
     """A server that does not know its own name says nothing, or a question mark."""
     host = said.decode("ascii", "replace") if isinstance(said, bytes) else ""
+    if len(host) > _LONGEST_HOST or not host.isprintable():
+        raise _unknown(asked)
     return asked.host if host in {"", "?"} else host
 
 
