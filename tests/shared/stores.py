@@ -20,8 +20,9 @@ from tests.shared.debian import can_install, install_packages, missing_packages
 from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import Reply
 from kvtier_connector.core.remote.resp.slots import SLOTS
-from kvtier_connector.core.remote.resp.url import Address, RespUrl
+from kvtier_connector.core.remote.resp.url import RespUrl
 from kvtier_connector.core.remote.store import StoreConnection
+from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError
 
 ENOUGH_S: Final = 60.0

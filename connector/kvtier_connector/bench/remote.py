@@ -60,19 +60,18 @@ def remote(  # noqa: PLR0913 - one parameter an option
     Run it where engines run: the network between is what is measured. Exit status: 0 it will do, 2 bad
     input, 3 it will not.
     """
-    from kvtier_connector.core.remote.examine import examine  # noqa: PLC0415 - help needs none of it
+    from kvtier_connector.core.remote.engines import store_of  # noqa: PLC0415 - help needs none of it
+    from kvtier_connector.core.remote.examine import examine  # noqa: PLC0415 - as above
     from kvtier_connector.core.remote.findings import Level  # noqa: PLC0415 - as above
-    from kvtier_connector.core.remote.resp.connect import Access  # noqa: PLC0415 - as above
-    from kvtier_connector.core.remote.resp.url import parse_url  # noqa: PLC0415 - as above
+    from kvtier_connector.core.remote.store import StoreSettings  # noqa: PLC0415 - as above
     from kvtier_connector.errors import SettingError  # noqa: PLC0415 - as above
 
     try:
-        parsed = parse_url(url)
+        store = store_of(StoreSettings(url, str(credentials or ""), str(ca or ""), timeout_s))
     except SettingError as error:
         why = str(error).partition("remote_url: ")[2]
         raise click.BadParameter(why, param_hint="--url") from None
-    access = Access(parsed, str(credentials or ""), str(ca or ""), timeout_s)
-    examined = examine(access, share, capacity_mib * _MIB, timeout_s)
+    examined = examine(store, share, capacity_mib * _MIB, timeout_s)
     for finding in examined.findings:
         say(f"{finding.level:<5} {finding.line}")
     if out is not None:

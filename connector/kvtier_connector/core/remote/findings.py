@@ -1,11 +1,7 @@
-"""What there is to say of a store by what it says of itself."""
+"""What was found when a store was looked at, for people."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-
-from kvtier_connector.core.machine.memory import format_bytes
-from kvtier_connector.core.remote.store import ServerFacts
 
 
 class Level(StrEnum):
@@ -23,32 +19,3 @@ class Finding:
 
     level: Level
     line: str
-
-
-def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
-    """Judge what a server says of itself."""
-    yield Finding(
-        Level.GOOD,
-        f"{facts.version}, {format_bytes(facts.used_bytes)} used, {facts.evicted_keys} keys evicted",
-    )
-    if not facts.maxmemory_bytes:
-        yield Finding(
-            Level.BAD,
-            f"maxmemory is not set, so it grows until it is killed; set {format_bytes(capacity_bytes)}",
-        )
-    elif capacity_bytes > facts.maxmemory_bytes:
-        yield Finding(
-            Level.BAD,
-            f"remote_capacity_bytes: {format_bytes(capacity_bytes)} are more than the server's maxmemory, "
-            f"{format_bytes(facts.maxmemory_bytes)}; lower it or raise that",
-        )
-    else:
-        yield Finding(Level.GOOD, f"maxmemory is {format_bytes(facts.maxmemory_bytes)}")
-    if all(policy.startswith("allkeys-") for policy in facts.policy.split(",")):
-        yield Finding(Level.GOOD, f"evicts by {facts.policy}")
-    else:
-        yield Finding(
-            Level.WARN,
-            f"maxmemory-policy is {facts.policy or 'not told'}, by which a full server refuses what is new; "
-            "set allkeys-lru",
-        )

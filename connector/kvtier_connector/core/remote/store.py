@@ -1,8 +1,10 @@
 """What the remote tier needs of a store: values under keys, straight between its connection and memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from kvtier_connector.core.remote.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class ServerFacts:
     """What a store says of itself; of a cluster all servers together."""
 
     version: str  # for people: product and version
-    maxmemory_bytes: int  # what it may hold; 0 for no bound
+    maxmemory_bytes: int | None  # what it may hold; 0 for no bound, None where it does not say
     used_bytes: int
     policy: str  # what it does when it is full, in its own word; several, with commas, where servers differ
     evicted_keys: int  # since its start
@@ -65,3 +67,27 @@ class StoreConnection(Protocol):
 
     def close(self) -> None:
         """End the connection; what was requested is given up. May be called again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """How a store is reached, whatever its engine."""
+
+    url: str  # as `remote_url`
+    credentials_path: str = ""  # folder with `password` and perhaps `username`; empty for none
+    ca_path: str = ""  # certificates that sign the server's; empty for the system's
+    timeout_s: float = 5.0  # of connecting to one server, all together but its name's look-up
+
+
+class Store(Protocol):
+    """A store of one engine, which need not be there."""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """`HOST:PORT` of those that the URL names."""
+
+    def connect(self) -> StoreConnection:
+        """Connect to it. Raises RemoteError and those below it."""
+
+    def rights(self, prefix: bytes) -> Iterable[Finding]:
+        """Tell what of the keys that begin so is granted, of that which a tier asks for."""

@@ -10,7 +10,8 @@ from kvtier_connector.core.behind.messages import Down, Ended, MemoryOf, Order, 
 from kvtier_connector.core.behind.progress import Progress, RateLearner
 from kvtier_connector.core.behind.tier import Presence, TierOwner
 from kvtier_connector.core.index.keytable import Slots
-from kvtier_connector.core.remote.findings import Level, facts_judged
+from kvtier_connector.core.remote.facts import facts_judged
+from kvtier_connector.core.remote.findings import Level
 from kvtier_connector.core.remote.store import ServerFacts
 from kvtier_connector.core.remote.transfers import (
     DEFAULT_TIMINGS,

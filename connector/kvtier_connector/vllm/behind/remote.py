@@ -9,8 +9,8 @@ from kvtier_connector.core.behind.messages import MemoryOf
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
-from kvtier_connector.core.remote.resp.connect import Access, connect
-from kvtier_connector.core.remote.resp.url import parse_url
+from kvtier_connector.core.remote.engines import store_of
+from kvtier_connector.core.remote.store import StoreSettings
 from kvtier_connector.core.remote.tier import RemoteTier
 from kvtier_connector.core.remote.transfers import RemoteThreads
 from kvtier_connector.core.remote.values import BlockLayout
@@ -29,22 +29,24 @@ def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
 
     Raises SettingError: its URL is bad.
     """
-    access = Access(
-        parse_url(settings.remote_url),
-        settings.remote_credentials_path,
-        settings.remote_ca_path,
-        settings.remote_timeout_s,
+    store = store_of(
+        StoreSettings(
+            settings.remote_url,
+            settings.remote_credentials_path,
+            settings.remote_ca_path,
+            settings.remote_timeout_s,
+        )
     )
     layout = BlockLayout(settings.remote_share, fingerprint, geometry.chunk_bytes)
     log.info(
         "kvtier: remote tier of %s, share %s, %d values a chunk of %s",
-        ", ".join(map(str, access.url.addresses)),
+        ", ".join(store.servers),
         settings.remote_share,
         len(layout.pieces),
         format_bytes(geometry.chunk_bytes),
     )
     threads = RemoteThreads(
-        lambda: connect(access),
+        store.connect,
         layout,
         connections=settings.remote_connections,
         ttl_s=settings.remote_ttl_s,

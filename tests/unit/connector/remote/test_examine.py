@@ -8,6 +8,7 @@ from tests.unit.connector.remote.cases import MIB
 
 from kvtier_connector.core.remote.examine import Examination, examine
 from kvtier_connector.core.remote.findings import Level
+from kvtier_connector.core.remote.resp.store import RespStore
 
 SHARE = "team/model"
 
@@ -17,7 +18,7 @@ def lines(examination: Examination, level: Level) -> str:
 
 
 def test_a_store_that_will_do_is_measured_and_left_empty(store: Store) -> None:
-    examination = examine(store.access, SHARE, 200 * MIB, ENOUGH_S)
+    examination = examine(RespStore(store.access), SHARE, 200 * MIB, ENOUGH_S)
     assert {finding.level for finding in examination.findings} == {Level.GOOD}
     assert f"may read and write kvtier:{SHARE}:*" in lines(examination, Level.GOOD)
     assert "evicts by allkeys-lru" in lines(examination, Level.GOOD)
@@ -27,19 +28,19 @@ def test_a_store_that_will_do_is_measured_and_left_empty(store: Store) -> None:
 
 
 def test_a_store_without_bounds_or_with_too_narrow_ones(own_store: Store) -> None:
-    too_much = lines(examine(own_store.access, SHARE, 400 * MIB, ENOUGH_S), Level.BAD)
+    too_much = lines(examine(RespStore(own_store.access), SHARE, 400 * MIB, ENOUGH_S), Level.BAD)
     assert too_much == (
         "remote_capacity_bytes: 400.0 MiB are more than the server's maxmemory, "
         f"{MAXMEMORY[:3]}.0 MiB; lower it or raise that"
     )
     own_store.ask("CONFIG", "SET", "maxmemory", "0")
     own_store.ask("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
-    examination = examine(own_store.access, SHARE, 400 * MIB, ENOUGH_S)
+    examination = examine(RespStore(own_store.access), SHARE, 400 * MIB, ENOUGH_S)
     assert "maxmemory is not set" in lines(examination, Level.BAD)
     assert "maxmemory-policy is volatile-lru" in lines(examination, Level.WARN)
     own_store.ask("CONFIG", "SET", "maxmemory", "20mb")
     own_store.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    assert "OOM" in lines(examine(own_store.access, SHARE, MIB, ENOUGH_S), Level.BAD)
+    assert "OOM" in lines(examine(RespStore(own_store.access), SHARE, MIB, ENOUGH_S), Level.BAD)
 
 
 def test_rights_are_told_without_being_tried(own_store: Store, tmp_path: Path) -> None:
@@ -48,16 +49,16 @@ def test_rights_are_told_without_being_tried(own_store: Store, tmp_path: Path) -
     (tmp_path / "username").write_text("reader")
     (tmp_path / "password").write_text("secret")
     access = replace(own_store.access, credentials_path=str(tmp_path))
-    denied = lines(examine(access, SHARE, 200 * MIB, ENOUGH_S), Level.BAD)
+    denied = lines(examine(RespStore(access), SHARE, 200 * MIB, ENOUGH_S), Level.BAD)
     assert f"rights: SET, DEL of kvtier:{SHARE}:* denied" in denied
     assert "+set +del" in denied
     own_store.ask("ACL", "SETUSER", "reader", "-acl|dryrun")
-    examination = examine(access, SHARE, 200 * MIB, ENOUGH_S)
+    examination = examine(RespStore(access), SHARE, 200 * MIB, ENOUGH_S)
     assert "may not ask" in lines(examination, Level.NOTE)
     assert "NOPERM" in lines(examination, Level.BAD)
 
 
 def test_a_store_that_is_not_there_is_one_line(own_store: Store) -> None:
     own_store.process.kill()
-    examination = examine(own_store.access, SHARE, MIB, ENOUGH_S)
+    examination = examine(RespStore(own_store.access), SHARE, MIB, ENOUGH_S)
     assert [finding.line for finding in examination.findings] == [f"{own_store.address}: Connection refused"]

@@ -12,9 +12,10 @@ from tests.unit.connector.remote.cases import MIB, UNTOUCHED, content, room_for,
 
 from kvtier_connector.core.remote.resp.connect import connect_one
 from kvtier_connector.core.remote.resp.connection import RespConnection
-from kvtier_connector.core.remote.resp.url import Address, RespUrl
+from kvtier_connector.core.remote.resp.url import RespUrl
 from kvtier_connector.core.remote.resp.wire import PlainWire
 from kvtier_connector.core.remote.store import StoreConnection
+from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError, RemoteTimeoutError
 
 LARGE = 32 * MIB

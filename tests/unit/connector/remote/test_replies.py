@@ -13,7 +13,8 @@ from tests.unit.connector.remote.cases import content, room_for, untouched, valu
 from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import RespConnection
 from kvtier_connector.core.remote.resp.slots import SlotMap, slot_map
-from kvtier_connector.core.remote.resp.url import Address, parse_url
+from kvtier_connector.core.remote.resp.url import parse_url
+from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError
 
 

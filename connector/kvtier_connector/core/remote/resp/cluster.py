@@ -74,7 +74,7 @@ class ClusterConnection:
         """Ask all servers what they are and hold."""
         with self._closed_by_errors(timeout_s) as deadline_s:
             said = [each.facts(_left_s(deadline_s)) for each in self._primaries if each]
-            bounds = [server.maxmemory_bytes for server in said]
+            bounds = [server.maxmemory_bytes or 0 for server in said]
             return ServerFacts(
                 version=", ".join(sorted({server.version for server in said})),
                 maxmemory_bytes=sum(bounds) if all(bounds) else 0,

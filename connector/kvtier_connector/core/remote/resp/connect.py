@@ -12,9 +12,10 @@ from typing import Any
 from kvtier_connector.core.remote.resp.cluster import ClusterConnection
 from kvtier_connector.core.remote.resp.connection import RespConnection
 from kvtier_connector.core.remote.resp.slots import SlotMap, slot_map
-from kvtier_connector.core.remote.resp.url import Address, RespUrl
+from kvtier_connector.core.remote.resp.url import RespUrl
 from kvtier_connector.core.remote.resp.wire import PlainWire, TlsWire, Wire, left_s
 from kvtier_connector.core.remote.store import StoreConnection
+from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteMovedError, RemoteTimeoutError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_connector.core.remote.resp.connection import Reply
-from kvtier_connector.core.remote.resp.url import MOST_PORTS, Address
+from kvtier_connector.core.remote.urls import MOST_PORTS, Address
 from kvtier_connector.errors import RemoteError
 
 SLOTS: Final = 16384
