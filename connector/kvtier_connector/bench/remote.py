@@ -18,7 +18,11 @@ _MIB: Final = 1 << 20
 
 
 @click.command(short_help="Whether a store will do for a remote tier, from where this runs.")
-@click.option("--url", required=True, help="As spec.tiers.remote.url: redis://HOST:PORT, rediss:// with TLS.")
+@click.option(
+    "--url",
+    required=True,
+    help="As spec.tiers.remote.url: redis://HOST:PORT, rediss:// with TLS, mooncake://HOST:PORT.",
+)
 @click.option("--share", default="bench", show_default=True, help="Name that keys begin with, as shareAs.")
 @click.option(
     "--capacity-mib",

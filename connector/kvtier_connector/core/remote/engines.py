@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kvtier_connector.core.remote.mooncake.store import MOONCAKE_SCHEME, MooncakeStore
 from kvtier_connector.core.remote.resp.store import RespStore
 from kvtier_connector.core.remote.resp.url import RESP_SCHEMES
 from kvtier_connector.core.remote.store import Store, StoreSettings
@@ -10,6 +11,7 @@ from kvtier_connector.core.remote.urls import url_error
 
 ENGINES: Final[Mapping[str, Callable[[StoreSettings], Store]]] = {
     **dict.fromkeys(RESP_SCHEMES, RespStore.of),
+    MOONCAKE_SCHEME: MooncakeStore.of,
 }
 """By scheme; `kvtier_connector.config` names the same ones for those who must not import this."""
 

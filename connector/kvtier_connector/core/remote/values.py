@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
+from kvtier_connector.config import REMOTE_VALUE_BYTES
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum, bound_seed
 from kvtier_connector.core.remote.store import Value
 
@@ -16,7 +17,6 @@ _TRAILER: Final = struct.Struct("<4sIQQQ")
 _SPARE_BYTES: Final = 64
 """Of a value, what a server adds to its bytes in the same allocation: the string's header and end (sds.h of
 Redis and Valkey)."""
-_LARGEST_BYTES: Final = 4 << 20
 _SMALLEST_BYTES: Final = 256 << 10
 """Smaller ones are not cut further: what is lost by rounding them up is less than another request."""
 _SIZES_A_DOUBLING: Final = 4
@@ -31,7 +31,7 @@ def piece_sizes(block_bytes: int) -> tuple[int, ...]:
     pieces = list[int]()
     left = block_bytes
     while left > _SMALLEST_BYTES:
-        allocated = _size_class_below(min(_LARGEST_BYTES, left + beside_bytes))
+        allocated = _size_class_below(min(REMOTE_VALUE_BYTES, left + beside_bytes))
         pieces.append(min(left, allocated - beside_bytes))
         left -= pieces[-1]
     return (*pieces, left) if left else tuple(pieces)

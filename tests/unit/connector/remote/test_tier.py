@@ -1,116 +1,17 @@
 """The remote tier on real servers: what one engine writes another reads, and what goes wrong is a miss."""
 
 import signal
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.shared.stores import Store, running
 from tests.shared.waiting import eventually
+from tests.unit.connector.remote.tier_engine import BLOCK_BYTES, KEYS, LONG_S, SLOTS, engines
 
-from kvtier_common.backoff import Backoff
 from kvtier_connector.core.behind.break_even import TokenSpan
-from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
-from kvtier_connector.core.remote.resp.connect import connect
-from kvtier_connector.core.remote.tier import RemoteTier
-from kvtier_connector.core.remote.transfers import RemoteThreads, RemoteTimings
 from kvtier_connector.core.remote.values import BlockLayout, piece_sizes
-
-BLOCK_BYTES = 5 << 20
-"""More than one value has."""
-SLOTS = 8
-KEYS = [bytes([number]) * 36 for number in range(SLOTS)]
-LONG_S = 60.0
-
-
-class Engine:
-    """Memory of two slices, and a tier behind it."""
-
-    def __init__(self, store: Store, share: str, model: str, connections: int) -> None:
-        self.memory = bytearray(SLOTS * BLOCK_BYTES)
-        view = memoryview(self.memory)
-        half = BLOCK_BYTES // 2
-
-        def memory_of(slot: int) -> tuple[memoryview, ...]:
-            start = slot * BLOCK_BYTES
-            return view[start : start + half], view[start + half : start + BLOCK_BYTES]
-
-        threads = RemoteThreads(
-            lambda: connect(store.access),
-            BlockLayout(share, lambda: fingerprint({"model": model}), BLOCK_BYTES),
-            connections=connections,
-            ttl_s=0,
-            connect_timeout_s=LONG_S,
-            timings=RemoteTimings(retry=Backoff(0.01, 0.1)),
-        )
-        self.tier = RemoteTier(
-            threads,
-            capacity_bytes=1 << 30,
-            block_bytes=BLOCK_BYTES,
-            memory_of=memory_of,
-            most_writes=SLOTS,
-            write_bytes_per_s=0,
-            always=True,
-        )
-        self.seen = Progress()
-
-    def wait(self, *, until_up: bool = True) -> None:
-        """Have the tier come up, or go down."""
-        while self.tier.is_down == until_up:
-            self._look()
-
-    def write(self, slots: Sequence[int]) -> None:
-        keys = [KEYS[slot] for slot in slots]
-        granted = self.tier.admit(self.tier.lacking(keys))
-        self.tier.store(granted, np.array([KEYS.index(key) for key in granted], np.int32), Progress())
-        self._settle()
-
-    def ask(self, slots: Sequence[int]) -> list[Presence]:
-        keys = [KEYS[slot] for slot in slots]
-        self.tier.ask([key for key in keys if self.tier.presence(key) is Presence.UNKNOWN])
-        while self.tier.asking:
-            self._look()
-        return [self.tier.presence(key) for key in keys]
-
-    def read(self, slots: Sequence[int]) -> None:
-        self.tier.load([KEYS[slot] for slot in slots], np.array(slots, np.int32))
-        self._settle()
-
-    def fill(self, slot: int) -> None:
-        content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
-        self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] = content
-
-    def has(self, slot: int) -> bool:
-        content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
-        return self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] == content
-
-    def _settle(self) -> None:
-        while self.tier.is_busy:
-            self._look()
-
-    def _look(self) -> None:
-        self.tier.wait(LONG_S)
-        progress = self.tier.poll()
-        if progress is not None:
-            self.seen.loaded += progress.loaded
-            self.seen.lost += progress.lost
-            self.seen.stored += progress.stored
-            self.seen.released += progress.released
-            self.seen.notes += progress.notes
-
-
-@contextmanager
-def engines(store: Store, *models: str, share: str = "team", connections: int = 2) -> Generator[list[Engine]]:
-    with ExitStack() as stack:
-        made = [Engine(store, share, model, connections) for model in models]
-        for engine in made:
-            stack.callback(engine.tier.close)
-            engine.wait()
-        yield made
 
 
 def test_one_engine_reads_what_another_has_written(store: Store) -> None:

@@ -1,0 +1,1 @@
+"""A Mooncake store, through Mooncake's own client, which runs in processes of its own."""
