@@ -19,6 +19,7 @@ from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
+from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.backends.parts import (
     PREFER_NOTE,
     Share,
@@ -38,11 +39,17 @@ from kvtier_operator.planning.backends.traits import (
 )
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
-from kvtier_operator.planning.base.remote_store import ca_path, connections, credentials_path, secret_mounts
+from kvtier_operator.planning.base.remote_store import (
+    ca_path,
+    connections,
+    costs_of,
+    credentials_path,
+    secret_mounts,
+)
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
 from kvtier_operator.planning.images import ImageName
 from kvtier_operator.planning.model_shape.geometry import Geometry
-from kvtier_operator.planning.units import ceil_div, count, round_up, size
+from kvtier_operator.planning.units import ceil_div, count, many, round_up, size
 
 # Source: kvtier_connector.config; a chunk's parts are aligned one by one (core.slots).
 FOLDER: Final = "kvtier"
@@ -97,6 +104,12 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
         "remote_ttl_s": remote.ttl_seconds or 0,
         "remote_weights_read": spec.model.is_copied,
     }
+
+
+def store_client_bytes(spec: Spec) -> int:
+    """What one engine's connections to the remote tier take of its pod's memory."""
+    remote = spec.tiers.remote
+    return connections(spec, remote) * costs_of(remote).client_bytes if remote else 0
 
 
 def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_bytes: int) -> TierChunks | None:
@@ -174,6 +187,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         **disk_settings(spec, mounts),
         **remote_settings(spec),
     )
+    remote_bytes = store_client_bytes(spec)
     by_driver = spec.engine.device is Device.CUDA and not not_tested(spec)
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
@@ -182,7 +196,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)
-        + ceil_div(disk_index_bytes, share.ranks_per_engine),
+        + ceil_div(disk_index_bytes + remote_bytes, share.ranks_per_engine),
         bytes_per_rank={
             Tier.CPU: engine_bytes // share.ranks_per_engine,
             Tier.DISK: share.disk_bytes // share.ranks_per_engine,
@@ -191,8 +205,22 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         hugepages=hugepages,
         tokens_per_chunk=chunk_tokens,
         chunk_alignment_bytes=alignment_bytes,
-        notes=(PREFER_NOTE,) if cpu.hugepages.policy is Policy.PREFER else (),
+        notes=_notes(spec),
     )
+
+
+def _notes(spec: Spec) -> tuple[str, ...]:
+    prefer = (PREFER_NOTE,) if spec.tiers.cpu.hugepages.policy is Policy.PREFER else ()
+    remote = spec.tiers.remote
+    if remote is None or remote.engine is not RemoteEngine.MOONCAKE:
+        return prefer
+    clients = many(connections(spec, remote), "client")
+    mooncake = (
+        f"backend KVTier runs {clients} of Mooncake beside each engine, which lend the store no memory and "
+        f"take {size(store_client_bytes(spec))} of the pod's; the image must have the package mooncake: "
+        "without it engines serve, and have no store"
+    )
+    return (*prefer, mooncake)
 
 
 def _blocks_per_chunk(spec: Spec, geometry: Geometry) -> int:

@@ -1,16 +1,39 @@
 """What engines are given to reach the store that they share: secrets as files, and connections."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from kvtier_connector.config import MOONCAKE_CLIENT_BYTES
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
+from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 from kvtier_operator.planning.base.container_parts import Mount
 
 CREDENTIALS_FOLDER: Final = "/etc/kvtier/remote/credentials"
 CA_FOLDER: Final = "/etc/kvtier/remote/ca"
-CONNECTION_BYTES_PER_S: Final = 1.5e9
-"""What one TCP connection carries; measured with Redis and Valkey on loopback, on busy cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCosts:
+    """What a store of one engine asks for, by measurements on loopback, on two busy cores."""
+
+    connection_bytes_per_s: float  # what one connection carries
+    client_core_s_per_gib: float
+    server_core_s_per_gib: float
+    # of a block's bytes, what counts for it in the store's capacity
+    stored_percent: int
+    client_bytes: int = 0  # memory of the engine's pod that each connection takes
+
+
+_COSTS: Final[Mapping[RemoteEngine, StoreCosts]] = {
+    # Redis 7.0 and Valkey 9.1: values cut so that they fit its allocator's size classes, and their keys
+    RemoteEngine.REDIS: StoreCosts(1.5e9, 0.3, 0.25, stored_percent=102),
+    # Mooncake 0.3.13 over TCP, and a master that evicts at nine tenths (-eviction_high_watermark_ratio)
+    RemoteEngine.MOONCAKE: StoreCosts(
+        0.8e9, 1.4, 0.5, stored_percent=112, client_bytes=MOONCAKE_CLIENT_BYTES
+    ),
+}
 _LEAST_CONNECTIONS, _MOST_CONNECTIONS, _USUAL_CONNECTIONS = 2, 16, 4
 
 
@@ -50,11 +73,17 @@ def ca_path(remote: RemoteTierSpec) -> str:
     return f"{CA_FOLDER}/{remote.tls.ca_secret_ref.key}" if remote.tls else ""
 
 
+def costs_of(remote: RemoteTierSpec) -> StoreCosts:
+    """Of the engine of a resource's store."""
+    return _COSTS[remote.engine]
+
+
 def connections(spec: Spec, remote: RemoteTierSpec) -> int:
     """Of each engine: those given, or as many as carry the pod's bandwidth between them."""
     if remote.connections:
         return remote.connections
     if remote.bandwidth is None:
         return _USUAL_CONNECTIONS
-    wanted = ceil(remote.bandwidth.bytes / spec.engine.data_parallel_size / CONNECTION_BYTES_PER_S)
+    engine_bytes_per_s = remote.bandwidth.bytes / spec.engine.data_parallel_size
+    wanted = ceil(engine_bytes_per_s / costs_of(remote).connection_bytes_per_s)
     return min(max(wanted, _LEAST_CONNECTIONS), _MOST_CONNECTIONS)

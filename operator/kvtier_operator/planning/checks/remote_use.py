@@ -1,31 +1,43 @@
 """Whether the backend's client of the remote tier's store can what the resource asks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
-from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
+from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 from kvtier_operator.planning.backends.traits import RemoteUse
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.verdict import CheckResult
 
+_STORE_CANNOT: Final[Mapping[RemoteEngine, Mapping[RemoteUse, str]]] = {
+    RemoteEngine.MOONCAKE: {
+        RemoteUse.CREDENTIALS: "asks nobody who they are; remove credentials, and keep it in a network apart",
+        RemoteUse.TTL: "lets nothing expire; remove ttlSeconds, as it evicts what is not used",
+    },
+}
+"""What a store of an engine cannot, whoever its client is: why, and what to do. A certificate, several
+servers and `managed` are refused by the fields' own rules."""
+
 
 @check("spec.tiers.remote")
 def remote_use(parts: CheckInput) -> CheckResult:
-    """What the backend's client cannot, and what to know of it."""
+    """What the backend's client and the store cannot, and what to know of it."""
     remote, traits, backend = parts.spec.tiers.remote, parts.traits.remote, parts.spec.backend
     if remote is None:
         return remote_use.passed("no remote tier", reason="NoRemoteTier")
     asked = set(_asked(remote)) if remote.scheme in traits.schemes else set[RemoteUse]()
-    faults = [
-        (f"{remote_use.field}.{use.field}", f"backend {backend} {why}")
-        for use, why in traits.cannot.items()
-        if use in asked
-    ]
+    reasons = {use: f"a store of engine {remote.engine} {why}" for use, why in _store_cannot(remote).items()}
+    reasons |= {use: f"backend {backend} {why}" for use, why in traits.cannot.items()}
+    faults = [(f"{remote_use.field}.{use.field}", why) for use, why in reasons.items() if use in asked]
     if faults:
         return remote_use.reject_each("RemoteNotPossible", faults)
     if caveat := traits.caveat:
         return remote_use.warn(caveat.reason, caveat.message, by_itself=caveat.by_itself)
     return remote_use.passed(f"backend {backend} can all that is asked for")
+
+
+def _store_cannot(remote: RemoteTierSpec) -> Mapping[RemoteUse, str]:
+    return _STORE_CANNOT.get(remote.engine, {})
 
 
 def _asked(remote: RemoteTierSpec) -> Iterator[RemoteUse]:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from math import ceil
 
 from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.plan import Figure
-from kvtier_operator.planning.tiers.store_demand import store_demand
+from kvtier_operator.planning.tiers.store_demand import StoreDemand, store_demand
 from kvtier_operator.planning.units import count, many
 
 
@@ -24,7 +25,12 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
             f"{count(geometry.kv_bytes_per_token)} B a token x {count(int(1 / demand.token_s))} tokens/s by "
             f"estimate: an engine reads sooner than it computes from there on; {demand.verdicts()}",
         )
-    yield Figure("store maxmemory bytes", remote.capacity.bytes, "of all shards together, with allkeys-lru")
+    if remote.engine is RemoteEngine.MOONCAKE:
+        lent = "of all processes together that lend the store memory (--global_segment_size)"
+        yield Figure("store segment bytes", remote.capacity.bytes, lent)
+    else:
+        bound = "of all shards together, with allkeys-lru"
+        yield Figure("store maxmemory bytes", remote.capacity.bytes, bound)
     if demand.pod_bytes_per_s:
         rate = f"{demand.pod_bytes_per_s / 1e9:.3g} GB/s"
         yield Figure(
@@ -38,6 +44,14 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
             ceil(demand.server_cores),
             f"while {many(pods, 'pod')} read {rate} each; fewer where not all do at a time",
         )
+    if remote.engine is RemoteEngine.REDIS:
+        yield from _redis_figures(spec, demand)
+
+
+def _redis_figures(spec: Spec, demand: StoreDemand) -> Iterator[Figure]:
+    """How many servers, and what each needs for its clients."""
+    pods = max(spec.most_replicas, 1)
+    if demand.pod_bytes_per_s:
         yield Figure("store shards", demand.shards, "of 2 GB/s each, while all pods read")
     yield Figure(
         "store clients",

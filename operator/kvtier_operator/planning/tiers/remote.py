@@ -8,14 +8,11 @@ from kvtier_common.metrics import remote_tier
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.base.promql import Alert, Series
+from kvtier_operator.planning.base.remote_store import costs_of
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks, TierPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.tiers import Panel, TierTraits
 from kvtier_operator.planning.units import count, size
-
-STORED_PERCENT: Final = 102
-"""Of a block's bytes, what a Redis server counts for it in maxmemory: values cut so that they fit its
-allocator's size classes, and their keys. Measured on Redis 7.0 and Valkey 9.1."""
 
 
 def _serve(spec: Spec, geometry: Geometry, backend: BackendPlan) -> BackendPlan:
@@ -26,10 +23,11 @@ def _serve(spec: Spec, geometry: Geometry, backend: BackendPlan) -> BackendPlan:
     remote = spec.tiers.remote
     if remote is None:
         return backend
+    percent = costs_of(remote).stored_percent
     chunk_bytes = backend.bytes_per_chunk or geometry.kv_bytes_per_token * backend.tokens_per_chunk
     held = backend.chunks.get(Tier.REMOTE) or TierChunks(
-        chunks=remote.capacity.bytes * 100 // (chunk_bytes * STORED_PERCENT),
-        how=f"{size(remote.capacity.bytes)} / ({count(chunk_bytes)} B x {STORED_PERCENT / 100:g})",
+        chunks=remote.capacity.bytes * 100 // (chunk_bytes * percent),
+        how=f"{size(remote.capacity.bytes)} / ({count(chunk_bytes)} B x {percent / 100:g})",
         memory_bytes=0,
         read_s=0,
     )

@@ -6,19 +6,17 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
-from kvtier_operator.planning.base.remote_store import connections
+from kvtier_operator.planning.base.remote_store import connections, costs_of
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, MIB
 from kvtier_operator.planning.weights.pace import prefill_token_s
 
 NETWORKS: Final = {"25 GbE": 2.9e9, "100 GbE": 11.6e9, "200 GbE": 23e9, "400 GbE": 46e9}
 """Bytes a second that TCP carries over usual links."""
-_CLIENT_CORE_S_PER_GIB: Final = 0.3
 _TLS_FACTOR: Final = 3.5
-_SERVER_CORE_S_PER_GIB: Final = 0.25
 _SERVER_BYTES_PER_S: Final = 2e9
-"""Of one server: it sends by one core unless it has threads for that. All four were measured with Redis 7.0
-and Valkey 9.1 on loopback, on two busy cores."""
+"""Of one Redis or Valkey: it sends by one core unless it has threads for that. Both were measured with Redis
+7.0 and Valkey 9.1 on loopback, on two busy cores."""
 _DEPTH: Final = 2  # values that are asked for at a time on each connection
 _VALUE_BYTES: Final = 4 * MIB  # the largest
 MARGIN: Final = 1.05
@@ -36,9 +34,9 @@ class StoreDemand:
     pod_bytes_per_s: float | None  # that a pod reads at: given, or the break-even of its engines
     client_cores: float  # of a pod, while it reads at that
     server_cores: float  # of all servers, while all pods do
-    shards: int  # servers that send that much
+    shards: int  # Redis servers that send that much
     clients: int  # connections to each server, all engines together
-    buffer_bytes: int  # of each server beside maxmemory, while all wait
+    buffer_bytes: int  # of each Redis server beside maxmemory, while all wait
 
     def verdicts(self) -> str:
         """How many times the break-even each bandwidth is; empty where nothing tells it."""
@@ -64,14 +62,15 @@ def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> Stor
     given = remote.bandwidth.bytes if remote.bandwidth else None
     pod = given or (break_even * engines if break_even else None)
     pod_gib, all_bytes = (pod or 0) / GIB, (pod or 0) * pods
+    costs, tls = costs_of(remote), _TLS_FACTOR if remote.encrypted else 1
     clients = pods * engines * connections(spec, remote)
     return StoreDemand(
         break_even_bytes_per_s=break_even,
         token_s=token_s,
         engine_bytes_per_s=given / engines if given else None,
         pod_bytes_per_s=pod,
-        client_cores=pod_gib * _CLIENT_CORE_S_PER_GIB * (_TLS_FACTOR if remote.encrypted else 1),
-        server_cores=all_bytes / GIB * _SERVER_CORE_S_PER_GIB * (_TLS_FACTOR if remote.encrypted else 1),
+        client_cores=pod_gib * costs.client_core_s_per_gib * tls,
+        server_cores=all_bytes / GIB * costs.server_core_s_per_gib * tls,
         shards=max(ceil(all_bytes / _SERVER_BYTES_PER_S), 1),
         clients=clients,
         buffer_bytes=clients * _DEPTH * _VALUE_BYTES,

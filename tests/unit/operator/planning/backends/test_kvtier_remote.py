@@ -71,3 +71,16 @@ def test_secrets_are_folders_that_must_be_there() -> None:
     assert {"remote-credentials", "remote-ca"}.isdisjoint(
         volume["name"] for volume in pod(remote())["volumes"]
     )
+
+
+def test_clients_of_mooncake_are_in_the_pods_memory() -> None:
+    """Two engines of one rank, with three clients each."""
+    engine = {"spec.engine.dataParallelSize": 2, "spec.engine.tensorParallelSize": 1}
+    redis = {"capacity": "1Ti", "url": "redis://cache.kv:6379", "connections": 3}
+    mooncake = redis | {"engine": "Mooncake", "url": "mooncake://master.kv:50051"}
+    with_redis, with_mooncake = (
+        planned({**engine, "spec.tiers.remote": store}) for store in (redis, mooncake)
+    )
+    assert with_mooncake.per_rank_overhead_bytes - with_redis.per_rank_overhead_bytes == 3 * 80 * 2**20
+    assert parse_extra_config(extra_config(with_mooncake)).remote_url == "mooncake://master.kv:50051"
+    assert "3 clients" in with_mooncake.notes[-1]

@@ -11,6 +11,7 @@ from kvtier_operator.planning.checks.remote import adapters_in_store, remote_eng
 from kvtier_operator.planning.checks.remote_use import remote_use
 
 FIELD = "spec.tiers.remote"
+MOONCAKE = {"engine": "Mooncake", "url": "mooncake://master.kv:50051"}
 
 
 def stored(backend: str, **fields: Any) -> KVCacheTier:  # noqa: ANN401 - of the tier, as in YAML
@@ -47,6 +48,7 @@ def test_what_to_know_of_the_store_of_others(backend: str, url: str, reason: str
         ("LMCacheMP", {"url": "s3://bucket/prefix"}, "url"),
         ("LMCacheMP", {"url": "redis://a", "shareAs": "chat"}, "shareAs"),
         ("LMCacheMP", {"managed": {}}, "managed"),
+        ("LMCache", MOONCAKE | {"ttlSeconds": 60}, "ttlSeconds"),
         ("Native", {"url": "s3://bucket", "ttlSeconds": 60}, "ttlSeconds"),
     ],
 )
@@ -56,6 +58,28 @@ def test_a_field_that_the_backend_cannot_keep_is_named(
     result = verdict(remote_use, stored(backend, **fields))
     says(result, REJECT, "RemoteNotPossible", f"backend {backend} ")
     assert result.field == f"{FIELD}.{field}"
+
+
+@pytest.mark.parametrize("backend", ["KVTier", "LMCache"])
+@pytest.mark.parametrize(
+    ("fields", "field", "why"),
+    [
+        ({"credentials": {"secretRef": {"name": "store"}}}, "credentials", "asks nobody who they are"),
+        pytest.param({"ttlSeconds": 60}, "ttlSeconds", "lets nothing expire", id="ttl"),
+    ],
+)
+def test_a_field_that_mooncake_cannot_keep_is_named(
+    backend: str, fields: dict[str, Any], field: str, why: str
+) -> None:
+    result = verdict(remote_use, stored(backend, **MOONCAKE, **fields))
+    says(result, REJECT, "RemoteNotPossible", why)
+    assert result.field == f"{FIELD}.{field}"
+
+
+def test_kvtier_uses_mooncake() -> None:
+    mooncake = stored("KVTier", **MOONCAKE, shareAs="chat", connections=2, writeBytesPerSecond="1Gi")
+    says(verdict(remote_use, mooncake), PASS, "Passed", "KVTier")
+    says(verdict(remote_engine, mooncake), PASS, "Passed", "mooncake://")
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from kvtier_operator.planning.tiers.store_demand import StoreDemand, store_deman
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def demand(url: str = "redis://cache:6379") -> StoreDemand:
+def demand(url: str = "redis://cache:6379", engine: str = "Redis") -> StoreDemand:
     one = resource(
         replicas=3,
         engine={"tensorParallelSize": 2, "dataParallelSize": 2},
-        tiers={"remote": {"capacity": "1Ti", "url": url, "bandwidth": "4Gi"}},
+        tiers={"remote": {"capacity": "1Ti", "engine": engine, "url": url, "bandwidth": "4Gi"}},
     )
     remote = one.spec.tiers.remote
     assert remote is not None
@@ -31,3 +31,10 @@ def test_what_three_pods_of_two_engines_ask_for() -> None:
 
 def test_tls_costs_cores() -> None:
     assert demand("rediss://cache:6379").client_cores == pytest.approx(4 * 0.3 * 3.5)
+
+
+def test_mooncake_costs_more_of_both_sides() -> None:
+    """2.1 GB/s an engine are three of its connections."""
+    wanted = demand("mooncake://master:50051", "Mooncake")
+    assert wanted.clients == 3 * 2 * 3
+    assert (wanted.client_cores, wanted.server_cores) == pytest.approx((4 * 1.4, 3 * 4 * 0.5))
