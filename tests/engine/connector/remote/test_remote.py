@@ -10,10 +10,12 @@ import pytest
 from tests.engine.connector.disk_engine import CHUNK_BYTES
 from tests.engine.connector.disk_engine import tier as with_disk
 from tests.engine.connector.prompts import CACHED, PROMPTS, SMALL_DEVICE, answers, metric, prompt, tokens_of
-from tests.shared.stores import Store, running
+from tests.shared.mooncake import mooncake_running
+from tests.shared.stores import ENOUGH_S, Store, running
 
 from kvtier_common.tier import Tier
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+from kvtier_connector.core.remote import transfers
 from kvtier_connector.core.remote.tier import RemoteTier
 
 # What vLLM and PyTorch warn of is not ours.
@@ -28,12 +30,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def remote(store: Store, share: str = "team") -> ConnectorConfig:
+def remote(url: str, share: str = "team") -> ConnectorConfig:
     """Settings of an engine that shares what it computes."""
     return ConnectorConfig(
         cpu_capacity_bytes=4 * MIB,
         hugepages=Policy.OFF,
-        remote_url=f"redis://{store.address}",
+        remote_url=url,
         remote_share=share,
         remote_capacity_bytes=64 * MIB,
         remote_weights_read=True,
@@ -88,7 +90,7 @@ def test_a_second_engine_is_warm_with_what_the_first_has_used_twice(
     store: Store,
     tmp_path: Path,
 ) -> None:
-    transfer, model = kv_transfer_config(remote(store)), model_folder()
+    transfer, model = kv_transfer_config(remote(f"redis://{store.address}")), model_folder()
     with engine(transfer, model=model, **SMALL_DEVICE) as llm:
         first = RemoteEngine(llm)
         assert first.ask()[0] == cold
@@ -124,7 +126,7 @@ def test_with_a_disk_in_between(
 ) -> None:
     model = model_folder()
     both = replace(
-        remote(store, "both"),
+        remote(f"redis://{store.address}", "both"),
         disk_path=str(tmp_path / "disk"),
         disk_capacity_bytes=3 * MIB,
         disk_timeout_s=with_disk(tmp_path).disk_timeout_s,
@@ -137,3 +139,33 @@ def test_with_a_disk_in_between(
     fresh = replace(both, disk_path=str(tmp_path / "other"))
     with engine(kv_transfer_config(fresh), model=model, **SMALL_DEVICE) as llm:
         assert RemoteEngine(llm).ask() == (cold, CACHED)
+
+
+@pytest.mark.long
+def test_two_engines_share_a_mooncake_store(
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Path],
+    cold: list[list[int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # what a machine of many tests needs, on which three processes have to be scheduled for a value
+    monkeypatch.setattr(transfers, "_SHORTEST_S", ENOUGH_S)
+    model = model_folder()
+    with mooncake_running(tmp_path) as mooncake:
+        transfer = kv_transfer_config(replace(remote(mooncake.url), remote_timeout_s=ENOUGH_S))
+        with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+            first = RemoteEngine(llm)
+            assert first.ask()[0] == cold
+            assert first.ask()[0] == cold
+            answers(llm, [prompt(20)])  # figures come with a step
+            assert metric(llm, "vllm:kvtier_remote_store_bytes") == CHUNKS * CHUNK_BYTES
+        with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+            second = RemoteEngine(llm)
+            assert second.ask() == (cold, CACHED)
+            answers(llm, [prompt(20)])
+            assert metric(llm, "vllm:kvtier_remote_load_bytes") == CHUNKS * CHUNK_BYTES
+            mooncake.master.kill()
+            assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+    with engine(transfer, model=model, **SMALL_DEVICE) as llm:  # starts without a store, too
+        assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold

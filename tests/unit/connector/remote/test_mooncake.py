@@ -17,6 +17,7 @@ from tests.unit.connector.remote.tier_engine import BLOCK_BYTES, KEYS, SLOTS, en
 from kvtier_connector.bench.remote import remote
 from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
+from kvtier_connector.core.remote import transfers
 from kvtier_connector.core.remote.mooncake.connection import MooncakeConnection
 from kvtier_connector.core.remote.mooncake.store import MooncakeStore
 from kvtier_connector.core.remote.store import StoreConnection, StoreSettings, Value
@@ -26,6 +27,12 @@ from kvtier_connector.errors import RemoteError, RemoteFullError, RemoteTimeoutE
 
 SOON_S = 0.3
 long = pytest.mark.long
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a busy machine needs to schedule three processes for a value."""
+    monkeypatch.setattr(transfers, "_SHORTEST_S", ENOUGH_S)
 
 
 @pytest.fixture(scope="module")
