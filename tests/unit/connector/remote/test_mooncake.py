@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -231,6 +232,22 @@ def test_without_the_package_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "mooncake", None)  # as find_spec finds it: not there
     with pytest.raises(RemoteError, match=r"^the package mooncake is missing; take an image that has it"):
         MooncakeStore(Address(HOST, 1), SOON_S).connect()
+
+
+def test_without_its_libraries_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "mooncake"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    lacking = "libibverbs.so.1: cannot open shared object file: No such file or directory"
+    (package / "store.py").write_text(f"raise ImportError({lacking!r})")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with socket.create_server((HOST, 0)) as listening:
+        port = listening.getsockname()[1]
+        with pytest.raises(
+            RemoteError, match=f"^{HOST}:{port}: Mooncake's client cannot be loaded: {lacking}$"
+        ):
+            MooncakeStore(Address(HOST, port), ENOUGH_S).connect()
 
 
 @pytest.mark.parametrize(
