@@ -46,7 +46,7 @@ FORMS: Final[Mapping[str, str]] = {
     "value into value",
     SERVED_NAME_PATTERN: "is no name of a model; write letters, digits and . _ - : / @ +, a letter or digit first",
     ADAPTER_PATTERN: "is no adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
-    KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and .",
+    KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and ., and one . at most at its beginning",
     HEADER_PATTERN: "is no name of a header; write letters, digits and -, a letter first",
     HEADER_VALUE_PATTERN: "is no value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
     STORE_URL_PATTERN: "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several "

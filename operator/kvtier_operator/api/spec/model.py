@@ -9,7 +9,8 @@ from kvtier_operator.api.formats import DnsSubdomain
 from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.spec.model_source import SourcedModel
 
-KEY_PATTERN: Final = "^[-._a-zA-Z0-9]+$"
+KEY_PATTERN: Final = r"^(\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*)$"
+"""Of a Secret: Kubernetes refuses what begins with two points, as its own links in a volume do."""
 SERVED_NAME_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$"
 ADAPTER_PATTERN: Final = "^[A-Za-z0-9/][A-Za-z0-9._/@+-]*$"
 ServedName = Annotated[str, Field(min_length=1, max_length=256, pattern=SERVED_NAME_PATTERN)]

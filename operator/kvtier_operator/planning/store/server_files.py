@@ -72,19 +72,27 @@ def _start(folders: Folders) -> str:
     """Writes the user's rights and starts the server.
 
     The password is kept as its SHA-256, so no character of it needs to be quoted, and it stands in no
-    argument and no variable. A file ends with a line feed or without one: the shell takes it off.
+    argument and no variable. A file may end with a line feed, after a carriage return or not: both are taken
+    off, as engines do. A name is one word: what stood behind it would be rights.
     """
     password, name = f"{folders.credentials}/password", f"{folders.credentials}/username"
     users = f"{folders.run}/users.acl"
     return f"""\
 set -eu
 umask 077
+cr=$(printf '\r')
 password=$(cat {password})
+password=${{password%"$cr"}}
 [ -n "$password" ] || {{ echo "{password} is empty: the Secret needs a password" >&2; exit 1; }}
 hash=$(printf %s "$password" | sha256sum)
 hash=${{hash%% *}}
-user=default
+user=
 if [ -f {name} ]; then user=$(cat {name}); fi
+user=${{user%"$cr"}}
+user=${{user:-default}}
+case "$user" in
+  *[!A-Za-z0-9._@-]*) echo "{name}: a name has letters, digits, . _ @ and - alone" >&2; exit 1;;
+esac
 if [ "$user" = default ]; then : > {users}; else echo "user default reset off" > {users}; fi
 echo "user $user reset on #$hash ~* {_ALLOWED}" >> {users}
 unset password hash
@@ -99,9 +107,13 @@ def _ping(folders: Folders) -> str:
     """
     name = f"{folders.credentials}/username"
     return f"""\
+cr=$(printf '\r')
 REDISCLI_AUTH=$(cat {folders.credentials}/password)
+REDISCLI_AUTH=${{REDISCLI_AUTH%"$cr"}}
 export REDISCLI_AUTH
-user=default
+user=
 if [ -f {name} ]; then user=$(cat {name}); fi
+user=${{user%"$cr"}}
+user=${{user:-default}}
 [ "$(valkey-cli -p {folders.port} --user "$user" ping)" = PONG ]
 """

@@ -195,6 +195,23 @@ def test_a_user_of_one_s_own_is_the_only_one(pod: Pod) -> None:
         assert pod.ask("PING").startswith("-NOAUTH")
 
 
+def test_files_that_windows_wrote_are_read_as_engines_read_them(pod: Pod) -> None:
+    pod.write_secret(username="engines\r\n", password=f"{_ANOTHER}\r\n")
+    with pod.serving():
+        assert pod.ask("PING", password=_ANOTHER, user="engines") == "+PONG"
+    pod.write_secret(username="\n")
+    with pod.serving():
+        assert pod.ask("PING", password=_ANOTHER) == "+PONG"
+
+
+@pytest.mark.parametrize("name", ["bob nopass ~* +@all on", "a\nuser eve on nopass ~* +@all"])
+def test_a_name_brings_no_rights(pod: Pod, name: str) -> None:
+    pod.write_secret(username=name)
+    ran = pod.run(START_FILE)
+    assert ran.returncode
+    assert "username: a name has letters" in ran.stderr
+
+
 def test_without_a_password_nothing_starts(pod: Pod) -> None:
     pod.write_secret(password="")
     ran = pod.run(START_FILE)
