@@ -53,6 +53,10 @@ class RemoteDeniedError(RemoteError):
     """The store does not let these credentials do that; a person has to look."""
 
 
+class RemoteTlsError(RemoteError):
+    """The store's certificate is not believed, or TLS is not spoken; a person has to look."""
+
+
 class RemoteTimeoutError(RemoteError):
     """The store did not answer within its time."""
 

@@ -8,10 +8,12 @@ from kvtier_operator.cli.inputs.load import load
 from kvtier_operator.cli.inputs.plans import plans_of
 from kvtier_operator.doctor.examine import examine
 from kvtier_operator.doctor.verdict import Place, Verdict
+from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
 from kvtier_operator.planning.verdict import Outcome
 from kvtier_operator.runtime.machine import state_folder
+from kvtier_operator.runtime.store import store_program
 
 
 def examine_here(
@@ -27,7 +29,7 @@ def examine_here(
         ]
         yield (
             f"{source}: {plan.resource.metadata.name}",
-            refusals or list(examine(demands_here(plan, state_folder()), place)),
+            refusals or [*examine(demands_here(plan, state_folder()), place), *_own_store(plan)],
         )
 
 
@@ -35,6 +37,7 @@ def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
     """What all replicas demand of one machine: its memory, /dev/shm, huge pages and disks."""
     one, replicas = plan.doctor.demands, max(1, plan.resource.spec.least_replicas)
     sidecars = sum(sidecar.memory_bytes for sidecar in plan.engine.sidecars)
+    remote = plan.resource.spec.tiers.remote
     pages = replace(one.hugepages, pages=one.hugepages.pages * replicas) if one.hugepages else None
     return replace(
         one,
@@ -45,7 +48,20 @@ def demands_here(plan: Plan, folder: Path = Path()) -> Demands:
             VolumeDemand(str(_existing(mount.source, folder)), volume.bytes * replicas, volume.direct_io)
             for mount, volume in zip(plan.engine.mounts, one.volumes, strict=True)
         ),
+        # what kvtier makes in a cluster is no server here: a run starts one of its own
+        remote=None if remote and remote.managed else one.remote,
     )
+
+
+def _own_store(plan: Plan) -> Iterator[Verdict]:
+    """Whether a run can start the store that kvtier makes; nothing where none is to be made."""
+    remote = plan.resource.spec.tiers.remote
+    if remote is None or remote.managed is None:
+        return
+    try:
+        yield Verdict.passed("store", f"{store_program()} will run it")
+    except RuntimeFailedError as error:
+        yield Verdict.failed("store", f"spec.tiers.remote.managed: {error}")
 
 
 def _existing(source: object, folder: Path) -> Path:

@@ -12,6 +12,7 @@ from kvtier_operator.doctor.hugepages import (
 )
 from kvtier_operator.doctor.memlock import memlock, probe_memlock
 from kvtier_operator.doctor.memory import memory, probe_memory, probe_shared_memory, shared_memory
+from kvtier_operator.doctor.store import store
 from kvtier_operator.doctor.verdict import Place, Verdict
 from kvtier_operator.doctor.volume import probe_volume, volume
 from kvtier_operator.planning.pod.demands import Demands
@@ -35,6 +36,8 @@ def examine(demands: Demands, place: Place) -> Iterator[Verdict]:
         yield memlock(demands.memlock, probe_memlock(demands.memlock), place)
     for wanted in demands.volumes:
         yield volume(wanted, probe_volume(wanted), place)
+    if demands.remote:
+        yield from store(demands.remote)
 
 
 def _ordinary_bytes(demands: Demands, pages: HugepagesFacts | None, place: Place) -> int:

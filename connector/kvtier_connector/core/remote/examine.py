@@ -12,7 +12,7 @@ from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.remote.facts import facts_judged
 from kvtier_connector.core.remote.findings import Finding, Level
 from kvtier_connector.core.remote.store import Store, StoreConnection, Value
-from kvtier_connector.errors import RemoteError
+from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteTlsError
 
 _VALUE_BYTES: Final = (
     4 << 20
@@ -21,6 +21,16 @@ _VALUES: Final = 16
 MOVED_BYTES: Final = _VALUES * _VALUE_BYTES
 _TTL_S: Final = 60  # of what is written here, should it not be removed
 _ROUND_TRIPS: Final = 20
+_TO_DO: Final[tuple[tuple[type[RemoteError], str, str], ...]] = (
+    (
+        RemoteDeniedError,
+        "remote_credentials_path",
+        "see that the server knows this user and password, and what it lets them do",
+    ),
+    (RemoteTlsError, "remote_ca_path", "see who signed the server's certificate, and for which name"),
+    (RemoteError, "remote_url", "see that a server serves there, and that the network lets this through"),
+)
+"""The setting that an error is about, and what a person can do; the first that fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +48,27 @@ def examine(
     share: str,  # the name that keys begin with
     capacity_bytes: int,  # what the tier is told that the store holds
     timeout_s: float,  # of each step
+    *,
+    moving: bool = True,
 ) -> Examination:
-    """Ask a store everything, and move 64 MiB there and back. Raises nothing for what is wrong with it."""
+    """Ask a store everything and, if `moving`, move 64 MiB there and back.
+
+    Raises nothing for what is wrong with it.
+    """
     try:
         connection = store.connect()
     except RemoteError as error:
-        return Examination((Finding(Level.BAD, str(error)),))
+        return Examination((_failure(error),))
     prefix = b"kvtier:%b:" % share.encode()
     with closing(connection):
         findings = [Finding(Level.GOOD, f"{store.servers[0]} answers"), *store.rights(prefix)]
         try:
             findings += facts_judged(connection.facts(timeout_s), capacity_bytes)
+            if not moving:
+                return Examination(tuple(findings))
             round_trip_s, written_s, read_s = _moved(connection, prefix, timeout_s)
         except RemoteError as error:
-            return Examination((*findings, Finding(Level.BAD, str(error))))
+            return Examination((*findings, _failure(error)))
     reading, writing = MOVED_BYTES / read_s, MOVED_BYTES / written_s
     findings.append(
         Finding(
@@ -61,6 +78,12 @@ def examine(
         )
     )
     return Examination(tuple(findings), round_trip_s, reading, writing)
+
+
+def _failure(error: RemoteError) -> Finding:
+    setting, to_do = next((setting, to_do) for kind, setting, to_do in _TO_DO if isinstance(error, kind))
+    why = str(error).removeprefix(f"kv_connector_extra_config.{setting}: ")
+    return Finding(Level.BAD, f"{why}; {to_do}", setting)
 
 
 def _moved(connection: StoreConnection, prefix: bytes, timeout_s: float) -> tuple[float, float, float]:

@@ -23,12 +23,14 @@ def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
         yield Finding(
             Level.BAD,
             f"maxmemory is not set, so it grows until it is killed; set {format_bytes(capacity_bytes)}",
+            "remote_capacity_bytes",
         )
     elif capacity_bytes > facts.maxmemory_bytes:
         yield Finding(
             Level.BAD,
-            f"remote_capacity_bytes: {format_bytes(capacity_bytes)} are more than the server's maxmemory, "
+            f"a capacity of {format_bytes(capacity_bytes)} is more than the server's maxmemory, "
             f"{format_bytes(facts.maxmemory_bytes)}; lower it or raise that",
+            "remote_capacity_bytes",
         )
     else:
         yield Finding(Level.GOOD, f"maxmemory is {format_bytes(facts.maxmemory_bytes)}")
@@ -39,4 +41,5 @@ def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
             Level.WARN,
             f"maxmemory-policy is {facts.policy or 'not told'}, by which a full server refuses what is new; "
             "set allkeys-lru",
+            "remote_url",
         )

@@ -19,3 +19,4 @@ class Finding:
 
     level: Level
     line: str
+    setting: str = ""  # of the connector, that it is about, such as `remote_url`

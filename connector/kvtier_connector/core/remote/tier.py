@@ -237,7 +237,7 @@ class RemoteTier(TierOwner):
         self._learning.look_again()
         progress.notes.append(f"the remote tier is in use: {facts.version}")
         progress.notes += [
-            f"the remote tier's store: {finding.line}"
+            f"the remote tier's store: {finding.setting}: {finding.line}"
             for finding in facts_judged(facts, self._capacity_bytes)
             if finding.level in {Level.WARN, Level.BAD}
         ]

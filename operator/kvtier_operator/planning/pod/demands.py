@@ -47,6 +47,17 @@ class VolumeDemand:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteDemand:
+    """The store of the remote tier, as the engine's connector reaches it."""
+
+    url: str  # without user and password
+    share: str  # name under which blocks are shared
+    capacity_bytes: int  # what it is to hold
+    credentials_path: str  # folder with `password` and perhaps `username`; empty for none
+    ca_path: str  # file with the certificate of who signed the store's; empty for the image's
+
+
+@dataclass(frozen=True, slots=True)
 class Demands:
     """Everything that is checked."""
 
@@ -56,10 +67,14 @@ class Demands:
     memlock: MemlockDemand | None = None  # locked memory; None where the engine starts without
     volumes: tuple[VolumeDemand, ...] = ()  # volumes of the disk tier
     ordinary_tier_bytes: int = 0  # what of the CPU tier is on ordinary pages
+    remote: RemoteDemand | None = None  # the remote tier's store; None where the doctor looks at none
 
     def to_json(self) -> str:
         """The demands as one line; the same text for the same demands."""
-        return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True)
+        plain = asdict(self)
+        if self.remote is None:  # most resources have none, and a new text restarts engines
+            del plain["remote"]
+        return json.dumps(plain, separators=(",", ":"), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -71,6 +86,7 @@ class Demands:
         try:
             given = parse_json_object(text)
             hugepages, memlock = given["hugepages"], given["memlock"]
+            remote = given.get("remote")
             return cls(
                 memory_bytes=given["memory_bytes"],
                 shm_bytes=given["shm_bytes"],
@@ -78,6 +94,7 @@ class Demands:
                 memlock=MemlockDemand(**memlock) if memlock else None,
                 volumes=tuple(VolumeDemand(**volume) for volume in given["volumes"]),
                 ordinary_tier_bytes=given["ordinary_tier_bytes"],
+                remote=RemoteDemand(**remote) if remote else None,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not the demands of an engine: {error}") from error

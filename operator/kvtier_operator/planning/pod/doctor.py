@@ -3,9 +3,11 @@
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.api.spec.tiers.cpu import Policy
+from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.base.container_parts import EnginePlan
+from kvtier_operator.planning.base.remote_store import ca_path, credentials_path
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.pod.budget import Budget
@@ -14,6 +16,7 @@ from kvtier_operator.planning.pod.demands import (
     DoctorPlan,
     HugepagesDemand,
     MemlockDemand,
+    RemoteDemand,
     VolumeDemand,
 )
 from kvtier_operator.planning.units import ceil_div
@@ -33,6 +36,7 @@ def plan_doctor(
             memlock=_memlock(spec, hugepages),
             volumes=_volumes(spec, engine),
             ordinary_tier_bytes=_ordinary_bytes(spec, hugepages),
+            remote=_remote(spec),
         ),
     )
 
@@ -77,3 +81,18 @@ def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:
     share = ceil_div(disk.capacity.bytes, len(engine.mounts))
     direct = disk.direct_io and traits_of(spec.backend).disk.direct_io
     return tuple(VolumeDemand(mount.mount_path, share, direct) for mount in engine.mounts)
+
+
+def _remote(spec: Spec) -> RemoteDemand | None:
+    remote, traits = spec.tiers.remote, traits_of(spec.backend).remote
+    if remote is None or remote.url is None or not traits.examined or remote.scheme not in traits.schemes:
+        return None
+    if remote.engine is not RemoteEngine.REDIS:  # the doctor's image has no client of others
+        return None
+    return RemoteDemand(
+        url=remote.url,
+        share=remote.share_as or "",
+        capacity_bytes=remote.capacity.bytes,
+        credentials_path=credentials_path(remote),
+        ca_path=ca_path(remote),
+    )

@@ -18,7 +18,7 @@ def test_a_store_that_will_do_and_one_that_is_too_small(store: Store, tmp_path: 
     assert json.loads(figures.read_text())["read_bytes_per_s"] > 0
     ran = CliRunner().invoke(remote, ["--url", url, "--capacity-mib", "1000"])
     assert ran.exit_code == 3
-    assert "are more than the server's maxmemory" in ran.output
+    assert "is more than the server's maxmemory" in ran.output
 
 
 def test_what_is_no_url() -> None:

@@ -30,7 +30,7 @@ def test_a_store_that_will_do_is_measured_and_left_empty(store: Store) -> None:
 def test_a_store_without_bounds_or_with_too_narrow_ones(own_store: Store) -> None:
     too_much = lines(examine(RespStore(own_store.access), SHARE, 400 * MIB, ENOUGH_S), Level.BAD)
     assert too_much == (
-        "remote_capacity_bytes: 400.0 MiB are more than the server's maxmemory, "
+        "a capacity of 400.0 MiB is more than the server's maxmemory, "
         f"{MAXMEMORY[:3]}.0 MiB; lower it or raise that"
     )
     own_store.ask("CONFIG", "SET", "maxmemory", "0")
@@ -61,4 +61,15 @@ def test_rights_are_told_without_being_tried(own_store: Store, tmp_path: Path) -
 def test_a_store_that_is_not_there_is_one_line(own_store: Store) -> None:
     own_store.process.kill()
     examination = examine(RespStore(own_store.access), SHARE, MIB, ENOUGH_S)
-    assert [finding.line for finding in examination.findings] == [f"{own_store.address}: Connection refused"]
+    [finding] = examination.findings
+    assert finding.line.startswith(f"{own_store.address}: Connection refused; see that a server serves there")
+    assert finding.setting == "remote_url"
+
+
+def test_a_look_moves_nothing(own_store: Store) -> None:
+    own_store.ask("CONFIG", "SET", "maxmemory", "20mb")
+    own_store.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    examination = examine(RespStore(own_store.access), SHARE, MIB, ENOUGH_S, moving=False)
+    assert not lines(examination, Level.BAD)
+    assert examination.read_bytes_per_s == 0
+    assert "cmdstat_set:" not in str(own_store.ask("INFO", "commandstats"))

@@ -103,6 +103,15 @@ def test_a_plan_that_is_refused_is_not_looked_at(tmp_path: Path) -> None:
     assert "memory: " not in result.stdout.replace("shared-memory: ", "")
 
 
+def test_a_store_that_kvtier_makes_is_started_here(tmp_path: Path) -> None:
+    remote = {"managed": {}, "capacity": "64Mi"}
+    tiers = {"cpu": {"capacity": "64Mi"}, "remote": remote}
+    said = here(write(tmp_path, tiers=tiers)).stdout
+    [line] = [line for line in said.splitlines() if "store: " in line]
+    assert line.startswith("Pass  store: ")
+    assert line.endswith("will run it")
+
+
 def plan(**spec: Any) -> Plan:  # noqa: ANN401 - as in YAML
     return make_plan(resource(**spec), Observed())
 

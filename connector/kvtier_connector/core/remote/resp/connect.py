@@ -16,7 +16,13 @@ from kvtier_connector.core.remote.resp.url import RespUrl
 from kvtier_connector.core.remote.resp.wire import PlainWire, TlsWire, Wire, left_s
 from kvtier_connector.core.remote.store import StoreConnection
 from kvtier_connector.core.remote.urls import Address
-from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteMovedError, RemoteTimeoutError
+from kvtier_connector.errors import (
+    RemoteDeniedError,
+    RemoteError,
+    RemoteMovedError,
+    RemoteTimeoutError,
+    RemoteTlsError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def connect_one(access: Access, address: Address) -> RespConnection:
         perhaps = "; does it speak TLS?" if access.url.tls else ""
         raise RemoteTimeoutError(f"{peer}: no connection within {access.timeout_s:.3g} s{perhaps}") from error
     except ssl.SSLError as error:
-        raise RemoteError(f"{peer}: TLS: {error.reason or error}") from error
+        raise RemoteTlsError(f"{peer}: TLS: {error.reason or error}") from error
     except OSError as error:
         raise RemoteError(f"{peer}: {error.strerror or error}") from error
     except UnicodeError as error:  # of the IDNA encoding
@@ -144,7 +150,7 @@ def _tls(ca_path: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_path or None)
     except (OSError, ssl.SSLError) as error:
-        raise RemoteError(
+        raise RemoteTlsError(
             f"kv_connector_extra_config.remote_ca_path: {ca_path}: {error.strerror or error}"
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -41,6 +41,7 @@ def rights(access: Access, prefix: bytes) -> Iterator[Finding]:
             Level.BAD,
             f"rights: {', '.join(lacking)} of {keys} denied; grant them: ACL SETUSER USER ~{keys} "
             + " ".join(f"+{command.lower()}" for command in lacking),
+            "remote_credentials_path",
         )
     else:
         yield Finding(Level.GOOD, f"rights: may read and write {keys}")

@@ -15,6 +15,7 @@ from kvtier_operator.planning.objects.engine.volumes import (
     HOME,
     disk_volume_mounts,
     engine_volume_mounts,
+    secret_volume_mounts,
     shared_memory_mount,
 )
 from kvtier_operator.planning.plan import Plan
@@ -177,7 +178,11 @@ def engine_doctor(plan: Plan) -> dict[str, Any]:
         "resources": _init_resources(plan),
         "securityContext": _container_security(plan.resource.spec),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [shared_memory_mount(), *disk_volume_mounts(plan)],
+        "volumeMounts": [
+            shared_memory_mount(),
+            *(secret_volume_mounts(plan) if plan.doctor.demands.remote else ()),
+            *disk_volume_mounts(plan),
+        ],
     }
 
 

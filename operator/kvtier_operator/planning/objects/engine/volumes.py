@@ -68,10 +68,14 @@ def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
         {"name": _CONFIG, "mountPath": file.path, "subPath": _file_key(file), "readOnly": True}
         for file in plan.engine.files
     ]
-    mounts += [
+    return mounts + secret_volume_mounts(plan) + disk_volume_mounts(plan)
+
+
+def secret_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
+    """Where a container sees the Secrets of the remote tier's store."""
+    return [
         {"name": mount.name, "mountPath": mount.mount_path, "readOnly": True} for mount in plan.engine.secrets
     ]
-    return mounts + disk_volume_mounts(plan)
 
 
 def shared_memory_mount() -> dict[str, Any]:

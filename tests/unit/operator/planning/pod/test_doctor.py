@@ -11,10 +11,23 @@ from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.pod.demands import Demands, HugepagesDemand, MemlockDemand, VolumeDemand
+from kvtier_operator.planning.pod.demands import (
+    Demands,
+    HugepagesDemand,
+    MemlockDemand,
+    RemoteDemand,
+    VolumeDemand,
+)
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 DISK = {"capacity": "1Ti", "volume": {"hostPath": {"path": "/mnt/nvme"}}}
+STORE = {
+    "url": "rediss://kv.example:6379",
+    "capacity": "1Ti",
+    "credentials": {"secretRef": {"name": "valkey"}},
+    "tls": {"caSecretRef": {"name": "valkey-ca"}},
+    "shareAs": "team/model",
+}
 
 
 def plan(cpu: dict[str, Any] | None = None, observed: Observed | None = None, **spec: Any) -> Plan:  # noqa: ANN401 - as in YAML
@@ -77,9 +90,37 @@ def test_volumes(backend: str, *, direct: bool) -> None:
     assert not demands(backend=backend, tiers=off).volumes[0].direct_io
 
 
+def test_a_store_is_examined_as_the_engine_reaches_it() -> None:
+    one = plan(tiers={"remote": STORE})
+    folder = "/etc/kvtier/remote"
+    assert one.doctor.demands.remote == RemoteDemand(
+        url="rediss://kv.example:6379",
+        share="team/model",
+        capacity_bytes=TIB,
+        credentials_path=f"{folder}/credentials",
+        ca_path=f"{folder}/ca/ca.crt",
+    )
+    [doctor], [engine] = pod(one)["initContainers"], pod(one)["containers"]
+    secrets = [mount for mount in engine["volumeMounts"] if mount["mountPath"].startswith(folder)]
+    assert [mount["name"] for mount in secrets] == ["remote-credentials", "remote-ca"]
+    assert doctor["volumeMounts"][1:] == secrets
+
+
+def test_other_clients_stores_are_left_alone() -> None:
+    bare = {"url": "redis://kv.example:6379", "capacity": "1Ti"}
+    one = plan(backend="LMCache", tiers={"remote": bare})
+    assert one.doctor.demands.remote is None
+    assert "remote" not in one.doctor.demands.to_json()
+
+
 def test_demands_travel_as_one_line() -> None:
     cpu = {"memlock": {"policy": "Require"}, "hugepages": {"policy": "Require"}}
-    for one in (demands(cpu), demands(), demands(backend="LMCache", tiers={"disk": DISK})):
+    for one in (
+        demands(cpu),
+        demands(),
+        demands(backend="LMCache", tiers={"disk": DISK}),
+        demands(tiers={"remote": STORE}),
+    ):
         assert "\n" not in one.to_json()
         assert Demands.from_json(one.to_json()) == one
 

@@ -1,0 +1,54 @@
+"""Whether the remote tier's store answers, lets engines in, and is bounded as the resource says."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kvtier_connector.core.remote.examine import examine
+from kvtier_connector.core.remote.findings import Finding, Level
+from kvtier_connector.core.remote.resp.store import RespStore
+from kvtier_connector.core.remote.store import StoreSettings
+from kvtier_connector.errors import SettingError
+from kvtier_operator.doctor.verdict import Verdict
+from kvtier_operator.planning.pod.demands import RemoteDemand
+
+_CHECK: Final = "store"
+_STEP_S: Final = 5.0
+"""Of signing in, and of each question: an engine's start waits for it."""
+_FIELDS: Final = {
+    "remote_url": "url",
+    "remote_credentials_path": "credentials",
+    "remote_ca_path": "tls",
+    "remote_capacity_bytes": "capacity",
+}
+_IN_USE: Final = frozenset({"remote_capacity_bytes"})
+"""Settings in whose fault an engine uses the store all the same."""
+_WITHOUT: Final = "the engine serves without the store until then"
+
+
+def store(demand: RemoteDemand) -> Iterator[Verdict]:
+    """A verdict for each finding; none of them fails, as an engine serves without its store, too.
+
+    Nothing is written there, and nothing of its Secret is told.
+    """
+    settings = StoreSettings(demand.url, demand.credentials_path, demand.ca_path, _STEP_S)
+    try:
+        reached = RespStore.of(settings)
+    except SettingError as error:
+        yield Verdict.warned(
+            _CHECK, str(error).replace("kv_connector_extra_config.remote_url", _field("url"))
+        )
+        return
+    for finding in examine(reached, demand.share, demand.capacity_bytes, _STEP_S, moving=False).findings:
+        yield _verdict(finding)
+
+
+def _verdict(finding: Finding) -> Verdict:
+    if finding.level in {Level.GOOD, Level.NOTE}:
+        return Verdict.passed(_CHECK, finding.line)
+    line = f"{_field(_FIELDS[finding.setting])}: {finding.line}"
+    is_lost = finding.level is Level.BAD and finding.setting not in _IN_USE
+    return Verdict.warned(_CHECK, f"{line}; {_WITHOUT}" if is_lost else line)
+
+
+def _field(name: str) -> str:
+    return f"spec.tiers.remote.{name}"
