@@ -147,7 +147,7 @@ TRAITS: Final = BackendTraits(
     ),
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
     disk=DiskTraits(folder=Folder.OWN, keeps_adapters=False, waiting_share=DISK_WRITE_SHARE),
-    remote=RemoteTraits(schemes=frozenset(REMOTE_SCHEMES), examined=True, keeps_adapters=False),
+    remote=RemoteTraits(schemes=frozenset(REMOTE_SCHEMES), own_client=True, keeps_adapters=False),
     in_published_images=False,
     refuses_other_minors=True,
     offloading=True,

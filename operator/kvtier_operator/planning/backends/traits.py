@@ -103,7 +103,7 @@ class RemoteTraits:
     """The remote tier of a backend."""
 
     schemes: frozenset[str] = frozenset()  # of the URLs that it can use; none where it has no such tier
-    examined: bool = False  # whether the doctor can look at the store as the engine's client will
+    own_client: bool = False  # whether it is kvtier's: the doctor signs in by it, and what it takes is known
     keeps_adapters: bool = True  # whether it writes what is computed with LoRA adapters
     # what it cannot, with the end of a sentence that begins with "backend X": why, and what to do
     cannot: Mapping[RemoteUse, str] = field(default_factory=dict)

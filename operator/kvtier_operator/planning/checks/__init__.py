@@ -95,6 +95,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     remote.remote_engine,
     remote_use.remote_use,
     remote.remote_pays,
+    remote.remote_cores,
     remote.remote_capacity,
     remote.adapters_in_store,
     picker.picker_entries,

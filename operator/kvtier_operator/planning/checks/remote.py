@@ -1,9 +1,11 @@
 """Whether the backend can use the remote tier, and whether that pays."""
 
 from kvtier_common.tier import Tier
+from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.backends import any_backend_that, backends_that
+from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.checks.check import CheckInput, check
-from kvtier_operator.planning.tiers.store_demand import store_demand
+from kvtier_operator.planning.tiers.store_demand import client_millicores, store_demand
 from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.device_weights import adapters_of
@@ -50,6 +52,27 @@ def remote_pays(parts: CheckInput) -> CheckResult:
         "network, or remove tiers.remote",
         by_itself="measures both while it serves, and reads only where it is sooner",
         weight=200,
+    )
+
+
+@check("spec.engine.resources.requests.cpu")
+def remote_cores(parts: CheckInput) -> CheckResult:
+    """What the resource asks for is the engine's and the store's client's together."""
+    resources = parts.spec.engine.resources
+    millicores = client_millicores(parts.spec, parts.geometry)
+    asked = resources.requests.get(CPU) or resources.limits.get(CPU)
+    if not millicores or parts.observed.machine is not None:
+        return remote_cores.passed("no cores for a remote tier", reason="NoRemoteTier")
+    if asked is None:
+        return remote_cores.passed(f"{millicores}m of a CPU are requested for the remote tier's client")
+    if parse_quantity(str(asked)) * 1000 >= millicores:
+        return remote_cores.passed(f"{asked} of a CPU asked for, {millicores}m of it for the remote tier")
+    return remote_cores.warn(
+        "RemoteCPULow",
+        f"the remote tier's client alone takes {millicores}m of a CPU, and {asked} is asked for: beside other "
+        "pods it reads slowly; add that to what the engine needs, or leave it out and kvtier requests it",
+        by_itself="asks for what is written",
+        weight=60,
     )
 
 

@@ -9,9 +9,11 @@ from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.pod import ResourceRequirements
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import engine_devices
+from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.engine_memory import BudgetLine, engine_memory, options_in_shm
+from kvtier_operator.planning.tiers.store_demand import client_millicores
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import (
     SourceKind,
@@ -106,7 +108,11 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: Backe
     return Budget(
         memory=memory,
         storage=storage,
-        requests=_text(resources.requests) | extra | _storage_request(storage) | {"memory": limit},
+        requests=_cpu_request(spec, geometry)
+        | _text(resources.requests)
+        | extra
+        | _storage_request(storage)
+        | {"memory": limit},
         limits=_text(resources.limits) | extra | _storage_limit(spec, storage) | {"memory": limit},
         shm_bytes=shm_bytes,
         needed_shm_bytes=needed_shm_bytes,
@@ -164,6 +170,14 @@ def _hugepages(backend: BackendPlan) -> dict[str, str]:
     if pages is None or not pages.pages:
         return {}
     return {f"hugepages-{quantity(pages.page_bytes)}": quantity(pages.bytes)}
+
+
+def _cpu_request(spec: Spec, geometry: Geometry) -> dict[str, str]:
+    """For the remote tier's client, where the resource has no CPU at all: a limit alone is a request, too."""
+    millicores = client_millicores(spec, geometry)
+    if not millicores or CPU in {**spec.engine.resources.requests, **spec.engine.resources.limits}:
+        return {}
+    return {CPU: f"{millicores}m"}
 
 
 def _storage_request(storage: tuple[BudgetLine, ...]) -> dict[str, str]:

@@ -85,7 +85,7 @@ def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:
 
 def _remote(spec: Spec) -> RemoteDemand | None:
     remote, traits = spec.tiers.remote, traits_of(spec.backend).remote
-    if remote is None or remote.url is None or not traits.examined or remote.scheme not in traits.schemes:
+    if remote is None or remote.url is None or not traits.own_client or remote.scheme not in traits.schemes:
         return None
     if remote.engine is not RemoteEngine.REDIS:  # the doctor's image has no client of others
         return None

@@ -5,9 +5,10 @@ from math import ceil
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine
+from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.plan import Figure
-from kvtier_operator.planning.tiers.store_demand import StoreDemand, store_demand
+from kvtier_operator.planning.tiers.store_demand import StoreDemand, client_millicores, store_demand
 from kvtier_operator.planning.units import count, many
 
 
@@ -36,8 +37,7 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
         yield Figure(
             "client millicores of a pod",
             ceil(demand.client_cores * 1000),
-            f"while it reads {rate}{', with TLS' if remote.encrypted else ''}: have them in "
-            "spec.engine.resources.requests",
+            f"while it reads {rate}{', with TLS' if remote.encrypted else ''}; {_asked(spec, geometry)}",
         )
         yield Figure(
             "store cores",
@@ -46,6 +46,15 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
         )
     if remote.engine is RemoteEngine.REDIS:
         yield from _redis_figures(spec, demand)
+
+
+def _asked(spec: Spec, geometry: Geometry) -> str:
+    """Who asks for the cores of a client."""
+    resources = spec.engine.resources
+    millicores = client_millicores(spec, geometry)
+    if not millicores or CPU in {**resources.requests, **resources.limits}:
+        return "have them in spec.engine.resources.requests"
+    return f"the engine requests {millicores}m, enough to read as fast as it computes"
 
 
 def _redis_figures(spec: Spec, demand: StoreDemand) -> Iterator[Figure]:

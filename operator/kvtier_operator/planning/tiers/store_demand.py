@@ -6,6 +6,7 @@ from typing import Final
 
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.remote_store import connections, costs_of
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import GIB, MIB
@@ -19,6 +20,8 @@ _SERVER_BYTES_PER_S: Final = 2e9
 7.0 and Valkey 9.1 on loopback, on two busy cores."""
 _DEPTH: Final = 2  # values that are asked for at a time on each connection
 _VALUE_BYTES: Final = 4 * MIB  # the largest
+_TENTHS: Final = 10
+"""Of a core, in which requests are rounded up."""
 MARGIN: Final = 1.05
 """How much sooner reading has to be, as engines have it."""
 
@@ -33,6 +36,7 @@ class StoreDemand:
     engine_bytes_per_s: float | None  # of each engine, by the resource; None where it does not say
     pod_bytes_per_s: float | None  # that a pod reads at: given, or the break-even of its engines
     client_cores: float  # of a pod, while it reads at that
+    usual_client_cores: float  # of a pod that reads half its tokens and computes the other half
     server_cores: float  # of all servers, while all pods do
     shards: int  # Redis servers that send that much
     clients: int  # connections to each server, all engines together
@@ -61,17 +65,33 @@ def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> Stor
     break_even = geometry.kv_bytes_per_token / token_s if token_s else None
     given = remote.bandwidth.bytes if remote.bandwidth else None
     pod = given or (break_even * engines if break_even else None)
-    pod_gib, all_bytes = (pod or 0) / GIB, (pod or 0) * pods
+    all_bytes = (pod or 0) * pods
     costs, tls = costs_of(remote), _TLS_FACTOR if remote.encrypted else 1
+    carried = engines * connections(spec, remote) * costs.connection_bytes_per_s
+    usual = min(pod or 0, break_even * engines if break_even else carried, carried)
+    core_s_per_byte = costs.client_core_s_per_gib * tls / GIB
     clients = pods * engines * connections(spec, remote)
     return StoreDemand(
         break_even_bytes_per_s=break_even,
         token_s=token_s,
         engine_bytes_per_s=given / engines if given else None,
         pod_bytes_per_s=pod,
-        client_cores=pod_gib * costs.client_core_s_per_gib * tls,
+        client_cores=(pod or 0) * core_s_per_byte,
+        usual_client_cores=usual * core_s_per_byte,
         server_cores=all_bytes / GIB * costs.server_core_s_per_gib * tls,
         shards=max(ceil(all_bytes / _SERVER_BYTES_PER_S), 1),
         clients=clients,
         buffer_bytes=clients * _DEPTH * _VALUE_BYTES,
     )
+
+
+def client_millicores(spec: Spec, geometry: Geometry) -> int:
+    """What a pod requests for the remote tier's client; 0 without one, or where its need is not known.
+
+    A pod that asks for no CPU gets next to none beside others. Not what the whole bandwidth takes: a request
+    holds cores back that a pod has idle most of the time, and above it what is free is had all the same.
+    """
+    remote = spec.tiers.remote
+    if remote is None or not traits_of(spec.backend).remote.own_client:
+        return 0
+    return ceil(store_demand(spec, geometry, remote).usual_client_cores * _TENTHS) * (1000 // _TENTHS)

@@ -7,6 +7,7 @@ from tests.cases.planning import resource
 from kvtier_operator.planning.checks.remote import (
     adapters_in_store,
     remote_capacity,
+    remote_cores,
     remote_engine,
     remote_pays,
 )
@@ -75,3 +76,18 @@ def test_adapters_are_not_shared() -> None:
     says(verdict(adapters_in_store, resource(tiers={"remote": STORE})), PASS, "Passed")
     lora = resource(engine={"extraArgs": ["--enable-lora"]}, tiers={"remote": STORE})
     says(verdict(adapters_in_store, lora), WARN, "AdaptersNotShared")
+
+
+@pytest.mark.parametrize(
+    ("resources", "outcome", "reason", "word"),
+    [
+        ({}, PASS, "Passed", "900m of a CPU are requested"),
+        ({"requests": {"cpu": "500m"}}, WARN, "RemoteCPULow", "500m is asked for"),
+        ({"limits": {"cpu": "800m"}}, WARN, "RemoteCPULow", "alone takes 900m"),
+        ({"requests": {"cpu": 1}}, PASS, "Passed", "1 of a CPU asked for"),
+    ],
+)
+def test_cores_of_the_client(resources: dict[str, object], outcome: Outcome, reason: str, word: str) -> None:
+    engine = {"tensorParallelSize": 2, "resources": resources}
+    says(verdict(remote_cores, resource(engine=engine, tiers={"remote": STORE})), outcome, reason, word)
+    says(verdict(remote_cores, resource(engine=engine)), PASS, "NoRemoteTier")

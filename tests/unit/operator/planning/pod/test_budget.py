@@ -144,3 +144,18 @@ def test_weights_seen_on_disk_count() -> None:
     observed = Observed(model_config=config, weights_bytes=146_000_000)
     _, budget, _ = sized(resource("there/model", engine={"device": "cpu", "blockSize": 32}), observed)
     assert lines(budget)["model weights"] == 146_000_000
+
+
+def test_the_remote_tiers_client_has_a_request_unless_the_resource_has_one() -> None:
+    tiers = {"cpu": {"capacity": "100Gi"}, "remote": {"capacity": "1Ti", "url": "redis://cache:6379"}}
+
+    def requests(**resources: dict[str, str]) -> tuple[str | None, str | None]:
+        one = resource(engine={"tensorParallelSize": 2, "resources": resources}, tiers=tiers)
+        _, budget, _ = sized(one)
+        return budget.requests.get("cpu"), budget.limits.get("cpu")
+
+    assert requests() == ("900m", None)
+    assert requests(requests={"cpu": "500m"}) == ("500m", None)
+    assert requests(limits={"cpu": "8"}) == (None, "8")  # which is a request of 8
+    _, without, _ = sized(resource(engine={"tensorParallelSize": 2}))
+    assert "cpu" not in without.requests
