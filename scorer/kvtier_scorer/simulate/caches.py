@@ -5,13 +5,15 @@
 - A prompt that is found altogether still has its last token computed (kv_cache_manager, num_tokens - 1).
 - CPU tier and disk: inclusive, in order of use, renewed when a request ends with its first block the newest
   (v1/kv_offload/cpu/policies/lru.py, on_request_finished).
+- Remote tier: one for all pods, in order of use; a block goes there when a pod uses it a second time, as
+  kvtier's connector has it.
 
 Allowances: a request gets the blocks of its whole answer when it starts, where vLLM hands them out as it goes
 and preempts when they run out; blocks are found from the moment at which the request that computes them
 starts, and in the tiers from its first token.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -202,14 +204,18 @@ def find_in_tiers(
     """Count in `found` how many of the first `most` blocks each tier gives, without a gap.
 
     The device is asked first, then for each block behind what it has the other tiers in turn, as vLLM's
-    scheduler and its offloading connector do.
+    scheduler and its offloading connector do. A tier of which there is one alone is all pods'.
     """
     found[:] = 0
     found[0] = find_prefix(tiers[0], pod, blocks, most)
     for place in range(found[0], most):
         block = blocks[place]
         tier = 1
-        while block >= 0 and tier < len(tiers) and tiers[tier].slot_of[pod, block] < 0:
+        while (
+            block >= 0
+            and tier < len(tiers)
+            and tiers[tier].slot_of[min(pod, tiers[tier].slot_of.shape[0] - 1), block] < 0
+        ):
             tier += 1
         if block < 0 or tier == len(tiers):
             return
@@ -265,17 +271,26 @@ class Caches:
         self._tiers = tuple(
             new_lru(pool.pods, min(pod.blocks[tier], most), blocks.named) for tier in OF_A_POD
         )
+        store = pool.store
+        self._store = (new_lru(1, min(store.blocks, most), blocks.named),) if store else ()
         longest = int(needed.max())
-        self._found = np.zeros(len(OF_A_POD), np.int64)
+        self._found = np.zeros(len(Tier), np.int64)
         self._stored = np.zeros(longest + 1, np.int32)
         self._evicted = np.zeros(longest + 1, np.int32)
 
     def tier(self, tier: Tier) -> Lru:
         """The caches of one tier, for a look inside."""
-        return self._tiers[tier]
+        return (*self._tiers, *self._store)[tier]
 
-    def start(self, pod: int, request: int) -> tuple[Mapping[Tier, int], int] | None:
+    def start(
+        self, pod: int, request: int, pays: Callable[[Mapping[Tier, int]], bool]
+    ) -> tuple[Mapping[Tier, int], int] | None:
         """Give a request what it needs.
+
+        Args:
+            pod: Its pod.
+            request: Its number.
+            pays: Whether to read what was found in the remote tier, too, where something was.
 
         Returns the blocks of the prompt that were found in each tier, and how many of the device's blocks are
         in use then; None where too many are.
@@ -288,8 +303,11 @@ class Caches:
             self._held[request] = (blocks, np.empty(needed, np.int32))
         blocks, slots = self._held[request]
         most = (int(self._blocks.trace.prompt_tokens[request]) - 1) // self._blocks.block_tokens
-        find_in_tiers(self._tiers, pod, blocks, most, self._found)
-        hits = dict(zip(OF_A_POD, self._found.tolist(), strict=True))
+        find_in_tiers((*self._tiers, *self._store), pod, blocks, most, self._found)
+        hits = dict(zip(Tier, self._found.tolist(), strict=True))
+        if hits[Tier.REMOTE] and not pays(hits):
+            find_in_tiers(self._tiers, pod, blocks, most, self._found)
+            hits = dict(zip(Tier, self._found.tolist(), strict=True))
         on_device = hits[Tier.GPU]
         self._evicted[0] = 0
         in_use = hold(self._tiers[Tier.GPU], pod, blocks, on_device, slots, self._evicted)
@@ -297,6 +315,7 @@ class Caches:
             return None
         if self._listener is not None:
             self._tell(pod, Tier.GPU, _numbered(blocks[on_device:]))
+        self._share(_numbered(blocks[: sum(hits.values())]))
         return hits, in_use
 
     def offload_prompt(self, pod: int, request: int) -> None:
@@ -318,6 +337,13 @@ class Caches:
             store(self._tiers[tier], pod, blocks, self._stored, self._evicted)
             if self._listener is not None:
                 self._tell(pod, tier, self._stored[1 : self._stored[0] + 1])
+
+    def _share(self, used: NDArray[np.int32]) -> None:
+        """What a pod has found it uses a second time; of the store nobody is told."""
+        for lru in self._store:
+            self._stored[0] = self._evicted[0] = 0
+            store(lru, 0, used, self._stored, self._evicted)
+            self._evicted[0] = 0
 
     def _tell(self, pod: int, tier: Tier, stored: NDArray[np.int32]) -> None:
         if self._listener is None:

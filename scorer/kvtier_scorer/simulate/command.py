@@ -61,6 +61,17 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
 )
 @_sizes
 @click.option(
+    "--remote", metavar="SIZE", help="Store behind all pods, as spec.tiers.remote.capacity; none by default."
+)
+@click.option(
+    "--remote-bandwidth", metavar="SIZE", default="11600M", show_default=True,
+    help="Bytes a second from the store to one pod, as spec.tiers.remote.bandwidth.",
+)  # fmt: skip
+@click.option(
+    "--store-bandwidth", metavar="SIZE",
+    help="Bytes a second from the store to all pods together; as much as they take by default.",
+)  # fmt: skip
+@click.option(
     "--scrape-interval", type=_Finite(min=0.05, max=10), default=0.1, show_default=True,
     help="Seconds between two readings of a pod's metrics.",
 )  # fmt: skip

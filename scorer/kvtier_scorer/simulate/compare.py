@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.benchmarks import p90
-from kvtier_common.tier import OF_A_POD, Tier
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.loop import Simulation, SimulationResult
@@ -46,7 +46,7 @@ class Figures:
         seconds = float(result.end_s.max() - result.sent_s.min())
         return cls(
             hit_rate=int(result.hit_tokens.sum()) / asked_tokens,
-            tier_hit_rate={tier: int(result.hit_tokens[tier].sum()) / asked_tokens for tier in OF_A_POD},
+            tier_hit_rate={tier: int(result.hit_tokens[tier].sum()) / asked_tokens for tier in Tier},
             ttft_mean_s=float(ttft_s.mean()),
             ttft_p90_s=p90(ttft_s.tolist()),
             e2e_mean_s=float((result.end_s - result.sent_s).mean()),

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from math import inf
 from typing import Self
 
@@ -21,6 +22,7 @@ from kvtier_scorer.simulate.blocks import Blocks
 from kvtier_scorer.simulate.caches import Caches
 from kvtier_scorer.simulate.policy import Loads, Policy
 from kvtier_scorer.simulate.settings import PodSettings, PoolSettings, compute_s, load_s, step_s
+from kvtier_scorer.simulate.store_traffic import MARGIN, STEP_S, StoreTraffic
 from kvtier_scorer.simulate.trace import Trace
 
 _ROUNDING: float = 1e-6
@@ -133,14 +135,14 @@ class SimulationResult:
         """Before anything happened: pods are -1 and times NaN."""
         requests = len(trace)
         sent_s, first_token_s, end_s = (np.full(requests, np.nan) for _ in range(3))
-        hit_tokens = np.zeros((len(OF_A_POD), requests), np.int64)
+        hit_tokens = np.zeros((len(Tier), requests), np.int64)
         pod = np.full(requests, -1, np.int64)
         return cls(trace, pods, block_tokens, pod, sent_s, first_token_s, end_s, hit_tokens)
 
     def start(self, request: int, hits: Mapping[Tier, int]) -> None:
         """A request's pod starts it."""
         self.started.append(request)
-        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in OF_A_POD]
+        self.hit_tokens[:, request] = [hits[tier] * self.block_tokens for tier in Tier]
 
     @property
     def ttft_s(self) -> NDArray[np.float64]:
@@ -170,6 +172,7 @@ class Simulation:
         self._report = report
         self._pods = [Pod(pool.pod, number) for number in range(pool.pods)]
         self._caches = Caches(pool, blocks, policy.listener)
+        self._traffic = StoreTraffic(pool.store, pool.pods) if pool.store else None
         self._loads = Loads(pool.pods, pool.scrape_interval_s)
         self._in_use = [0] * pool.pods
         self._events: list[tuple[float, int, int, int, int]] = []
@@ -228,7 +231,7 @@ class Simulation:
         """Start waiting requests while there is room, first come first served: vLLM does not skip one."""
         while pod.waiting and pod.running < self._settings.max_running:
             request = pod.waiting[0]
-            started = self._caches.start(pod.number, request)
+            started = self._caches.start(pod.number, request, partial(self._reading_pays, pod, now_s))
             if started is None:
                 break
             hits, self._in_use[pod.number] = started
@@ -238,15 +241,32 @@ class Simulation:
             hit_tokens = sum(hits.values()) * self._block_tokens
             prefill = Prefill(request, int(self._trace.prompt_tokens[request]) - hit_tokens, hit_tokens)
             to_load = {tier: hits[tier] for tier in OF_A_POD[1:]}
+            remote = hits[Tier.REMOTE]
+            to_load[Tier.CPU] += remote  # which goes through the pod's memory
             if any(to_load.values()):
                 begin_s = max(now_s, pod.loader_free_s)
                 pod.loader_free_s = begin_s + load_s(self._settings, to_load)
+                loaded_s = pod.loader_free_s
+                if self._traffic is not None and remote:
+                    loaded_s = max(loaded_s, self._traffic.read(pod.number, self._bytes(remote), now_s))
                 self._prefills[request] = prefill
-                self._push(pod.loader_free_s, _Kind.LOADED, pod.number, request)
+                self._push(loaded_s, _Kind.LOADED, pod.number, request)
             else:
                 pod.to_prefill.append(prefill)
         self._publish(pod, now_s)
         self._prefill(pod, now_s)
+
+    def _reading_pays(self, pod: Pod, now_s: float, hits: Mapping[Tier, int]) -> bool:
+        """Whether what was found in the store is there sooner than it would be computed."""
+        if self._traffic is None:
+            return False
+        remote_tokens = hits[Tier.REMOTE] * self._block_tokens
+        before = (sum(hits.values()) - hits[Tier.REMOTE]) * self._block_tokens
+        read_s = self._traffic.read_by(pod.number, self._bytes(hits[Tier.REMOTE]), now_s) - now_s
+        return read_s < compute_s(self._settings, remote_tokens, before) / MARGIN - STEP_S
+
+    def _bytes(self, blocks: int) -> int:
+        return blocks * self._settings.block_bytes
 
     def _ready(self, pod: Pod, request: int, now_s: float) -> None:
         prefill = self._prefills[request]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.compare import Comparison, compare
 from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED, weights_in_order
-from kvtier_scorer.simulate.settings import PRESETS, PoolSettings
+from kvtier_scorer.simulate.settings import PRESETS, PoolSettings, StoreSettings
 from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace, generate
 from kvtier_scorer.simulate.trace_files import load_trace
 
@@ -72,6 +73,9 @@ class SimulateOptions:
     pods: int
     gpu_tokens: int | None
     sizes: Mapping[Tier, str]
+    remote: str | None
+    remote_bandwidth: str
+    store_bandwidth: str | None
     scrape_interval: float
     policies: tuple[str, ...]
     weights: str | None
@@ -112,7 +116,34 @@ def _pool(options: SimulateOptions) -> PoolSettings:
     if options.gpu_tokens is not None:
         blocks[Tier.GPU] = options.gpu_tokens // pod.block_tokens
     pod = replace(pod, blocks={**pod.blocks, **blocks})
-    return PoolSettings(pods=options.pods, pod=pod, scrape_interval_s=options.scrape_interval)
+    return PoolSettings(
+        pods=options.pods,
+        pod=pod,
+        store=_store(options, pod.block_bytes),
+        scrape_interval_s=options.scrape_interval,
+    )
+
+
+def _store(options: SimulateOptions, block_bytes: int) -> StoreSettings | None:
+    """None where no size is given, or one of nothing."""
+    blocks = _option("--remote", bytes_of, options.remote or "0") // block_bytes
+    if not blocks:
+        if options.store_bandwidth is not None:
+            raise SimulationError("--store-bandwidth: is of a store; give --remote its size")
+        return None
+    total = options.store_bandwidth
+    return StoreSettings(
+        blocks=blocks,
+        pod_bytes_per_s=_rate("--remote-bandwidth", options.remote_bandwidth),
+        bytes_per_s=inf if total is None else _rate("--store-bandwidth", total),
+    )
+
+
+def _rate(option: str, text: str) -> int:
+    rate: int = _option(option, bytes_of, text)
+    if not rate:
+        raise SimulationError(f"{option}: must be more than 0, not {text!r}")
+    return rate
 
 
 def _trace(options: SimulateOptions) -> Trace:
@@ -167,7 +198,7 @@ def _comparison_lines(comparison: Comparison) -> list[Table | str]:
 def _table(comparison: Comparison) -> Table:
     """One row a policy; a tier that gave nothing to any policy has no column."""
     every = comparison.figures.values()
-    tiers = [tier for tier in OF_A_POD if any(figures.tier_hit_rate[tier] for figures in every)]
+    tiers = [tier for tier in Tier if any(figures.tier_hit_rate[tier] for figures in every)]
     rows = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     rows.add_column("policy", no_wrap=True)
     for column in ("hit\nrate", *(f"from\n{tier.name}" for tier in tiers), *_MORE):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from kvtier_common.tier import OF_A_POD, Tier
@@ -44,11 +45,26 @@ class PodSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """The store of the remote tier, one for all pods; raises PoolError where a size or speed makes no sense."""
+
+    blocks: int  # that it holds, all pods together
+    pod_bytes_per_s: float  # from it to one pod
+    bytes_per_s: float = inf  # from it to all pods together; its own network is no bound by default
+
+    def __post_init__(self) -> None:
+        for name in ("blocks", "pod_bytes_per_s", "bytes_per_s"):
+            if not getattr(self, name) > 0:
+                raise PoolError(f"remote_{name}: must be more than 0, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
     """The pods; raises PoolError where there are none, or the interval makes no sense."""
 
     pods: int  # how many, all alike
     pod: PodSettings  # each of them
+    store: StoreSettings | None = None  # behind all of them; None for no remote tier
     scrape_interval_s: float = 0.05  # between two readings of a pod's metrics; policies see the last one
     """llm-d-router's default, 50 ms (pkg/epp/server/options.go, MinRefreshMetricsInterval)."""
 

@@ -69,8 +69,9 @@ def remote_cores(parts: CheckInput) -> CheckResult:
         return remote_cores.passed(f"{asked} of a CPU asked for, {millicores}m of it for the remote tier")
     return remote_cores.warn(
         "RemoteCPULow",
-        f"the remote tier's client alone takes {millicores}m of a CPU, and {asked} is asked for: beside other "
-        "pods it reads slowly; add that to what the engine needs, or leave it out and kvtier requests it",
+        f"the remote tier's client alone takes {millicores}m of a CPU, and {asked} is asked for: beside "
+        "other pods it reads slowly; add that to what the engine needs, or leave it out and kvtier requests "
+        "it",
         by_itself="asks for what is written",
         weight=60,
     )

@@ -106,6 +106,22 @@ def test_files_of_both_formats_are_replayed(lines: list[dict[str, object]], tmp_
     assert "over" in printed.splitlines()[0]
 
 
+def test_a_store_gives_what_another_pod_computed() -> None:
+    arguments = (*SMALL, "--pods", "4", "--concurrency", "2", "--policy", "round-robin", "-o", "json")
+
+    def from_the_store(*more: str) -> float:
+        rates: dict[str, float] = json.loads(ran(*arguments, *more))["simulate"]["policies"]["round-robin"][
+            "tier_hit_rate"
+        ]
+        return rates["remote"]
+
+    wide = ("--prompts-per-group", "12", "--remote", "1Ti")
+    assert from_the_store(*wide[:2]) == 0
+    assert from_the_store(*wide, "--remote-bandwidth", "46G") > 0
+    assert from_the_store(*wide, "--remote-bandwidth", "1M") == 0
+    assert from_the_store(*wide, "--store-bandwidth", "1M") == 0
+
+
 def test_weights_change_what_kvtier_does() -> None:
     prefix, load = (
         json.loads(ran(*SMALL, "--policy", "kvtier", "-o", "json", "--weights", weights))["simulate"]
@@ -130,6 +146,8 @@ BAD = [
     ([*SMALL, "--cpu", "lots"], "--cpu: must be a size of 0 or more such as 100Gi, not 'lots'"),
     ([*SMALL, "--disk", "-1Gi"], "--disk: must be a size of 0 or more such as 100Gi, not '-1Gi'"),
     ([*SMALL, "--disk", "9" * 25 + "Ti"], "--disk: must be at most"),
+    ([*SMALL, "--remote", "1Ti", "--remote-bandwidth", "0"], "--remote-bandwidth: must be more than 0"),
+    ([*SMALL, "--store-bandwidth", "1G"], "--store-bandwidth: is of a store; give --remote its size"),
     ([*SMALL, "--weights", "2:2:1"], "--weights: must be whole numbers queue:utilization:gpu:cpu[:disk]"),
     ([*SMALL, "--weights", "2:2:1:-1"], "--weights: must be whole numbers queue:utilization:gpu:cpu[:disk]"),
     ([*SMALL, "--weights", "2:2:1:\u00b2"], "--weights: must be whole numbers"),

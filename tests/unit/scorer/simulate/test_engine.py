@@ -1,5 +1,6 @@
 """One pod's and several pods' time, worked out by hand: see `pools.pod` for the speeds."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scorer.simulate.pools import asked, pod, pool, prompts, situation, timed, trace
 
-from kvtier_common.tier import OF_A_POD, Tier
+from kvtier_common.tier import Tier
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures
 from kvtier_scorer.simulate.loop import Simulation, SimulationResult
 from kvtier_scorer.simulate.policies import POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policy import Loads
-from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings, compute_s, load_s, step_s
+from kvtier_scorer.simulate.settings import (
+    QWEN3_32B_2X_H100,
+    PoolSettings,
+    StoreSettings,
+    compute_s,
+    load_s,
+    step_s,
+)
 from kvtier_scorer.simulate.trace import PoolError, Trace
 
 
@@ -44,15 +52,54 @@ def test_what_the_device_let_go_comes_from_the_cpu_tier_tails_first() -> None:
     a, b = asked(("a", 100), at_s=0), asked(("b", 100), at_s=1)
     result = one(trace(a, b, asked(("a", 100), at_s=2)), gpu=10)
     # 4 of the 7 blocks of a made room for b: the one that is not full and the last 3 that are
-    assert result.hit_tokens[:, 2].tolist() == [48, 48, 0]
+    assert result.hit_tokens[:, 2].tolist() == [48, 48, 0, 0]
     assert result.ttft_s[2] == pytest.approx(48 / 10_000 + 0.01 + 0.004)
 
 
 def test_what_the_cpu_tier_let_go_comes_from_the_disk() -> None:
     requests = [asked((name, 100), at_s=number) for number, name in enumerate("aba")]
     result = one(trace(*requests), gpu=7, cpu=7, disk=20)
-    assert result.hit_tokens[:, 2].tolist() == [0, 0, 96]
+    assert result.hit_tokens[:, 2].tolist() == [0, 0, 96, 0]
     assert result.ttft_s[2] == pytest.approx(96 / 1_000 + 0.01 + 0.004)
+
+
+def with_store(names: str, pods: int, **store: float) -> SimulationResult:
+    """Prompts of 100 tokens in turn, a second apart, the last two at once."""
+    times = [*range(len(names) - 1), len(names) - 2]
+    requests = [asked((name, 100), at_s=at_s) for name, at_s in zip(names, times, strict=True)]
+    settings = StoreSettings(**{"blocks": 100, "pod_bytes_per_s": 10_000.0, **store})  # type: ignore[arg-type]
+    return run(trace(*requests), replace(pool(pods), store=settings))
+
+
+def test_what_a_pod_used_twice_is_in_the_store_for_all() -> None:
+    result = with_store("abaac", 2)
+    assert result.hit_tokens[Tier.GPU].tolist() == [0, 0, 96, 0, 0]
+    assert result.hit_tokens[Tier.REMOTE].tolist() == [0, 0, 0, 96, 0]
+    assert result.ttft_s[3] == pytest.approx(96 / 10_000 + 0.01 + 0.004)
+    # what was asked once by each pod is nowhere but there
+    assert not with_store("aab", 2).hit_tokens.any()
+
+
+def test_a_store_holds_what_was_used_last() -> None:
+    """The first pod uses a twice and then b; of two prompts a store of six blocks has the latter."""
+    asked_of_the_other = ("axaxbxbaxc", "axaxbxbbxc")
+    roomy = [with_store(names, 2).hit_tokens[Tier.REMOTE, 7] for names in asked_of_the_other]
+    assert roomy == [96, 96]
+    narrow = [with_store(names, 2, blocks=6).hit_tokens[Tier.REMOTE, 7] for names in asked_of_the_other]
+    assert narrow == [0, 96]
+
+
+def test_a_store_that_is_slower_than_computing_is_not_read() -> None:
+    """96 tokens are computed in 0.096 s, and read in as much, or behind another's."""
+    assert not with_store("abaac", 2, pod_bytes_per_s=1_000.0).hit_tokens[Tier.REMOTE].any()
+    shared = with_store("abcaaa", 3, bytes_per_s=2_000.0)
+    assert shared.hit_tokens[Tier.REMOTE].tolist() == [0, 0, 0, 0, 96, 0]
+    assert shared.ttft_s[4] == pytest.approx(96 / 2_000 + 0.01 + 0.004)
+
+
+def test_a_store_of_nothing_is_refused() -> None:
+    with pytest.raises(PoolError, match="^remote_blocks: must be"):
+        StoreSettings(blocks=0, pod_bytes_per_s=1.0)
 
 
 def test_without_tiers_what_the_device_let_go_is_computed_again() -> None:
@@ -189,7 +236,7 @@ def test_figures_are_those_of_the_requests() -> None:
 def test_the_names_of_figures_are_what_people_read() -> None:
     found = Figures(
         hit_rate=0.5,
-        tier_hit_rate=dict.fromkeys(OF_A_POD, 0.25),
+        tier_hit_rate=dict.fromkeys(Tier, 0.25),
         ttft_mean_s=1.0,
         ttft_p90_s=2.0,
         e2e_mean_s=3.0,
@@ -201,4 +248,4 @@ def test_the_names_of_figures_are_what_people_read() -> None:
     assert " ".join(found) == (
         "hit_rate tier_hit_rate ttft_mean_s ttft_p90_s e2e_mean_s tokens_per_s load_variation requests"
     )
-    assert " ".join(found["tier_hit_rate"]) == "gpu cpu disk"
+    assert " ".join(found["tier_hit_rate"]) == "gpu cpu disk remote"
