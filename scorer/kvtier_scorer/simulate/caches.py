@@ -280,7 +280,8 @@ class Caches:
 
     def tier(self, tier: Tier) -> Lru:
         """The caches of one tier, for a look inside."""
-        return (*self._tiers, *self._store)[tier]
+        [lru] = self._store if tier.shared else (self._tiers[tier],)
+        return lru
 
     def start(
         self, pod: int, request: int, pays: Callable[[Mapping[Tier, int]], bool]

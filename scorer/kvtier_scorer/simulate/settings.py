@@ -46,7 +46,7 @@ class PodSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """The store of the remote tier, one for all pods; raises PoolError where a size or speed makes no sense."""
+    """The store of the remote tier, one for all pods; raises PoolError where a number makes no sense."""
 
     blocks: int  # that it holds, all pods together
     pod_bytes_per_s: float  # from it to one pod

@@ -98,7 +98,7 @@ def test_a_store_that_is_slower_than_computing_is_not_read() -> None:
 
 
 def test_a_store_of_nothing_is_refused() -> None:
-    with pytest.raises(PoolError, match="^remote_blocks: must be"):
+    with pytest.raises(PoolError, match=r"^remote_blocks: must be"):
         StoreSettings(blocks=0, pod_bytes_per_s=1.0)
 
 
