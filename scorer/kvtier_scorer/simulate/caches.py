@@ -272,7 +272,7 @@ class Caches:
             new_lru(pool.pods, min(pod.blocks[tier], most), blocks.named) for tier in OF_A_POD
         )
         store = pool.store
-        self._store = (new_lru(1, min(store.blocks, most), blocks.named),) if store else ()
+        self._store: tuple[Lru, ...] = (new_lru(1, min(store.blocks, most), blocks.named),) if store else ()
         longest = int(needed.max())
         self._found = np.zeros(len(Tier), np.int64)
         self._stored = np.zeros(longest + 1, np.int32)

@@ -44,15 +44,21 @@ def store_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     store = plan.store
     if store is None:
         return ()
-    names, files = Names.of(plan), server_files(store.size)
+    names = Names.of(plan)
     port = {"name": _PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": _PORT_NAME}
     engines = {"podSelector": {"matchLabels": names.selector(Component.ENGINE)}}
     return (
         ingress_policy(names, names.store, Component.STORE, [{"ports": [ports(PORT)], "from": [engines]}]),
-        config_map(names, names.store, Component.STORE, files),
+        config_map(names, names.store, Component.STORE, server_files(store.size)),
         service(names, names.store, Component.STORE, port),
-        _deployment(plan, store, content_hash(*files.values())),
+        _deployment(plan, store),
     )
+
+
+def store_deployment(plan: Plan) -> dict[str, Any] | None:
+    """Of its one server; None where no store is managed."""
+    store = plan.store
+    return None if store is None else _deployment(plan, store)
 
 
 def store_secret(plan: Plan) -> dict[str, Any] | None:
@@ -76,7 +82,7 @@ def password_command(secret: Mapping[str, Any]) -> str:
     )
 
 
-def _deployment(plan: Plan, store: StorePlan, files_hash: str) -> dict[str, Any]:
+def _deployment(plan: Plan, store: StorePlan) -> dict[str, Any]:
     """One server; an old one goes before the new one comes, for a node may have room for one alone."""
     names = Names.of(plan)
     pod = {
@@ -92,6 +98,7 @@ def _deployment(plan: Plan, store: StorePlan, files_hash: str) -> dict[str, Any]
             {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         ],
     }
+    files_hash = content_hash(*server_files(store.size).values())
     metadata = {"labels": names.labels(Component.STORE), "annotations": {CONFIG_HASH: files_hash}}
     return deployment(
         names,

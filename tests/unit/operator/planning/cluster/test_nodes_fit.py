@@ -307,3 +307,42 @@ def test_what_a_template_adds_to_the_pod_is_counted() -> None:
 def test_of_an_autoscaler_the_least_have_to_fit(bounds: dict[str, int], words: str, *, fits: bool) -> None:
     found = fit(node("a"), node("b"), replicas=1, autoscaling=bounds)
     assert (found.fits, words in found.message) == (fits, True)
+
+
+def with_store(*nodes: Node, **spec: object) -> NodesFit:
+    """A store of 100 GiB, 111.2 with what its server needs, and four cores."""
+    remote = {"capacity": "100Gi", "managed": {}, "connections": 2}
+    return fit(*nodes, tiers={"remote": remote}, **spec)
+
+
+def test_a_store_goes_where_it_costs_no_engine() -> None:
+    small, large = node("a", allocatable={"memory": 120 * GIB}), node("b")
+    found = with_store(small, large)
+    assert (found.fits, found.replicas_that_fit) == (True, 4)
+    assert "room for 4 engines beside the store, 4 wanted" in found.message
+    away = node("c", labels={"pool": "caches"}, allocatable={"nvidia.com/gpu": 0})
+    assert with_store(small, away, replicas=2).replicas_that_fit == 2
+
+
+def test_a_store_takes_room_from_engines() -> None:
+    one = node(allocatable={"memory": 130 * GIB})
+    assert fit(one, replicas=2).replicas_that_fit == 2
+    found = with_store(one, replicas=2)
+    assert (found.fits, found.replicas_that_fit, found.reason) == (False, 1, "InsufficientMemory")
+
+
+def test_a_store_without_room() -> None:
+    found = with_store(node(allocatable={"memory": 80 * GIB}), replicas=1)
+    assert (found.fits, found.replicas_that_fit, found.reason) == (False, 2, "NoRoomForStore")
+    assert "No node has room for the store: the closest has 80 GiB of memory allocatable" in found.message
+    assert "Lower spec.tiers.remote.capacity or use nodes with more memory" in found.message
+    found = with_store(node(), replicas=1, router={"nodeSelector": {"pool": "caches"}})
+    assert found.reason == "NoRoomForStore"
+    assert "1 without label pool=caches (see spec.router.nodeSelector)" in found.message
+
+
+def test_cores_of_the_remote_tiers_client() -> None:
+    remote = {"capacity": "100Gi", "url": "redis://cache:6379"}
+    found = fit(node(allocatable={"cpu": 500}), tiers={"remote": remote})
+    assert found.reason == "InsufficientCPU"
+    assert "Set spec.engine.resources.requests.cpu to less than the 900m for the remote" in found.message
