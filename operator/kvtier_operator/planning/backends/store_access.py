@@ -24,9 +24,11 @@ LMCACHE_CANNOT: Final[Mapping[RemoteUse, str]] = {
     RemoteUse.WRITE_BOUND: "writes all that it computes; remove writeBytesPerSecond",
     RemoteUse.TTL: "lets nothing expire; remove ttlSeconds, and let the store evict what is not used",
     RemoteUse.SHARE: "knows models by name alone; remove shareAs, and give others a store",
-    RemoteUse.MANAGED: "is not told of a store that kvtier makes; remove managed, and name one in url",
+    RemoteUse.MANAGED: "connects once, at its start, and a store that kvtier makes starts beside it, and anew "
+    "when its pod moves or its password turns; remove managed, and name one that is up longer in url",
 }
-"""Of LMCache's two clients, in the engine and in its server."""
+"""Of LMCache's two clients, in the engine and in its server. Of the last: a client of lmcache 0.5.6 that was made
+before its server listens answers no request from then on, one whose server restarts fails all (tried)."""
 LMCACHE_CAVEAT: Final = Caveat(
     "RemoteKeyedByName",
     "LMCache finds what it wrote by the model's name: with other weights or another revision of that name it "

@@ -47,6 +47,7 @@ def test_what_to_know_of_the_store_of_others(backend: str, url: str, reason: str
         ("LMCacheMP", {"url": "redis://a", "writeBytesPerSecond": "1Gi"}, "writeBytesPerSecond"),
         ("LMCacheMP", {"url": "s3://bucket/prefix"}, "url"),
         ("LMCacheMP", {"url": "redis://a", "shareAs": "chat"}, "shareAs"),
+        ("LMCache", {"managed": {}}, "managed"),
         ("LMCacheMP", {"managed": {}}, "managed"),
         ("LMCache", MOONCAKE | {"ttlSeconds": 60}, "ttlSeconds"),
         ("Native", {"url": "s3://bucket", "ttlSeconds": 60}, "ttlSeconds"),
