@@ -10,6 +10,7 @@ from enum import StrEnum
 from math import inf
 from typing import Any, Final
 
+from kvtier_common.redis_protocol import SCHEMES
 from kvtier_connector.errors import SettingError
 
 CONNECTOR_NAME: Final = "KVTierConnector"
@@ -28,7 +29,7 @@ KEY_BYTES: Final = 36
 """Of a chunk's key: SHA-256, vLLM's default prefix-caching hash, and four bytes for the KV cache group."""
 REMOTE_CONNECTIONS: Final = range(2, 17)
 """Of one engine to its remote tier."""
-REMOTE_SCHEMES: Final = ("redis", "rediss", "valkey", "valkeys", "mooncake")
+REMOTE_SCHEMES: Final = (*SCHEMES, "mooncake")
 """Of the URLs of remote tiers that this connector speaks to."""
 REMOTE_VALUE_BYTES: Final = 4 * MIB
 """No value of a remote tier is larger."""

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kvtier_common.redis_protocol import SCHEMES
 from kvtier_connector.core.remote.mooncake.store import MOONCAKE_SCHEME, MooncakeStore
 from kvtier_connector.core.remote.resp.store import RespStore
-from kvtier_connector.core.remote.resp.url import RESP_SCHEMES
 from kvtier_connector.core.remote.store import Store, StoreSettings
 from kvtier_connector.core.remote.urls import url_error
 
 ENGINES: Final[Mapping[str, Callable[[StoreSettings], Store]]] = {
-    **dict.fromkeys(RESP_SCHEMES, RespStore.of),
+    **dict.fromkeys(SCHEMES, RespStore.of),
     MOONCAKE_SCHEME: MooncakeStore.of,
 }
 """By scheme; `kvtier_connector.config` names the same ones for those who must not import this."""

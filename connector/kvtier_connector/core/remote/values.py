@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
+from kvtier_common.redis_protocol import size_class_below
 from kvtier_connector.config import REMOTE_VALUE_BYTES
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum, bound_seed
 from kvtier_connector.core.remote.store import Value
@@ -19,9 +20,6 @@ _SPARE_BYTES: Final = 64
 Redis and Valkey)."""
 _SMALLEST_BYTES: Final = 256 << 10
 """Smaller ones are not cut further: what is lost by rounding them up is less than another request."""
-_SIZES_A_DOUBLING: Final = 4
-"""jemalloc rounds up to one of so many sizes between two powers of two (jemalloc(3), size classes): a value
-of exactly 4 MiB takes 5."""
 _NAMES_BYTES: Final = 16  # of the fingerprint's hash in keys
 
 
@@ -31,16 +29,10 @@ def piece_sizes(block_bytes: int) -> tuple[int, ...]:
     pieces = list[int]()
     left = block_bytes
     while left > _SMALLEST_BYTES:
-        allocated = _size_class_below(min(REMOTE_VALUE_BYTES, left + beside_bytes))
+        allocated = size_class_below(min(REMOTE_VALUE_BYTES, left + beside_bytes))
         pieces.append(min(left, allocated - beside_bytes))
         left -= pieces[-1]
     return (*pieces, left) if left else tuple(pieces)
-
-
-def _size_class_below(size_bytes: int) -> int:
-    """Return the largest size that is allocated as it is, up to this one."""
-    step = max(1, (1 << (size_bytes.bit_length() - 1)) // _SIZES_A_DOUBLING)
-    return size_bytes // step * step
 
 
 class BlockLayout:

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlsplit
 
+from kvtier_common.redis_protocol import PORT, SCHEMES, size_class_above
 from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
 from kvtier_operator.planning.backends.traits import Caveat, RemoteUse
 from kvtier_operator.planning.base.container_parts import secret_variable
 from kvtier_operator.planning.base.tier_plan import TierChunks
-from kvtier_operator.planning.units import ceil_div, count, round_up, size
+from kvtier_operator.planning.units import ceil_div, count, size
 
-RESP_SCHEMES: Final = ("redis", "valkey")
+RESP_SCHEMES: Final = tuple(scheme for scheme, encrypted in SCHEMES.items() if not encrypted)
 """Of servers that speak Redis's protocol without TLS."""
 MOONCAKE: Final = "mooncake"
 S3: Final = "s3"
-_PORT: Final = 6379
-"""Redis's, where a URL has none."""
 LMCACHE_CANNOT: Final[Mapping[RemoteUse, str]] = {
     RemoteUse.CLUSTER: "knows one server, not a cluster's; name one that has all keys",
     RemoteUse.PREFIX: "names objects itself, without a prefix; name the bucket alone",
@@ -24,11 +23,11 @@ LMCACHE_CANNOT: Final[Mapping[RemoteUse, str]] = {
     RemoteUse.WRITE_BOUND: "writes all that it computes; remove writeBytesPerSecond",
     RemoteUse.TTL: "lets nothing expire; remove ttlSeconds, and let the store evict what is not used",
     RemoteUse.SHARE: "knows models by name alone; remove shareAs, and give others a store",
-    RemoteUse.MANAGED: "connects once, at its start, and a store that kvtier makes starts beside it, and anew "
-    "when its pod moves or its password turns; remove managed, and name one that is up longer in url",
+    RemoteUse.MANAGED: "connects once, at its start, and a store that kvtier makes starts beside it, and "
+    "anew when its pod moves or its password turns; remove managed, and name one that is up longer in url",
 }
-"""Of LMCache's two clients, in the engine and in its server. Of the last: a client of lmcache 0.5.6 that was made
-before its server listens answers no request from then on, one whose server restarts fails all (tried)."""
+"""Of LMCache's two clients, in the engine and in its server. Of the last: a client of lmcache 0.5.6 that is
+made before its server listens answers nothing from then on, one whose server restarts fails (both tried)."""
 LMCACHE_CAVEAT: Final = Caveat(
     "RemoteKeyedByName",
     "LMCache finds what it wrote by the model's name: with other weights or another revision of that name it "
@@ -99,17 +98,15 @@ def held_chunks(remote: RemoteTierSpec, chunk_bytes: int, values: int) -> TierCh
 def allocated_bytes(value_bytes: int) -> int:
     """What a Redis counts in maxmemory for one value, its key included.
 
-    jemalloc has four size classes from one power of two to the next, so a value of exactly 4 MiB, to which
-    Redis adds a header, takes 5: measured on Redis 7.0 and Valkey 9.1.
+    Measured on Redis 7.0 and Valkey 9.1.
     """
-    with_header = value_bytes + _HEADER_BYTES
-    return round_up(with_header, 1 << ((with_header - 1).bit_length() - 3)) + _KEY_BYTES
+    return size_class_above(value_bytes + _HEADER_BYTES) + _KEY_BYTES
 
 
 def host_and_port(remote: RemoteTierSpec) -> tuple[str, int]:
     """Of a store that is one server."""
     parts = urlsplit(f"//{remote.hosts[0]}" if remote.hosts else "")
-    return parts.hostname or "", parts.port or _PORT
+    return parts.hostname or "", parts.port or PORT
 
 
 def s3_variables(remote: RemoteTierSpec) -> tuple[Mapping[str, Any], ...]:

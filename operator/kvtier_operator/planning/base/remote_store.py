@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from kvtier_connector.config import MOONCAKE_CLIENT_BYTES
+from kvtier_connector.config import MOONCAKE_CLIENT_BYTES, REMOTE_CONNECTIONS
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 from kvtier_operator.planning.base.container_parts import Mount
@@ -34,7 +34,7 @@ _COSTS: Final[Mapping[RemoteEngine, StoreCosts]] = {
         0.8e9, 1.4, 0.5, stored_percent=112, client_bytes=MOONCAKE_CLIENT_BYTES
     ),
 }
-_LEAST_CONNECTIONS, _MOST_CONNECTIONS, _USUAL_CONNECTIONS = 2, 16, 4
+_USUAL_CONNECTIONS: Final = 4
 
 
 def secret_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
@@ -86,4 +86,4 @@ def connections(spec: Spec, remote: RemoteTierSpec) -> int:
         return _USUAL_CONNECTIONS
     engine_bytes_per_s = remote.bandwidth.bytes / spec.engine.data_parallel_size
     wanted = ceil(engine_bytes_per_s / costs_of(remote).connection_bytes_per_s)
-    return min(max(wanted, _LEAST_CONNECTIONS), _MOST_CONNECTIONS)
+    return min(max(wanted, REMOTE_CONNECTIONS[0]), REMOTE_CONNECTIONS[-1])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_common.redis_protocol import PORT
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash
 from kvtier_operator.planning.objects.common import (
     NO_PRIVILEGES,
@@ -23,7 +24,7 @@ from kvtier_operator.planning.store.server_files import (
     START_FILE,
     server_files,
 )
-from kvtier_operator.planning.store.store_plan import PORT, StorePlan
+from kvtier_operator.planning.store.store_plan import StorePlan
 from kvtier_operator.planning.units import quantity
 
 PASSWORD_KEY: Final = "password"  # noqa: S105 - a key's name

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kvtier_operator.planning.store.store_plan import PORT, StoreSize
+from kvtier_common.redis_protocol import PORT
+from kvtier_operator.planning.store.store_plan import StoreSize
 from kvtier_operator.planning.units import MIB
 
 CONFIG_FOLDER: Final = "/etc/kvtier/store/config"

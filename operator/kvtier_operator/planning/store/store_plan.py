@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_common.redis_protocol import PORT
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.tiers.remote import CredentialsSecret, RemoteCredentials, RemoteTierSpec
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -11,7 +12,6 @@ from kvtier_operator.planning.base.remote_store import connections
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, round_down, round_up, size
 
-PORT: Final = 6379
 _PATH: Final = "spec.tiers.remote"
 _VALUE_BYTES: Final = 4 * MIB
 """The largest value that an engine writes."""

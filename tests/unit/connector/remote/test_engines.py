@@ -24,7 +24,7 @@ def test_servers_of_a_url(url: str, servers: tuple[str, ...]) -> None:
 def test_a_url_of_no_engine_is_refused_by_name(url: str) -> None:
     with pytest.raises(SettingError, match=r"^kv_connector_extra_config.remote_url: ") as refusal:
         store_of(StoreSettings(url))
-    assert "must begin with redis://, valkey://, rediss://, valkeys://" in str(refusal.value)
+    assert "must begin with redis://, rediss://, valkey://, valkeys://" in str(refusal.value)
 
 
 @pytest.mark.parametrize("text", ["redis://:secret@cache", "rediss://user:secret@cache:1/0", "secret@cache"])

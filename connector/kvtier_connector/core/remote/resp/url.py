@@ -1,13 +1,9 @@
 """The setting `remote_url` for stores that speak the Redis protocol."""
 
 from dataclasses import dataclass
-from typing import Final
 
+from kvtier_common.redis_protocol import PORT, SCHEMES
 from kvtier_connector.core.remote.urls import Address, parse_address, url_error
-
-RESP_SCHEMES: Final = {"redis": False, "valkey": False, "rediss": True, "valkeys": True}
-"""And whether TLS is spoken."""
-_PORT: Final = 6379
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +25,8 @@ def parse_url(text: str) -> RespUrl:
     if "?" in rest or "#" in rest or not (database or "0").isdecimal() or not rest.isprintable():
         raise url_error(f"got {text!r}, must end with its hosts or a database's number, such as /0")
     addresses = tuple(
-        parse_address(text, host, _PORT, "redis://cache.example:6379") for host in hosts.split(",")
+        parse_address(text, host, PORT, "redis://cache.example:6379") for host in hosts.split(",")
     )
     if int(database or 0) and len(addresses) > 1:
         raise url_error(f"got {text!r}, but a cluster has database 0 alone")
-    return RespUrl(addresses, RESP_SCHEMES[scheme], int(database or 0))
+    return RespUrl(addresses, SCHEMES[scheme], int(database or 0))

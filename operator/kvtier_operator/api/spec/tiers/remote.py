@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvtier_common.redis_protocol import SCHEMES
+from kvtier_connector.config import REMOTE_CONNECTIONS
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats import DnsSubdomain
 from kvtier_operator.api.quantity import ByteBound, ByteQuantity
@@ -16,14 +18,13 @@ _HOST: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])"
 _HOSTS: Final = rf"{_HOST}(:[0-9]{{1,5}})?(,{_HOST}(:[0-9]{{1,5}})?)*"
 _S3_QUERY: Final = rf"(region=[a-z0-9-]+|endpoint=https?://{_HOST}(:[0-9]{{1,5}})?)"
 STORE_URL_PATTERN: Final = (
-    rf"^((redis|rediss|valkey|valkeys)://{_HOSTS}/?|mooncake://{_HOST}:[0-9]{{1,5}}"
+    rf"^(({'|'.join(SCHEMES)})://{_HOSTS}/?|mooncake://{_HOST}:[0-9]{{1,5}}"
     rf"|s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?([?]{_S3_QUERY}(&{_S3_QUERY})?)?)$"
 )
 """Without a user or a password, which everybody who reads the resource would see."""
 SHARE_PATTERN: Final = "^[a-z0-9]([a-z0-9./-]*[a-z0-9])?$"
 """Printable, and none of the characters that mean something in a pattern of Redis' ACL."""
 _SPLIT: Final = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<rest>.*)")
-_TLS_SCHEMES: Final = ("rediss", "valkeys")
 StoreUrl = Annotated[str, Field(min_length=1, max_length=1024, pattern=STORE_URL_PATTERN)]
 
 
@@ -123,8 +124,8 @@ class RemoteTierSpec(TierSpec):
     connections: int | None = Field(
         None,
         description="Connections of each engine to the store; as many as the bandwidth needs when empty.",
-        ge=2,
-        le=16,
+        ge=REMOTE_CONNECTIONS[0],
+        le=REMOTE_CONNECTIONS[-1],
     )
     share_as: str | None = Field(
         None,
@@ -179,7 +180,7 @@ class RemoteTierSpec(TierSpec):
     @property
     def encrypted(self) -> bool:
         """Whether connections use TLS."""
-        return self.scheme in _TLS_SCHEMES
+        return SCHEMES.get(self.scheme, False)
 
 
 FIELDS: Final = TierFields(
