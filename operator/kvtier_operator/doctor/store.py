@@ -1,6 +1,6 @@
 """Whether the remote tier's store answers, lets engines in, and is bounded as the resource says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kvtier_connector.core.remote.examine import examine
@@ -14,7 +14,7 @@ from kvtier_operator.planning.pod.demands import RemoteDemand
 _CHECK: Final = "store"
 _STEP_S: Final = 5.0
 """Of signing in, and of each question: an engine's start waits for it."""
-_FIELDS: Final = {
+_FIELDS: Final[Mapping[str, str]] = {
     "remote_url": "url",
     "remote_credentials_path": "credentials",
     "remote_ca_path": "tls",
@@ -38,14 +38,15 @@ def store(demand: RemoteDemand) -> Iterator[Verdict]:
             _CHECK, str(error).replace("kv_connector_extra_config.remote_url", _field("url"))
         )
         return
+    fields = {**_FIELDS, **({"remote_url": "managed"} if demand.managed else {})}
     for finding in examine(reached, demand.share, demand.capacity_bytes, _STEP_S, moving=False).findings:
-        yield _verdict(finding)
+        yield _verdict(finding, fields)
 
 
-def _verdict(finding: Finding) -> Verdict:
+def _verdict(finding: Finding, fields: Mapping[str, str]) -> Verdict:
     if finding.level in {Level.GOOD, Level.NOTE}:
         return Verdict.passed(_CHECK, finding.line)
-    line = f"{_field(_FIELDS[finding.setting])}: {finding.line}"
+    line = f"{_field(fields[finding.setting])}: {finding.line}"
     is_lost = finding.level is Level.BAD and finding.setting not in _IN_USE
     return Verdict.warned(_CHECK, f"{line}; {_WITHOUT}" if is_lost else line)
 

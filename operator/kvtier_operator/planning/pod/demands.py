@@ -50,6 +50,7 @@ class VolumeDemand:
 class RemoteDemand:
     """The store of the remote tier, as the engine's connector reaches it."""
 
+    managed: bool  # whether it is one that kvtier makes
     url: str  # without user and password
     share: str  # name under which blocks are shared
     capacity_bytes: int  # what it is to hold

@@ -90,6 +90,7 @@ def _remote(spec: Spec) -> RemoteDemand | None:
     if remote.engine is not RemoteEngine.REDIS:  # the doctor's image has no client of others
         return None
     return RemoteDemand(
+        managed=remote.managed is not None,
         url=remote.url,
         share=remote.share_as or "",
         capacity_bytes=remote.capacity.bytes,

@@ -22,7 +22,14 @@ def server(tmp_path: Path) -> Generator[Store]:
 
 
 def demand(server: Store, **changes: object) -> RemoteDemand:
-    asked = RemoteDemand(f"redis://{server.address}", "team/model", 200 * MIB, "", "")
+    asked = RemoteDemand(
+        managed=False,
+        url=f"redis://{server.address}",
+        share="team/model",
+        capacity_bytes=200 * MIB,
+        credentials_path="",
+        ca_path="",
+    )
     return replace(asked, **changes)  # type: ignore[arg-type]
 
 
@@ -46,6 +53,8 @@ def test_a_store_that_is_gone(server: Store) -> None:
     [line] = warnings(demand(server))
     assert line.startswith(f"spec.tiers.remote.url: {server.address}: Connection refused; see that")
     assert line.endswith("the engine serves without the store until then")
+    [line] = warnings(demand(server, managed=True))
+    assert line.startswith(f"spec.tiers.remote.managed: {server.address}: Connection refused")
 
 
 def test_bounds_are_of_the_capacity_and_the_url(server: Store) -> None:

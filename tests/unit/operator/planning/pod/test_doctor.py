@@ -94,6 +94,7 @@ def test_a_store_is_examined_as_the_engine_reaches_it() -> None:
     one = plan(tiers={"remote": STORE})
     folder = "/etc/kvtier/remote"
     assert one.doctor.demands.remote == RemoteDemand(
+        managed=False,
         url="rediss://kv.example:6379",
         share="team/model",
         capacity_bytes=TIB,
