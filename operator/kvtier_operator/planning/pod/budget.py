@@ -177,7 +177,8 @@ def _cpu_request(spec: Spec, geometry: Geometry) -> dict[str, str]:
     millicores = client_millicores(spec, geometry)
     if not millicores or CPU in {**spec.engine.resources.requests, **spec.engine.resources.limits}:
         return {}
-    return {CPU: f"{millicores}m"}
+    # as the API server writes it down
+    return {CPU: f"{millicores}m" if millicores % 1000 else str(millicores // 1000)}
 
 
 def _storage_request(storage: tuple[BudgetLine, ...]) -> dict[str, str]:

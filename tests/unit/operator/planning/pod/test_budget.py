@@ -147,7 +147,8 @@ def test_weights_seen_on_disk_count() -> None:
 
 
 def test_the_remote_tiers_client_has_a_request_unless_the_resource_has_one() -> None:
-    tiers = {"cpu": {"capacity": "100Gi"}, "remote": {"capacity": "1Ti", "url": "redis://cache:6379"}}
+    remote: dict[str, object] = {"capacity": "1Ti", "url": "redis://cache:6379"}
+    tiers = {"cpu": {"capacity": "100Gi"}, "remote": remote}
 
     def requests(**resources: dict[str, str]) -> tuple[str | None, str | None]:
         one = resource(engine={"tensorParallelSize": 2, "resources": resources}, tiers=tiers)
@@ -157,5 +158,7 @@ def test_the_remote_tiers_client_has_a_request_unless_the_resource_has_one() -> 
     assert requests() == ("900m", None)
     assert requests(requests={"cpu": "500m"}) == ("500m", None)
     assert requests(limits={"cpu": "8"}) == (None, "8")  # which is a request of 8
+    remote |= {"url": "rediss://cache:6379", "connections": 2}
+    assert requests() == ("3", None)  # as the API server writes 3000m
     _, without, _ = sized(resource(engine={"tensorParallelSize": 2}))
     assert "cpu" not in without.requests
