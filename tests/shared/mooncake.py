@@ -1,19 +1,19 @@
 """A real Mooncake store on loopback: a master, and a process that lends it memory.
 
-Its programs are PyPI's. What they load is Debian's and Ubuntu's, so tests that ask for it are long ones: they
-fail without these libraries, and say which.
+Its programs are PyPI's. What they load is Debian's, and installed where that can be done; elsewhere tests that
+ask for it fail, and say what they need: they are long ones.
 """
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.cluster.harness.programs.ports import free_ports
 from tests.cluster.harness.programs.process import Process
+from tests.shared.debian import can_install, install_packages, missing_packages
 from tests.shared.stores import ENOUGH_S, HOST
 
 from kvtier_connector.core.remote.mooncake.store import MooncakeStore
@@ -22,6 +22,12 @@ from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError
 
 SEGMENT: Final = "256MB"
+_FOLDER: Final = "/usr/lib/x86_64-linux-gnu"
+_LIBRARIES: Final = {
+    "libibverbs1": f"{_FOLDER}/libibverbs.so.1",
+    "libnuma1": f"{_FOLDER}/libnuma.so.1",
+    "libcurl4": f"{_FOLDER}/libcurl.so.4",
+}
 
 
 @dataclass(frozen=True)
@@ -91,12 +97,12 @@ def mooncake_running(folder: Path, segment: str = SEGMENT) -> Generator[Mooncake
 
 def _programs() -> Path:
     """Where PyPI's package has the programs; fails the test where they cannot run."""
+    if missing_packages(_LIBRARIES) and can_install():
+        install_packages(_LIBRARIES, print)
     try:
         import mooncake.store as loaded  # noqa: PLC0415 - what it loads may be missing
     except ImportError as error:
-        what = "make setup-light" if find_spec("mooncake") is None else LIBRARIES
-        pytest.fail(f"Mooncake cannot be loaded ({error}): {what}")
+        missing = " ".join(missing_packages(_LIBRARIES))
+        needed = f"apt-get install {missing}" if missing else "make setup-light"
+        pytest.fail(f"Mooncake cannot be loaded ({error}): {needed}")
     return Path(loaded.__file__).parent
-
-
-LIBRARIES: Final = "apt-get install libibverbs1 libnuma1 libcurl4 (Ubuntu 24.04: libcurl4t64)"
