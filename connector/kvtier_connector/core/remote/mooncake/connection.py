@@ -25,6 +25,7 @@ from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError, RemoteFullError, RemoteTimeoutError
 
 _T = TypeVar("_T")
+_killed = deque[subprocess.Popen[bytes]]()  # those that may still be there
 _KEYS_AT_ONCE: Final = 256
 """No more than the socket to the process takes at once, whether that reads or not."""
 _REAPED_S: Final = 1.0  # how long a process that is killed may take to be gone
@@ -222,9 +223,16 @@ def _own_host(master: Address, timeout_s: float) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, and look again for those that were not gone yet when they were killed."""
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_REAPED_S)
+    _killed.append(process)
+    for _ in range(len(_killed)):
+        with suppress(IndexError):  # another thread has it
+            killed = _killed.popleft()
+            if killed.poll() is None:
+                _killed.append(killed)
 
 
 def _check_size(value: Value) -> None:
