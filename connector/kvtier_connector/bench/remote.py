@@ -73,7 +73,7 @@ def remote(  # noqa: PLR0913 - one parameter an option
     try:
         store = store_of(StoreSettings(url, str(credentials or ""), str(ca or ""), timeout_s))
     except SettingError as error:
-        why = str(error).partition("remote_url: ")[2]
+        why = str(error).partition(": ")[2]
         raise click.BadParameter(why, param_hint="--url") from None
     examined = examine(store, share, capacity_mib * _MIB, timeout_s)
     for finding in examined.findings:

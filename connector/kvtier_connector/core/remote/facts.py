@@ -11,9 +11,7 @@ def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
     """Judge what a server says of itself."""
     if facts.maxmemory_bytes is None:
         yield Finding(Level.GOOD, facts.version)
-        yield Finding(
-            Level.NOTE, "capacity: not told, as its client does not say what the store may hold and holds"
-        )
+        yield Finding(Level.NOTE, "capacity: not told, as the store's client does not say what it may hold")
         return
     yield Finding(
         Level.GOOD,

@@ -26,3 +26,9 @@ def test_what_is_no_url() -> None:
     assert ran.exit_code == 2
     assert "--url" in ran.output
     assert "must begin with redis://" in ran.output
+
+
+def test_what_a_store_has_no_use_for(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(remote, ["--url", "mooncake://master", "--credentials", str(tmp_path)])
+    assert ran.exit_code == 2
+    assert "a Mooncake store has neither credentials nor TLS" in " ".join(ran.output.split())
