@@ -1,9 +1,10 @@
 """A real Mooncake store on loopback: a master, and a process that lends it memory.
 
-Its programs are PyPI's. What they load is Debian's, and installed where that can be done; elsewhere tests that
-ask for it fail, and say what they need: they are long ones.
+Its programs are PyPI's. What they load is Debian's, and installed where that can be done; elsewhere tests
+that need it fail, and say what is missing: they are long ones.
 """
 
+import signal
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -60,6 +61,15 @@ class Mooncake:
         except RemoteError:
             return False
         return True
+
+
+def stop(process: Process) -> None:
+    """Keep one of them from running, and wait until none of its threads does."""
+    process.send(signal.SIGSTOP)
+    threads = Path(f"/proc/{process.pid}/task")
+    process.wait_until(
+        lambda: all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads.glob("*/stat"))
+    )
 
 
 @contextmanager

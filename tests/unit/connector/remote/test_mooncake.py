@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.shared.mooncake import Mooncake, mooncake_running
+from tests.shared.mooncake import Mooncake, mooncake_running, stop
 from tests.shared.stores import ENOUGH_S, HOST
 from tests.unit.connector.remote.cases import MIB, content, room_for, untouched, value_of
 from tests.unit.connector.remote.tier_engine import BLOCK_BYTES, KEYS, SLOTS, engines
@@ -122,12 +122,12 @@ def test_what_stops_in_the_middle_of_a_value_writes_to_no_memory_when_it_goes_on
     assert isinstance(connection, MooncakeConnection)
     connection.put(value_of(b"key", 4 * MIB), 0, ENOUGH_S)
     room = room_for(b"key", 4 * MIB)
-    own_mooncake.memory.send(signal.SIGSTOP)
+    stop(own_mooncake.memory)
     connection.request(room)
     with pytest.raises(RemoteTimeoutError, match=r"no answer within 0.3 s"):
         connection.receive(SOON_S)
     own_mooncake.memory.send(signal.SIGCONT)
-    assert connection._process.poll() == -signal.SIGKILL, "who could write is gone"
+    assert connection._process.wait() == -signal.SIGKILL, "who could write is gone"
     assert untouched(room)
 
 
@@ -145,7 +145,7 @@ def test_every_call_ends_by_its_time_out(own_mooncake: Mooncake) -> None:
     connections = {deed: own_mooncake.connect() for deed in DEEDS}
     connections["receive"].request(room_for(b"key", 10))
     connections["receive"].receive(ENOUGH_S)
-    own_mooncake.master.send(signal.SIGSTOP)
+    stop(own_mooncake.master)
     connections["receive"].request(room_for(b"key", 10))
     for deed, connection in connections.items():
         with pytest.raises(RemoteTimeoutError):
@@ -200,7 +200,7 @@ def test_what_is_damaged_or_gone_is_lost_alone(
 
 @long
 @pytest.mark.parametrize("part", ["master", "memory"])
-def test_what_waits_ends_when_a_part_is_killed_and_nothing_is_written_late(
+def test_what_is_read_ends_when_a_part_is_killed_and_nothing_is_written_late(
     own_mooncake: Mooncake, part: str
 ) -> None:
     with engines(own_mooncake, "m") as [engine]:
@@ -211,8 +211,11 @@ def test_what_waits_ends_when_a_part_is_killed_and_nothing_is_written_late(
         for slot in range(SLOTS):
             engine.memory[slot * BLOCK_BYTES] ^= 0xFF
         before = bytes(engine.memory)
-        getattr(own_mooncake, part).kill()
-        engine.read(range(SLOTS))
+        process = {"master": own_mooncake.master, "memory": own_mooncake.memory}[part]
+        stop(process)
+        engine.begin_to_read(range(SLOTS))
+        process.kill()
+        engine.settle()
         assert sorted(engine.seen.lost) == KEYS
         engine.wait(until_up=False)
         assert bytes(engine.memory) == before

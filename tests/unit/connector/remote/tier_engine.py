@@ -47,7 +47,7 @@ class Engine:
             connections=connections,
             ttl_s=0,
             connect_timeout_s=LONG_S,
-            timings=RemoteTimings(retry=Backoff(0.01, 0.1)),
+            timings=RemoteTimings(retry=Backoff(0.01, 0.1), closing_s=LONG_S),
         )
         self.tier = RemoteTier(
             threads,
@@ -69,7 +69,7 @@ class Engine:
         keys = [KEYS[slot] for slot in slots]
         granted = self.tier.admit(self.tier.lacking(keys))
         self.tier.store(granted, np.array([KEYS.index(key) for key in granted], np.int32), Progress())
-        self._settle()
+        self.settle()
 
     def ask(self, slots: Sequence[int]) -> list[Presence]:
         keys = [KEYS[slot] for slot in slots]
@@ -79,8 +79,11 @@ class Engine:
         return [self.tier.presence(key) for key in keys]
 
     def read(self, slots: Sequence[int]) -> None:
+        self.begin_to_read(slots)
+        self.settle()
+
+    def begin_to_read(self, slots: Sequence[int]) -> None:
         self.tier.load([KEYS[slot] for slot in slots], np.array(slots, np.int32))
-        self._settle()
 
     def fill(self, slot: int) -> None:
         content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
@@ -90,7 +93,7 @@ class Engine:
         content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
         return self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] == content
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         while self.tier.is_busy:
             self._look()
 
