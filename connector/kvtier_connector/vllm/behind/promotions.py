@@ -69,7 +69,7 @@ class Promotions:
 
     def __init__(self, memory: BlockIndex, sources: Sequence[Source]) -> None:
         self._memory = memory
-        self._sources = tuple(sources)
+        self._fastest_first = _fastest_first(sources)
         self._lookups = dict[str, _Lookups]()
         self._held = dict[str, _Held]()
         self._readers = dict[bytes, str]()
@@ -93,7 +93,7 @@ class Promotions:
         held = self._held.get(request_id)
         if held is not None and key in held.refused:
             return False
-        for source in self._fastest_first():
+        for source in self._fastest_first:
             presence = source.tier.presence(key)
             if presence is Presence.ABSENT or not source.decision.may_pay(end_tokens):
                 continue
@@ -107,11 +107,6 @@ class Promotions:
                 self._lookups_of(request_id).unknown[key] = source
                 return True
         return False
-
-    def _fastest_first(self) -> Sequence[Source]:
-        if len(self._sources) == 1:
-            return self._sources
-        return sorted(self._sources, key=lambda source: -(source.tier.break_even.read.per_second or 0.0))
 
     def begin(self, part_ends: tuple[int, ...] = ()) -> list[Reservation]:
         """Begin to read what was asked for since the last call; returns the memory that was given to it."""
@@ -158,6 +153,7 @@ class Promotions:
 
     def apply(self, progress: Progress, tier: Tier) -> list[bytes]:
         """Take note of blocks that were read, and of those that could not be; returns those in memory now."""
+        self._fastest_first = _fastest_first(self._fastest_first)  # what has happened may have been measured
         self._memory.invalidate(progress.lost)
         ready = self._memory.commit(progress.loaded + progress.ended)
         for key in progress.lost:
@@ -177,7 +173,7 @@ class Promotions:
         """Whether no request waits, or one of them has all that it waits for."""
         waiting = [held for held in self._held.values() if held.loading or held.pinned]
         if not waiting:
-            return not any(source.tier.asking for source in self._sources)
+            return not any(source.tier.asking for source in self._fastest_first)
         return any(not held.loading for held in waiting)
 
     def tier_of(self, key: bytes, request_id: str) -> Tier | None:
@@ -286,6 +282,11 @@ class Promotions:
         if held is None:
             held = self._held[request_id] = _Held()
         return held
+
+
+def _fastest_first(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Sort by what was measured; with each lookup it would cost as much as the lookup itself."""
+    return tuple(sorted(sources, key=lambda source: -(source.tier.break_even.read.per_second or 0.0)))
 
 
 def _by_source(blocks: Mapping[bytes, Source]) -> dict[Source, list[bytes]]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kvtier_common.tier import Tier
+from kvtier_connector.core.behind.break_even import BreakEven
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.index.index import BlockIndex, BlockState
@@ -27,6 +28,7 @@ class FakeDisk:
     asking = 0
 
     def __init__(self, numbers: Sequence[int]) -> None:
+        self.break_even = BreakEven()
         self.held = {key_of(number) for number in numbers}
         self.asked = list[bytes]()
         self.slots = dict[bytes, int]()

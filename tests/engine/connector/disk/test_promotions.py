@@ -1,9 +1,23 @@
 """What requests ask of the disk: shared, refused, given up, lost."""
 
 import pytest
-from tests.engine.connector.disk.promotions_scene import ABSENT, BAD, PENDING, READY, Scene, key_of, numbers
+from tests.engine.connector.disk.promotions_scene import (
+    ABSENT,
+    BAD,
+    KEY_BYTES,
+    PENDING,
+    READY,
+    FakeDecision,
+    FakeDisk,
+    Scene,
+    key_of,
+    numbers,
+)
 
 from kvtier_common.tier import Tier
+from kvtier_connector.core.behind.progress import Progress
+from kvtier_connector.core.index.index import BlockIndex
+from kvtier_connector.vllm.behind.promotions import Promotions, Source
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -247,3 +261,23 @@ def test_what_does_not_pay_is_computed() -> None:
     assert scene.look_up("b", 1, 2) == [ABSENT]  # decided once for a request
     assert scene.look_up("c", 1, 2, 3) == [PENDING, PENDING, PENDING]
     assert scene.begin() == [1, 2, 3]
+
+
+def test_a_block_that_two_tiers_have_is_read_from_the_one_that_is_faster_by_now() -> None:
+    tiers = [FakeDisk([1, 2, 3]), FakeDisk([1, 2])]
+    sources = [Source(tier, FakeDecision()) for tier in tiers]  # type: ignore[arg-type] # stand-ins
+    promotions = Promotions(BlockIndex(8, KEY_BYTES), sources)
+
+    def read(number: int) -> list[int]:
+        promotions.lookup(key_of(number), "a", number)
+        promotions.begin()
+        return [len(tier.asked) for tier in tiers]
+
+    tiers[0].break_even.read.add(1 << 20, 1.0)
+    tiers[1].break_even.read.add(1 << 30, 1.0)
+    promotions.apply(Progress(), Tier.DISK)
+    assert read(1) == [0, 1]
+    assert read(3) == [1, 1], "the slower one alone has it"
+    tiers[1].break_even.read.add(1 << 20, 1e4)
+    promotions.apply(Progress(), Tier.DISK)
+    assert read(2) == [2, 1]
