@@ -92,6 +92,8 @@ class ConnectorConfig:
     remote_ca_path: str = (
         ""  # file with the authority that signed the store's certificate; empty for the system's
     )
+    # file with a key of 16 bytes or more, by which engines tell their values from others'; empty for none
+    remote_mac_key_path: str = ""
     remote_connections: int = 4  # to the store, or to each server of a cluster
     remote_write_bytes_per_s: int = 0  # bound on what this engine writes; 0 for none
     remote_ttl_s: int = 0  # after how many seconds the store forgets a block; 0 for when it needs the room
@@ -158,7 +160,7 @@ class ConnectorConfig:
         for name in ("remote_url", "remote_share"):
             if not isinstance(getattr(self, name), str):
                 raise _bad(name, getattr(self, name), "text")
-        for name in ("remote_credentials_path", "remote_ca_path"):
+        for name in ("remote_credentials_path", "remote_ca_path", "remote_mac_key_path"):
             value = getattr(self, name)
             if not isinstance(value, str) or (value and not value.startswith("/")):
                 raise _bad(name, value, "an absolute path")

@@ -88,6 +88,7 @@ ACCEPTED: Final[dict[str, Mapping[str, object]]] = {
             "url": "rediss://a.kv.svc:6379,[2001:db8::1]:6380",
             "credentials": {"secretRef": {"name": "store"}},
             "tls": {"caSecretRef": {"name": "store-ca", "key": "root.pem"}},
+            "macKey": {"secretRef": {"name": "store-mac", "key": "share.key"}},
             "bandwidth": "11600M",
             "writeBytesPerSecond": "500M",
             "ttlSeconds": 86400,

@@ -70,7 +70,7 @@ def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | N
     if remote is None or remote.managed is None:
         return resource, None
     place = StorePlace.free(remote.capacity.bytes)
-    here = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None})
+    here = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None, "mac_key": None})
     return with_remote(resource, here), place
 
 

@@ -1,7 +1,7 @@
 """How a block lies in a store: under which keys, in pieces of which sizes, with what behind each."""
 
 import hashlib
-import struct
+import hmac
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -9,12 +9,10 @@ from typing import Final
 
 from kvtier_common.redis_protocol import size_class_below
 from kvtier_connector.config import REMOTE_VALUE_BYTES
-from kvtier_connector.core.disk.files.fingerprint import Fingerprint, bound_checksum, bound_seed
+from kvtier_connector.core.disk.files.fingerprint import Fingerprint
+from kvtier_connector.core.remote.seals import SEAL_BYTES, Checksum, KeyedMac, Seal
 from kvtier_connector.core.remote.store import Value
 
-_MAGIC: Final = b"KVT1"
-_TRAILER: Final = struct.Struct("<4sIQQQ")
-"""Format, place of the piece, its bytes, what binds it to its block, and its checksum."""
 _SPARE_BYTES: Final = 64
 """Of a value, what a server adds to its bytes in the same allocation: the string's header and end (sds.h of
 Redis and Valkey)."""
@@ -25,7 +23,7 @@ _NAMES_BYTES: Final = 16  # of the fingerprint's hash in keys
 
 def piece_sizes(block_bytes: int) -> tuple[int, ...]:
     """Cut a block into pieces that fill what a server allocates for their values, of 4 MiB at most."""
-    beside_bytes = _TRAILER.size + _SPARE_BYTES
+    beside_bytes = SEAL_BYTES + _SPARE_BYTES
     pieces = list[int]()
     left = block_bytes
     while left > _SMALLEST_BYTES:
@@ -38,7 +36,9 @@ def piece_sizes(block_bytes: int) -> tuple[int, ...]:
 class BlockLayout:
     """Where the blocks of one kind of engine lie in a store, and how it is seen that they are whole."""
 
-    def __init__(self, share: str, fingerprint: Callable[[], Fingerprint], block_bytes: int) -> None:
+    def __init__(
+        self, share: str, fingerprint: Callable[[], Fingerprint], block_bytes: int, *, mac_key: bytes = b""
+    ) -> None:
         """Lay out blocks.
 
         Args:
@@ -46,13 +46,16 @@ class BlockLayout:
             fingerprint: Tells what the blocks' bytes mean: others' keys differ. Asked once, when a key is
                 first made, since it may read all of a model's weights.
             block_bytes: Of a block, all ranks together.
+            mac_key: What engines have that may write them, and others who reach the store have not; empty
+                where all who may write are trusted. Keys of blocks with another differ.
         """
         self._share = share
         self._fingerprint = fingerprint
+        self._mac_key = mac_key
         self.block_bytes = block_bytes
         self.pieces = piece_sizes(block_bytes)
         """Bytes of each piece, without what is behind it."""
-        self.first_value_bytes = self.pieces[0] + _TRAILER.size
+        self.first_value_bytes = self.pieces[0] + SEAL_BYTES
         """Of the value by which it is seen that a block is there: its first piece, which is written last."""
 
     @cached_property
@@ -60,9 +63,13 @@ class BlockLayout:
         return self._fingerprint()
 
     @cached_property
+    def _seal(self) -> Seal:
+        return KeyedMac(self._mac_key) if self._mac_key else Checksum(self._known_fingerprint.number)
+
+    @cached_property
     def _prefix(self) -> str:
-        names = hashlib.sha256(self._known_fingerprint.text.encode()).hexdigest()[: 2 * _NAMES_BYTES]
-        return f"kvtier:{self._share}:{names}:"
+        meaning = self._known_fingerprint.text.encode() + self._seal.name
+        return f"kvtier:{self._share}:{hashlib.sha256(meaning).hexdigest()[: 2 * _NAMES_BYTES]}:"
 
     def key(self, block_key: bytes, piece: int = 0) -> bytes:
         """Return a piece's key; all of a block are in one hash slot of a cluster, by what is in braces."""
@@ -89,26 +96,18 @@ class BlockLayout:
     def seal(self, block_key: bytes, values: Sequence[Value]) -> None:
         """Write behind each piece what `is_whole` looks for."""
         for piece, value in enumerate(values):
-            value.memory[-1][:] = self._trailer(block_key, piece, value)
+            value.memory[-1][:] = self._seal.behind(block_key, piece, value)
 
     def is_whole(self, block_key: bytes, values: Sequence[Value]) -> bool:
         """Tell whether pieces that were read are those that were written for this block."""
         return all(
-            value.memory[-1] == self._trailer(block_key, piece, value) for piece, value in enumerate(values)
-        )
-
-    def _trailer(self, block_key: bytes, piece: int, value: Value) -> bytes:
-        payload = value.memory[:-1]
-        part = block_key + piece.to_bytes(4, "little")
-        number = self._known_fingerprint.number
-        size_bytes = sum(view.nbytes for view in payload)
-        return _TRAILER.pack(
-            _MAGIC, piece, size_bytes, bound_seed(number, part), bound_checksum(number, part, *payload)
+            hmac.compare_digest(value.memory[-1], self._seal.behind(block_key, piece, value))
+            for piece, value in enumerate(values)
         )
 
 
 def _room() -> memoryview:
-    return memoryview(bytearray(_TRAILER.size))
+    return memoryview(bytearray(SEAL_BYTES))
 
 
 def _between(memory: Sequence[memoryview], start: int, end: int) -> list[memoryview]:

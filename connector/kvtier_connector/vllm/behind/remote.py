@@ -10,6 +10,7 @@ from kvtier_connector.core.disk.files.fingerprint import Fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.remote.engines import store_of
+from kvtier_connector.core.remote.seals import read_mac_key
 from kvtier_connector.core.remote.store import StoreSettings
 from kvtier_connector.core.remote.tier import RemoteTier
 from kvtier_connector.core.remote.transfers import RemoteThreads
@@ -27,7 +28,7 @@ def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
 ) -> RemoteTier:
     """Begin to connect to the store, without which an engine starts, too.
 
-    Raises SettingError: its URL is bad.
+    Raises SettingError: its URL or its key is bad.
     """
     store = store_of(
         StoreSettings(
@@ -37,7 +38,8 @@ def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
             settings.remote_timeout_s,
         )
     )
-    layout = BlockLayout(settings.remote_share, fingerprint, geometry.chunk_bytes)
+    mac_key = read_mac_key(settings.remote_mac_key_path) if settings.remote_mac_key_path else b""
+    layout = BlockLayout(settings.remote_share, fingerprint, geometry.chunk_bytes, mac_key=mac_key)
     log.info(
         "kvtier: remote tier of %s, share %s, %d values a chunk of %s",
         ", ".join(store.servers),

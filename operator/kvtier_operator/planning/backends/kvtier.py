@@ -44,6 +44,7 @@ from kvtier_operator.planning.base.remote_store import (
     connections,
     costs_of,
     credentials_path,
+    mac_key_path,
     secret_mounts,
 )
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TierChunks
@@ -98,6 +99,7 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
         "remote_capacity_bytes": remote.capacity.bytes,
         "remote_credentials_path": credentials_path(remote),
         "remote_ca_path": ca_path(remote),
+        "remote_mac_key_path": mac_key_path(remote),
         "remote_connections": connections(spec, remote),
         # of at least a byte: the connector takes 0 for no bound
         "remote_write_bytes_per_s": max(bound.bytes // spec.engine.data_parallel_size, 1) if bound else 0,

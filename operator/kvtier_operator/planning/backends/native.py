@@ -60,6 +60,7 @@ TRAITS: Final = BackendTraits(
     remote=RemoteTraits(
         schemes=frozenset((S3,)),
         cannot={
+            RemoteUse.MAC_KEY: "believes what the bucket gives; remove macKey, and let engines alone write",
             RemoteUse.WRITE_BOUND: "writes all that it computes; remove writeBytesPerSecond",
             RemoteUse.TTL: "lets nothing expire; remove ttlSeconds, and give the bucket a rule",
         },

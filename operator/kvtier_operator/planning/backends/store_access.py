@@ -20,6 +20,7 @@ LMCACHE_CANNOT: Final[Mapping[RemoteUse, str]] = {
     RemoteUse.CLUSTER: "knows one server, not a cluster's; name one that has all keys",
     RemoteUse.PREFIX: "names objects itself, without a prefix; name the bucket alone",
     RemoteUse.CA: "takes no CA, and a password for TLS only where its log shows it; remove tls",
+    RemoteUse.MAC_KEY: "believes what the store gives; remove macKey, and let engines alone write",
     RemoteUse.WRITE_BOUND: "writes all that it computes; remove writeBytesPerSecond",
     RemoteUse.TTL: "lets nothing expire; remove ttlSeconds, and let the store evict what is not used",
     RemoteUse.SHARE: "knows models by name alone; remove shareAs, and give others a store",

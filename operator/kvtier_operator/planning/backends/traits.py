@@ -86,6 +86,7 @@ class RemoteUse(StrEnum):
     PREFIX = "url: a prefix"
     CREDENTIALS = "credentials"
     CA = "tls"
+    MAC_KEY = "macKey"
     WRITE_BOUND = "writeBytesPerSecond"
     TTL = "ttlSeconds"
     CONNECTIONS = "connections"

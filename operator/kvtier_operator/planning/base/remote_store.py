@@ -1,17 +1,19 @@
 """What engines are given to reach the store that they share: secrets as files, and connections."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from kvtier_connector.config import MOONCAKE_CLIENT_BYTES, REMOTE_CONNECTIONS
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 from kvtier_operator.planning.base.container_parts import Mount
+from kvtier_operator.planning.units import GIB
 
 CREDENTIALS_FOLDER: Final = "/etc/kvtier/remote/credentials"
 CA_FOLDER: Final = "/etc/kvtier/remote/ca"
+MAC_FOLDER: Final = "/etc/kvtier/remote/mac"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class StoreCosts:
     # of a block's bytes, what counts for it in the store's capacity
     stored_percent: int
     client_bytes: int = 0  # memory of the engine's pod that each connection takes
+    mac_core_s_per_gib: float = 0.0  # beside the client's, on the thread of each connection
 
 
 _COSTS: Final[Mapping[RemoteEngine, StoreCosts]] = {
@@ -34,6 +37,7 @@ _COSTS: Final[Mapping[RemoteEngine, StoreCosts]] = {
         0.8e9, 1.4, 0.5, stored_percent=112, client_bytes=MOONCAKE_CLIENT_BYTES
     ),
 }
+_MAC_CORE_S_PER_GIB: Final = 0.6  # HMAC-SHA256 on the same machine
 _USUAL_CONNECTIONS: Final = 4
 
 
@@ -50,17 +54,27 @@ def secret_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
         # all keys: username need not be there, and a pod waits for each key that is named
         source = {"secretName": remote.credentials.secret_ref.name, "optional": remote.managed is not None}
         mounts.append(Mount("remote-credentials", CREDENTIALS_FOLDER, {"secret": source}, read_only=True))
-    return (*mounts, *ca_mounts(remote))
+    return (*mounts, *ca_mounts(remote), *_mac_mounts(remote))
+
+
+def _mac_mounts(remote: RemoteTierSpec) -> tuple[Mount, ...]:
+    if remote.mac_key is None:
+        return ()
+    ref = remote.mac_key.secret_ref
+    return (Mount("remote-mac", MAC_FOLDER, _secret_file(ref.name, ref.key), read_only=True),)
 
 
 def ca_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
     """The authority's certificate as a folder; none where the image's count."""
     if remote is None or remote.tls is None:
         return ()
-    ca = remote.tls.ca_secret_ref
-    items = [{"key": ca.key, "path": ca.key}]
-    source = {"secretName": ca.name, "items": items, "optional": False}
-    return (Mount("remote-ca", CA_FOLDER, {"secret": source}, read_only=True),)
+    ref = remote.tls.ca_secret_ref
+    return (Mount("remote-ca", CA_FOLDER, _secret_file(ref.name, ref.key), read_only=True),)
+
+
+def _secret_file(name: str, key: str) -> Mapping[str, Any]:
+    """A volume of one key of a Secret, which has to be there."""
+    return {"secret": {"secretName": name, "items": [{"key": key, "path": key}], "optional": False}}
 
 
 def credentials_path(remote: RemoteTierSpec) -> str:
@@ -74,8 +88,17 @@ def ca_path(remote: RemoteTierSpec) -> str:
 
 
 def costs_of(remote: RemoteTierSpec) -> StoreCosts:
-    """Of the engine of a resource's store."""
-    return _COSTS[remote.engine]
+    """Of the engine of a resource's store, with what its values' MAC takes."""
+    costs = _COSTS[remote.engine]
+    if remote.mac_key is None:
+        return costs
+    byte_s = 1 / costs.connection_bytes_per_s + _MAC_CORE_S_PER_GIB / GIB
+    return replace(costs, connection_bytes_per_s=1 / byte_s, mac_core_s_per_gib=_MAC_CORE_S_PER_GIB)
+
+
+def mac_key_path(remote: RemoteTierSpec) -> str:
+    """File with the key of values; empty where they have a checksum alone."""
+    return f"{MAC_FOLDER}/{remote.mac_key.secret_ref.key}" if remote.mac_key else ""
 
 
 def connections(spec: Spec, remote: RemoteTierSpec) -> int:

@@ -46,6 +46,7 @@ def _asked(remote: RemoteTierSpec) -> Iterator[RemoteUse]:
         RemoteUse.PREFIX: bool(urlsplit(remote.url or "").path.strip("/")),
         RemoteUse.CREDENTIALS: remote.credentials is not None,
         RemoteUse.CA: remote.tls is not None,
+        RemoteUse.MAC_KEY: remote.mac_key is not None,
         RemoteUse.WRITE_BOUND: remote.write_bytes_per_second is not None,
         RemoteUse.TTL: remote.ttl_seconds is not None,
         RemoteUse.CONNECTIONS: remote.connections is not None,

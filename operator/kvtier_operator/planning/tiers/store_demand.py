@@ -69,7 +69,7 @@ def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> Stor
     costs, tls = costs_of(remote), _TLS_FACTOR if remote.encrypted else 1
     carried = engines * connections(spec, remote) * costs.connection_bytes_per_s
     usual = min(pod or 0, break_even * engines if break_even else carried, carried)
-    core_s_per_byte = costs.client_core_s_per_gib * tls / GIB
+    core_s_per_byte = (costs.client_core_s_per_gib * tls + costs.mac_core_s_per_gib) / GIB
     clients = pods * engines * connections(spec, remote)
     return StoreDemand(
         break_even_bytes_per_s=break_even,

@@ -32,7 +32,7 @@ class Connectable(Protocol):
 class Engine:
     """Memory of two slices, and a tier behind it."""
 
-    def __init__(self, store: Connectable, share: str, model: str, connections: int) -> None:
+    def __init__(self, store: Connectable, layout: BlockLayout, connections: int) -> None:
         self.memory = bytearray(SLOTS * BLOCK_BYTES)
         view = memoryview(self.memory)
         half = BLOCK_BYTES // 2
@@ -43,7 +43,7 @@ class Engine:
 
         threads = RemoteThreads(
             store.connect,
-            BlockLayout(share, lambda: fingerprint({"model": model}), BLOCK_BYTES),
+            layout,
             connections=connections,
             ttl_s=0,
             connect_timeout_s=LONG_S,
@@ -108,12 +108,16 @@ class Engine:
             self.seen.notes += progress.notes
 
 
+def layout_of(model: str = "m", share: str = "team", mac_key: bytes = b"") -> BlockLayout:
+    return BlockLayout(share, lambda: fingerprint({"model": model}), BLOCK_BYTES, mac_key=mac_key)
+
+
 @contextmanager
 def engines(
-    store: Connectable, *models: str, share: str = "team", connections: int = 2
+    store: Connectable, *models: str, share: str = "team", mac_key: bytes = b"", connections: int = 2
 ) -> Generator[list[Engine]]:
     with ExitStack() as stack:
-        made = [Engine(store, share, model, connections) for model in models]
+        made = [Engine(store, layout_of(model, share, mac_key), connections) for model in models]
         for engine in made:
             stack.callback(engine.tier.close)
             engine.wait()

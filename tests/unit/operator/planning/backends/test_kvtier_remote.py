@@ -11,7 +11,8 @@ from kvtier_connector.config import parse_extra_config
 GIB = 1 << 30
 URL = "rediss://cache.kv:6379"
 STORE: dict[str, Any] = {"capacity": "1Ti", "url": URL}
-SIGNED = {"credentials": {"secretRef": {"name": "store"}}, "tls": {"caSecretRef": {"name": "store-ca"}}}
+MAC = {"macKey": {"secretRef": {"name": "store-mac"}}}
+SIGNED = MAC | {"credentials": {"secretRef": {"name": "store"}}, "tls": {"caSecretRef": {"name": "store-ca"}}}
 
 
 def remote(**changes: object) -> dict[str, object]:
@@ -27,6 +28,7 @@ def test_the_connector_is_told_of_the_store() -> None:
     assert (config.remote_write_bytes_per_s, config.remote_ttl_s) == (500_000_000, 60)
     assert config.remote_credentials_path == "/etc/kvtier/remote/credentials"
     assert config.remote_ca_path == "/etc/kvtier/remote/ca/ca.crt"
+    assert config.remote_mac_key_path == "/etc/kvtier/remote/mac/key"
 
 
 def test_a_share_of_another_name() -> None:
@@ -57,10 +59,20 @@ def test_connections_that_carry_an_engines_part_of_the_bandwidth(bandwidth: str,
     assert config.remote_connections == each
 
 
+def test_a_connection_carries_less_where_values_have_a_mac() -> None:
+    config = parse_extra_config(extra_config(planned(remote(bandwidth="11600M", **MAC))))
+    assert config.remote_connections == 8  # 5.8 GB/s: 1.5 GB/s of the wire, then 0.6 s a GiB
+
+
 def test_secrets_are_folders_that_must_be_there() -> None:
     volumes = {volume["name"]: volume.get("secret") for volume in pod(remote(**SIGNED))["volumes"]}
     assert volumes["remote-credentials"] == {"secretName": "store", "optional": False}
     assert volumes["remote-ca"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
+    assert volumes["remote-mac"] == {
+        "secretName": "store-mac",
+        "items": [{"key": "key", "path": "key"}],
+        "optional": False,
+    }
     mounts = {mount["name"]: mount for mount in engine_container(remote(**SIGNED))["volumeMounts"]}
     # without subPath: a folder follows its Secret
     assert mounts["remote-credentials"] == {
@@ -68,7 +80,7 @@ def test_secrets_are_folders_that_must_be_there() -> None:
         "mountPath": "/etc/kvtier/remote/credentials",
         "readOnly": True,
     }
-    assert {"remote-credentials", "remote-ca"}.isdisjoint(
+    assert {"remote-credentials", "remote-ca", "remote-mac"}.isdisjoint(
         volume["name"] for volume in pod(remote())["volumes"]
     )
 

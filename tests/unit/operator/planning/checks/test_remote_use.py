@@ -23,7 +23,13 @@ def test_nothing_asked_of_a_store_no_word() -> None:
 
 
 def test_kvtier_can_all() -> None:
-    asked = {"connections": 4, "ttlSeconds": 60, "writeBytesPerSecond": "1Gi", "shareAs": "chat"}
+    asked = {
+        "macKey": {"secretRef": {"name": "key"}},
+        "connections": 4,
+        "ttlSeconds": 60,
+        "writeBytesPerSecond": "1Gi",
+        "shareAs": "chat",
+    }
     says(verdict(remote_use, stored("KVTier", url="rediss://a,b", **asked)), PASS, "Passed", "KVTier")
 
 
@@ -46,6 +52,9 @@ def test_what_to_know_of_the_store_of_others(backend: str, url: str, reason: str
         ("LMCache", {"url": "redis://a", "ttlSeconds": 60}, "ttlSeconds"),
         ("LMCacheMP", {"url": "redis://a", "writeBytesPerSecond": "1Gi"}, "writeBytesPerSecond"),
         ("LMCacheMP", {"url": "s3://bucket/prefix"}, "url"),
+        ("LMCache", {"url": "redis://a", "macKey": {"secretRef": {"name": "key"}}}, "macKey"),
+        ("LMCacheMP", {"url": "redis://a", "macKey": {"secretRef": {"name": "key"}}}, "macKey"),
+        ("Native", {"url": "s3://bucket", "macKey": {"secretRef": {"name": "key"}}}, "macKey"),
         ("LMCacheMP", {"url": "redis://a", "shareAs": "chat"}, "shareAs"),
         ("LMCache", {"managed": {}}, "managed"),
         ("LMCacheMP", {"managed": {}}, "managed"),

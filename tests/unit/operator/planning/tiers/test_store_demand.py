@@ -10,11 +10,11 @@ from kvtier_operator.planning.tiers.store_demand import StoreDemand, client_mill
 MIB, GIB = 1 << 20, 1 << 30
 
 
-def demand(url: str = "redis://cache:6379", engine: str = "Redis") -> StoreDemand:
+def demand(url: str = "redis://cache:6379", engine: str = "Redis", **fields: object) -> StoreDemand:
     one = resource(
         replicas=3,
         engine={"tensorParallelSize": 2, "dataParallelSize": 2},
-        tiers={"remote": {"capacity": "1Ti", "engine": engine, "url": url, "bandwidth": "4Gi"}},
+        tiers={"remote": {"capacity": "1Ti", "engine": engine, "url": url, "bandwidth": "4Gi"} | fields},
     )
     remote = one.spec.tiers.remote
     assert remote is not None
@@ -55,3 +55,9 @@ def test_a_request_is_for_what_is_read_while_as_much_is_computed() -> None:
     assert requested(bandwidth="1Gi") == 300
     assert requested(url="rediss://cache:6379", connections=2) == 3000  # 2 x 1.5 GB/s x 0.3 s x 3.5
     assert requested(backend="LMCache") == 0  # what its client takes was not measured
+
+
+def test_a_mac_costs_cores_and_connections() -> None:
+    wanted = demand(macKey={"secretRef": {"name": "key"}})
+    assert wanted.client_cores == pytest.approx(4 * (0.3 + 0.6))
+    assert wanted.clients == 3 * 2 * 3
