@@ -22,6 +22,7 @@ from kvtier_connector.core.remote.transfers import (
     RemoteTimings,
     Up,
 )
+from kvtier_connector.errors import CorruptBlockError, VanishedBlockError
 
 _HOUR_S: Final = 3600
 _PRESENT_S: Final = 30.0  # how long a block is taken to be there still
@@ -199,6 +200,10 @@ class RemoteTier(TierOwner):
                     pass
         return progress
 
+    def stop(self) -> bool:
+        """Have what serves the orders end; tells whether it has: from then on nobody touches memory."""
+        return self._threads.stop()
+
     def close(self) -> None:
         """End what serves the orders."""
         self._threads.close()
@@ -218,8 +223,10 @@ class RemoteTier(TierOwner):
             self._counts.add(ended, self.block_bytes)
         self._pending.end(ended, progress, self._generation, is_current=is_current)
         self._writing.discard(order.key)
-        if is_current and (not order.write or ended.error is None):
-            self._answers[order.key] = ended.error is None, ended.at_s
+        # a read that fails for another reason says nothing of the block
+        is_gone = not order.write and isinstance(ended.error, VanishedBlockError | CorruptBlockError)
+        if is_current and (is_gone or ended.error is None):
+            self._answers[order.key] = not is_gone, ended.at_s
 
     def _note(self, keys: Sequence[bytes], present: Sequence[bool]) -> None:
         now_s = time.monotonic()

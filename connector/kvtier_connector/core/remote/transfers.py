@@ -114,13 +114,15 @@ class _Queue:
         self.is_closing = False
         self.down_until_s: float | None = 0.0  # None while the store serves; it is not known to at first
         self.is_trying = False
+        self.downs = 0
+        """How often the store has gone out of use; connections from before that are done with."""
 
-    def take(self, *, is_connected: bool) -> _Work | None:
-        """Wait for something to do; None at the end."""
+    def take(self, connected_at: int) -> _Work | None:
+        """Wait for something to do; None at the end. The number is of `downs`, -1 for no connection."""
         with self.changed:
             while not self.is_closing:
                 if self.down_until_s is None:
-                    work = self._next(is_connected=is_connected)
+                    work = self._next(connected_at)
                     left_s = None
                 else:
                     left_s = self.down_until_s - time.monotonic()
@@ -131,8 +133,8 @@ class _Queue:
                 self.changed.wait(None if self.is_trying else left_s)
         return None
 
-    def _next(self, *, is_connected: bool) -> _Work | None:
-        if not is_connected:
+    def _next(self, connected_at: int) -> _Work | None:
+        if connected_at != self.downs:
             return _Connect()
         for waiting in (self.asks, self.reads, self.probes, self.rates):
             if waiting:
@@ -142,7 +144,7 @@ class _Queue:
     def take_read(self) -> Order | None:
         """Take a read that waits, if there is one."""
         with self.changed:
-            return self.reads.popleft() if self.reads else None
+            return self.reads.popleft() if self.reads and not self.is_closing else None
 
 
 class RemoteThreads:
@@ -218,11 +220,16 @@ class RemoteThreads:
         """Whether the store has not said that it is full."""
         return time.monotonic() >= self._full_until_s
 
-    def close(self) -> None:
-        """End all threads; what waits is given up."""
+    def stop(self) -> bool:
+        """Have all threads end with what they are at; tells whether they have."""
         with self._queue.changed:
             self._queue.is_closing = True
             self._queue.changed.notify_all()
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def close(self) -> None:
+        """End all threads; what waits is given up."""
+        self.stop()
         until_s = time.monotonic() + self._timings.closing_s
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
@@ -232,11 +239,15 @@ class RemoteThreads:
 
     def _run(self) -> None:
         connection: StoreConnection | None = None
-        while (work := self._queue.take(is_connected=connection is not None)) is not None:
+        connected_at = -1
+        while (work := self._queue.take(connected_at)) is not None:
             under_way = _orders_of(work)
             try:
-                if connection is None:  # and nothing waits for this thread
-                    connection = self._connect()
+                if connection is None or isinstance(work, _Connect | _Reconnect):
+                    if connection is not None:
+                        connection.close()
+                    connected_at = self._queue.downs
+                    connection = self._connect()  # and nothing waits for this thread
                 self._do(connection, work, under_way)
                 continue
             except ConnectorError as failure:
@@ -245,8 +256,9 @@ class RemoteThreads:
                 error = RemoteError(f"{type(failure).__name__}: {failure}")
             if connection is not None:  # not every error is a connection's, which closes itself
                 connection.close()
-            connection = None
+            connection, connected_at = None, -1
             self._fail(work, under_way, error)
+            del error  # whose traceback has this frame in it, and memory
         if connection is not None:
             connection.close()
 
@@ -396,6 +408,7 @@ class RemoteThreads:
         with self._queue.changed:
             was_down = self._queue.down_until_s is not None
             is_trying = self._queue.is_trying
+            self._queue.downs += not was_down
             if not was_down or is_trying:
                 self._failures += 1
                 delay_s = self._timings.retry.delay_s(self._failures)
@@ -403,7 +416,7 @@ class RemoteThreads:
                 self._queue.is_trying = False
             self._queue.changed.notify_all()
         self._end(self._take_all(), RemoteError(reason))
-        if not was_down or self._failures == 1:
+        if not was_down or (is_trying and self._failures == 1):
             self.outbox.tell(Down(reason))
 
     def _take_all(self) -> list[Order]:

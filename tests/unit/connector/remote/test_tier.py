@@ -142,9 +142,10 @@ def test_a_server_that_dies_fails_what_waits_and_is_used_again(program: str, tmp
         assert engine.tier.lacking(KEYS) == []
         with running(program, tmp_path / "two", port=store.address.port):
             engine.wait()
-            engine.write([0])
-            assert engine.ask([0]) == [Presence.PRESENT]
-    assert [note for note in engine.seen.notes if "off" in note]
+            for slot in range(SLOTS):  # by each connection, none of which is from before
+                engine.write([slot])
+                assert engine.ask([slot]) == [Presence.PRESENT]
+    assert len([note for note in engine.seen.notes if "off" in note]) == 1
 
 
 def test_a_stopped_server_costs_a_deadline(own_store: Store) -> None:
