@@ -7,7 +7,6 @@ from kvtier_connector.config import DISK_WRITE_SHARE, ConnectorConfig
 from kvtier_connector.core.behind.break_even import PrefillModel
 from kvtier_connector.core.behind.messages import MemoryOf
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint
-from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.remote.engines import store_of
 from kvtier_connector.core.remote.seals import read_mac_key
@@ -18,13 +17,15 @@ from kvtier_connector.core.remote.values import BlockLayout
 from kvtier_connector.vllm.upstream.compat import log
 
 
-def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
+def open_remote_tier(  # noqa: PLR0913 - what a remote tier is made of
     settings: ConnectorConfig,
-    geometry: TierGeometry,
     fingerprint: Callable[[], Fingerprint],
     memory_of: MemoryOf,
-    news: threading.Event,
-    prefill: PrefillModel | None,
+    *,
+    block_bytes: int,  # of a chunk, all ranks together
+    memory_slots: int,  # number of slots in memory
+    news: threading.Event | None = None,  # what wakes who waits for this tier, or another of the engine
+    prefill: PrefillModel | None = None,  # of the engine, where another tier has begun it
 ) -> RemoteTier:
     """Begin to connect to the store, without which an engine starts, too.
 
@@ -39,13 +40,13 @@ def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
         )
     )
     mac_key = read_mac_key(settings.remote_mac_key_path) if settings.remote_mac_key_path else b""
-    layout = BlockLayout(settings.remote_share, fingerprint, geometry.chunk_bytes, mac_key=mac_key)
+    layout = BlockLayout(settings.remote_share, fingerprint, block_bytes, mac_key=mac_key)
     log.info(
         "kvtier: remote tier of %s, share %s, %d values a chunk of %s",
         ", ".join(store.servers),
         settings.remote_share,
         len(layout.pieces),
-        format_bytes(geometry.chunk_bytes),
+        format_bytes(block_bytes),
     )
     threads = RemoteThreads(
         store.connect,
@@ -58,9 +59,9 @@ def open_remote_tier(  # noqa: PLR0913, PLR0917 - what an engine knows of itself
     return RemoteTier(
         threads,
         capacity_bytes=settings.remote_capacity_bytes,
-        block_bytes=geometry.chunk_bytes,
+        block_bytes=block_bytes,
         memory_of=memory_of,
-        most_writes=max(1, geometry.slots // DISK_WRITE_SHARE),
+        most_writes=max(1, memory_slots // DISK_WRITE_SHARE),
         write_bytes_per_s=settings.remote_write_bytes_per_s,
         prefill=prefill,
         always=not settings.remote_break_even,

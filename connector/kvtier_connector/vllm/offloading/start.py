@@ -117,7 +117,17 @@ class Handshake:
                 log.info("kvtier: the remote tier begins once the weights are read, which name its blocks")
                 return fingerprint({**facts, "weights": weights_contents(model)})
 
-            tiers.append(open_remote_tier(settings, geometry, shared_fingerprint, memory_of, news, prefill))
+            tiers.append(
+                open_remote_tier(
+                    settings,
+                    shared_fingerprint,
+                    memory_of,
+                    block_bytes=geometry.chunk_bytes,
+                    memory_slots=geometry.slots,
+                    news=news,
+                    prefill=prefill,
+                )
+            )
         return tiers
 
     def grow(self) -> None:

@@ -104,8 +104,8 @@ def test_a_chunk_that_was_given_up_is_not_asked_for_again_before_the_disk_lets_g
 
     tiering = start(timeout_s=QUIET_S)
     tier, keys = tiering.tier, stored(tiering, 2)
-    places = [ROW_BYTES * slot for slot in tier._disk._store.index.pin(keys).tolist()]  # type: ignore[union-attr]
-    tier._disk._store.index.unpin(keys)  # type: ignore[union-attr]
+    places = [ROW_BYTES * slot for slot in tier._tier._store.index.pin(keys).tolist()]
+    tier._tier._store.index.unpin(keys)
     disk = Unsure.under(tier)
     disk.hangs = True
     tiering.begin_load(keys)
@@ -114,7 +114,7 @@ def test_a_chunk_that_was_given_up_is_not_asked_for_again_before_the_disk_lets_g
     tier._timeout_s = QUIET_S
     disk.lets = [places[1]]
     until(tiering, lambda: not tier._is_off)
-    assert tier._disk.holds(keys[0])
+    assert tier._tier.holds(keys[0])
     assert tier.lookup(keys[0], ReqContext("a")) is LookupResult.MISS
     disk.hangs = False
     until(tiering, lambda: not tier._jobs.given_up)
@@ -164,7 +164,7 @@ def test_what_nobody_thought_of_ends_the_tier_and_not_the_engine(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(tiering.tier._disk, "poll", fail)
+    monkeypatch.setattr(tiering.tier._tier, "poll", fail)
     tiering.finish()
     assert set(tiering.lookup(keys, request)) == set(tiering.lookup(chunks(1, first=99), request))
     tiering.store(chunks(KEYS, first=20))

@@ -68,7 +68,7 @@ def test_a_folder_that_another_engine_has(start: Start, tmp_path: Path) -> None:
 
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     from kvtier_connector.core.disk.files.folder import LockedFolder  # noqa: PLC0415 - as above
-    from kvtier_connector.vllm.secondary import errors_named  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.secondary.settings import errors_named  # noqa: PLC0415 - takes seconds
 
     (tmp_path / "closed").mkdir(mode=0o500)
     user = os.geteuid()

@@ -82,7 +82,7 @@ def test_more_than_the_disk_takes_at_a_time_is_dropped(start: Start) -> None:
 
 def test_the_bound_on_the_disk_holds_and_removals_are_told(start: Start) -> None:
     tiering = start(capacity_bytes=MIB + 20 * (ROW_BYTES + 512))
-    room = tiering.tier._disk.slots
+    room = tiering.tier._tier.slots
     assert 15 < room <= 10 + MOST_WRITES
     first, second, last = chunks(10), chunks(room - 10, first=10), chunks(5, first=100)
     for keys in (first, second, last):
@@ -103,7 +103,7 @@ def test_what_is_touched_stays_and_what_is_being_written_is_waited_for(start: St
 
     tiering = start(capacity_bytes=MIB + 8 * (ROW_BYTES + 512))
     tier, request = tiering.tier, ReqContext("a")
-    room = tier._disk.slots
+    room = tier._tier.slots
     kept, others, new = chunks(1), chunks(room - 1, first=1), chunks(2, first=100)
     tiering.store(kept)
     tiering.store(others)
@@ -166,8 +166,8 @@ def test_a_damaged_chunk_is_a_miss_and_the_others_are_kept(
 ) -> None:
     tiering = start()
     keys = stored(tiering)
-    place = tiering.tier._disk._store.index.pin([keys[damaged]])[0]  # type: ignore[union-attr]
-    tiering.tier._disk._store.index.unpin([keys[damaged]])  # type: ignore[union-attr]
+    place = tiering.tier._tier._store.index.pin([keys[damaged]])[0]
+    tiering.tier._tier._store.index.unpin([keys[damaged]])
     [segment] = (tmp_path / "disk").glob("*/blocks-000000")
     with segment.open("r+b") as file:
         file.seek(place * ROW_BYTES + 77)
@@ -216,12 +216,12 @@ def test_rows_of_any_length(tmp_path: Path) -> None:
 
 
 def test_memory_in_use_is_taken_back_when_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kvtier_connector.vllm.secondary import LentMemory  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.secondary.jobs import LentMemory  # noqa: PLC0415 - takes seconds
 
     memory = LentMemory(view(4, 100))
     [lent] = memory.lend(2)
     used = PickleBuffer(lent)
-    monkeypatch.setattr("kvtier_connector.vllm.secondary.time.sleep", lambda _: used.release())
+    monkeypatch.setattr("kvtier_connector.vllm.secondary.jobs.time.sleep", lambda _: used.release())
     memory.take_back(2)
     with pytest.raises(ValueError, match="released"):
         lent[0]

@@ -1,4 +1,4 @@
-"""vLLM's own tiering with our disk tier behind it, without an engine: the test fills memory as a device."""
+"""vLLM's own tiering with one of our tiers behind it, without an engine: a test fills memory as a device."""
 
 import hashlib
 import itertools
@@ -18,7 +18,7 @@ from kvtier_connector.config import MIB
 
 if TYPE_CHECKING:
     from kvtier_connector.core.disk.io.engine import BlockIO, Completion, IOEngine
-    from kvtier_connector.vllm.secondary_tier import KVTierDisk
+    from kvtier_connector.vllm.secondary.tier import SecondaryTier
 
 ROW_BYTES = 16 << 10
 ROWS = 64
@@ -26,7 +26,6 @@ MOST_WRITES = ROWS // 4
 ENTRY = {"type": "KVTierDisk", "module_path": "kvtier_connector.vllm.secondary_tier"}
 QUIET_S = 60.0
 KEYS = 12
-PREFIX = "vllm:kvtier_disk_"
 ENGINE_OF_A_TEST = "kvtier-test-"
 """Begins the names of engines that vLLM's own tiering runs in, which it gives to their files in /dev/shm."""
 _numbers = itertools.count()
@@ -38,8 +37,12 @@ def engine_id(name: object) -> str:
 
 
 def config(folder: Path, *, model: str = "m", **settings: object) -> Any:  # noqa: ANN401 - vLLM has no types
-    """Return vLLM's offloading configuration with one secondary tier."""
+    """Return vLLM's offloading configuration with a disk tier."""
     entry = ENTRY | {"path": str(folder), "capacity_bytes": 4 * MIB, "namespace": "test"} | settings
+    return with_tier(entry, model=model)
+
+
+def with_tier(entry: dict[str, object], *, model: str = "m") -> Any:  # noqa: ANN401 - vLLM has no types
     base = offloading_config()
     return replace(
         base,
@@ -75,8 +78,8 @@ class Tiering:
         return cls(TieringOffloadingSpec(settings).get_manager())
 
     @property
-    def tier(self) -> "KVTierDisk":
-        tier: KVTierDisk = self.manager.secondary_tiers[0]
+    def tier(self) -> Any:  # noqa: ANN401 - a KVTierDisk or KVTierRemote, whose inside tests look at
+        tier: SecondaryTier = self.manager.secondary_tiers[0]
         return tier
 
     def row(self, slot: int) -> memoryview:
@@ -99,8 +102,12 @@ class Tiering:
         self.finish()
 
     def begin_load(self, keys: Sequence[Any]) -> Any:  # noqa: ANN401 - vLLM has no types
+        from vllm.v1.kv_offload.base import LookupResult  # noqa: PLC0415 - takes seconds
+
         request = self._request(keys)
-        self.lookup(keys, request)
+        while LookupResult.RETRY in self.lookup(keys, request):  # a tier has to be asked what it has
+            self.tier._tier.wait(0.01)
+            self.step()
         self.step()
         return request
 
@@ -136,7 +143,7 @@ class Tiering:
         until = time.monotonic() + QUIET_S
         while self.manager.has_pending_work():
             assert time.monotonic() < until, "a job is never reported"
-            self.tier._disk.wait(0.01)
+            self.tier._tier.wait(0.01)
             self.step()
 
     def reset(self) -> None:
@@ -148,10 +155,10 @@ class Tiering:
             self.manager.on_reset_flushed()
 
     def metrics(self) -> dict[str, float]:
-        stats = self.manager.get_stats()
+        stats, prefix = self.manager.get_stats(), f"vllm:kvtier_{self.tier._tier.tier.label}_"
         found = {} if stats is None else stats.data["data"]
         return {
-            name.removeprefix(PREFIX): values[()] for name, values in found.items() if name.startswith(PREFIX)
+            name.removeprefix(prefix): values[()] for name, values in found.items() if name.startswith(prefix)
         }
 
     def _request(self, keys: Sequence[Any]) -> Any:  # noqa: ANN401 - vLLM has no types
@@ -177,8 +184,9 @@ class Unsure:
         self._since_s: dict[int, tuple[float, BlockIO]] = {}
 
     @classmethod
-    def under(cls, tier: "KVTierDisk") -> "Unsure":
-        staged: Any = tier._disk._disk._loop.engine
+    def under(cls, tier: "SecondaryTier") -> "Unsure":
+        opened: Any = tier._tier
+        staged = opened._disk._loop.engine
         staged._engine = unsure = cls(staged._engine)
         return unsure
 
@@ -227,7 +235,7 @@ def until(tiering: Tiering, holds: Callable[[], bool]) -> None:
     """Do steps until something has happened on the disk's side."""
     waited = threading.Event()
     for _ in range(int(QUIET_S / 0.01)):
-        tiering.tier._disk.wait(0.01)
+        tiering.tier._tier.wait(0.01)
         tiering.step()
         if holds():
             return

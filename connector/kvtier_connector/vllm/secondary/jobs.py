@@ -1,11 +1,8 @@
-"""What the secondary tier is made of: its settings, vLLM's jobs, their keys, and memory that vLLM lends."""
+"""vLLM's jobs for a secondary tier, their keys, and memory that vLLM lends."""
 
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields
-from math import inf
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
 from vllm.v1.kv_offload.base import OffloadKey
@@ -13,76 +10,8 @@ from vllm.v1.kv_offload.tiering.base import TransferJob
 
 from kvtier_connector.config import KEY_BYTES
 from kvtier_connector.core.behind.progress import Progress
-from kvtier_connector.errors import ConnectorError, SettingError
 
-_NOT_OURS: Final = frozenset({"type", "module_path", "backpressure"})
-"""Keys of an entry that vLLM reads itself."""
-_CONNECTORS_NAMES: Final = re.compile(r"\bdisk_(path|capacity_bytes)\b")
 _MOMENT_S: Final = 1e-4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondarySettings:
-    """What one entry says."""
-
-    path: str  # folder of the tier, which one engine has at a time
-    capacity_bytes: int  # what its files take, a hard bound; taken at once
-    direct_io: bool = True  # pass by the page cache, where the file system can
-    write_bytes_per_hour: int = 0  # bound on the disk's wear; 0 for none
-    timeout_s: float = 5.0  # A disk that needs longer for one chunk is given up until it answers again
-    # any text; chunks that were stored under another are not found. For what vLLM does not tell its tiers:
-    # see `tier_fingerprint`.
-    namespace: str = ""
-
-
-def entry_path(entries: object, settings: Mapping[str, object]) -> str:
-    """Return the field path of the entry that has these settings."""
-    if isinstance(entries, list):
-        for place, entry in enumerate(entries):
-            if {name: value for name, value in entry.items() if name not in _NOT_OURS} == settings:
-                return f"secondary_tiers[{place}]"
-    return "secondary_tiers[]"
-
-
-def parse_settings(settings: Mapping[str, object], entry: str) -> SecondarySettings:
-    """Read an entry's settings strictly.
-
-    Raises SettingError: a setting is unknown, missing or bad; the message names it and says what would do.
-    """
-    known = [field.name for field in fields(SecondarySettings)]
-    for name in sorted(settings.keys() - set(known)):
-        raise SettingError(f"{entry}.{name}: unknown setting; known are {', '.join(sorted(known))}")
-    for setting in fields(SecondarySettings):
-        if setting.default is MISSING and setting.name not in settings:
-            raise SettingError(f"{entry}.{setting.name}: missing; a disk tier needs a folder and a size")
-        if setting.name in settings:
-            _check(f"{entry}.{setting.name}", setting.name, settings[setting.name])
-    return SecondarySettings(**settings)  # type: ignore[arg-type] # checked above
-
-
-@contextmanager
-def errors_named(entry: str) -> Iterator[None]:
-    """Say the disk tier's errors with the names that the settings have in this entry."""
-    try:
-        yield
-    except ConnectorError as error:
-        message = _CONNECTORS_NAMES.sub(rf"{entry}.\1", str(error))
-        raise type(error)(message if entry in message else f"{entry}: {message}") from error
-
-
-def _check(place: str, name: str, value: object) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    whole = number and isinstance(value, int)
-    fits, wanted = {
-        "path": (isinstance(value, str) and value.startswith("/"), "the absolute path of a folder"),
-        "capacity_bytes": (whole and value > 0, "a whole number, 1 or more"),  # type: ignore[operator]
-        "direct_io": (isinstance(value, bool), "true or false"),
-        "write_bytes_per_hour": (whole and value >= 0, "a whole number, 0 or more"),  # type: ignore[operator]
-        "timeout_s": (number and 0 < value < inf, "seconds, more than 0"),  # type: ignore[operator]
-        "namespace": (isinstance(value, str), "a text"),
-    }[name]
-    if not fits:
-        raise SettingError(f"{place}: got {value!r}, must be {wanted}")
 
 
 @dataclass(slots=True)
@@ -91,7 +20,7 @@ class Job:
 
     number: int  # vLLM's name for it
     began_s: float  # when, by time.monotonic()
-    loads: bool  # the direction: True from disk to memory
+    loads: bool  # the direction: True from the tier to memory
     # the chunks that are under way, and their slots in memory
     waiting: dict[bytes, int] = field(default_factory=dict)
     done: list[bytes] = field(default_factory=list)  # the chunks that have arrived
@@ -110,7 +39,7 @@ class Jobs:
         self._job_of: dict[bool, dict[bytes, Job]] = {True: {}, False: {}}
         self._ended = list[Job]()
         self.given_up = set[bytes]()
-        """Chunks that the disk still has under way, though no job waits for them."""
+        """Chunks that the tier still has under way, though no job waits for them."""
 
     def __bool__(self) -> bool:
         return bool(self._running)
@@ -132,7 +61,7 @@ class Jobs:
             self._end_chunk(key, loads=job.loads, arrived=False)
 
     def apply(self, progress: Progress) -> None:
-        """Take the chunks that the disk is done with out of their jobs, which end with their last ones."""
+        """Take the chunks that the tier is done with out of their jobs, which end with their last ones."""
         self.given_up.update(progress.lost)  # until they are in `ended`, too
         for keys, loads, arrived in (
             (progress.loaded, True, True),
@@ -171,20 +100,20 @@ class Jobs:
             self._ended.append(job)
 
 
-class DiskKeys:
-    """vLLM's keys, filled up to the disk's length, and back: those of one engine have one length."""
+class TierKeys:
+    """vLLM's keys, filled up to the tier's length, and back: those of one engine have one length."""
 
     def __init__(self) -> None:
         self._key_bytes = KEY_BYTES
 
-    def on_disk(self, key: OffloadKey) -> bytes:
-        """Return a key as the disk has it. Raises ValueError: it is longer than any that is known."""
+    def in_tier(self, key: OffloadKey) -> bytes:
+        """Return a key as the tier has it. Raises ValueError: it is longer than any that is known."""
         if len(key) > KEY_BYTES:
-            raise ValueError(f"a key of {len(key)} bytes: the disk tier does not know this vLLM's hash")
+            raise ValueError(f"a key of {len(key)} bytes: the tier does not know this vLLM's hash")
         return bytes(key).ljust(KEY_BYTES, b"\0")
 
     def slots(self, job: TransferJob) -> dict[bytes, int]:
-        """Return a job's chunks, as the disk has them, and their slots: from a prompt's root to its tail."""
+        """Return a job's chunks, as the tier has them, and their slots: from a prompt's root to its tail."""
         place = job.req_context.get_offload_key_position
         pairs = sorted(
             zip(job.keys, job.chunk_ids.tolist(), strict=True), key=lambda pair: place(pair[0]) or 0
@@ -198,7 +127,7 @@ class DiskKeys:
 
 
 class LentMemory:
-    """vLLM's memory before the disk tier, of shape (rows, bytes of a row)."""
+    """vLLM's memory before the tier, of shape (rows, bytes of a row)."""
 
     def __init__(self, view: memoryview) -> None:
         self.rows = len(view)

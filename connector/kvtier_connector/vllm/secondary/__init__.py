@@ -1,0 +1,1 @@
+"""Our tiers behind vLLM's own CPU tier: entries of `secondary_tiers` of its TieringOffloadingSpec."""
