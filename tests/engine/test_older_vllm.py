@@ -30,6 +30,7 @@ _CONNECTOR = (
     "offloading/test_tier_faults.py",
     "offloading/test_tier_kinds.py",
     "secondary/test_faults.py",
+    "secondary/test_remote_tier.py",
     "secondary/test_settings.py",
 )
 _PATHS = [
