@@ -18,7 +18,7 @@ class Value:
     @property
     def size_bytes(self) -> int:
         """Of all pieces together."""
-        return sum(piece.nbytes for piece in self.memory)
+        return sum([piece.nbytes for piece in self.memory])
 
 
 @dataclass(frozen=True, slots=True)

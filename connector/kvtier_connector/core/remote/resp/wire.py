@@ -56,18 +56,19 @@ class PlainWire:
 
     def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Read as many bytes as the memory has."""
-        rest = after(memory, 0)
+        # Few steps: behind a value's copy nothing of the interpreter is left in the CPU's caches.
+        rest = after(memory, 0) if memory and not memory[0].nbytes else memory
         while rest:
             self._limit(socket.SO_RCVTIMEO, deadline_s)
             try:
-                size, *_ = self._socket.recvmsg_into(rest[:_IOV_MAX], 0, socket.MSG_WAITALL)
+                size = self._socket.recvmsg_into(rest[:_IOV_MAX], 0, socket.MSG_WAITALL)[0]
             except BlockingIOError:
                 continue
             rest = after(rest, _some(size))
 
     def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Send all of it."""
-        rest = after(memory, 0)
+        rest = memory
         while rest:
             self._limit(socket.SO_SNDTIMEO, deadline_s)
             try:
@@ -85,11 +86,12 @@ class PlainWire:
         Somewhat less will do, for the waiting begins anew until nothing is left: so there is one call to set
         it for many that wait.
         """
-        left = left_s(deadline_s)
-        if not left / 2 <= self._limits_s[option] <= left:
-            self._limits_s[option] = limit_s = left * _SHARE
-            seconds, us = divmod(ceil(limit_s * _US), _US)
-            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
+        left = deadline_s - time.monotonic()
+        if left / 2 <= self._limits_s[option] <= left:
+            return
+        self._limits_s[option] = limit_s = left_s(deadline_s) * _SHARE
+        seconds, us = divmod(ceil(limit_s * _US), _US)
+        self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
 
 
 class TlsWire:
