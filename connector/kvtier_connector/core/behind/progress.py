@@ -128,10 +128,6 @@ class RateLearner:
         self.break_even.believe(rates)
         self._kept = rates
 
-    def look_again(self) -> None:
-        """Have the tier looked at soon: it was away."""
-        self._look_at_s = 0.0
-
     def measure(self, events: Sequence[object]) -> None:
         """Learn how fast the disk is from what it has read since it was asked, or since the last look."""
         ends = [

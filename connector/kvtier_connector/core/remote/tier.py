@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from kvtier_common.tier import Tier
@@ -190,7 +191,8 @@ class RemoteTier(TierOwner):
                 case Facts(facts):
                     self._facts = facts
                 case Up(facts, rates):
-                    self._learning.believe(Rates.parse(rates))
+                    # how fast the store is from where another engine runs says nothing of here
+                    self._learning.believe(replace(Rates.parse(rates), read_bytes_per_s=None))
                     self._come_up(facts, progress)
                 case Down(reason):
                     self._go_down(reason, progress)
@@ -241,7 +243,6 @@ class RemoteTier(TierOwner):
 
     def _come_up(self, facts: ServerFacts, progress: Progress) -> None:
         self._facts, self._is_down = facts, False
-        self._learning.look_again()
         progress.notes.append(f"the remote tier is in use: {facts.version}")
         progress.notes += [
             f"the remote tier's store: {finding.setting}: {finding.line}"

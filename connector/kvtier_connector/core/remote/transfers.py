@@ -30,6 +30,7 @@ from kvtier_connector.errors import (
 _DEPTH: Final = 2  # blocks that one connection is asked for at a time: a server buffers what is not read yet
 _WRITES_ASKED: Final = 16  # blocks of which is asked at a time whether they are there already
 _PROBE_BYTES: Final = 16 << 20  # read to learn how fast a store is, all threads together
+_PROBE_TAKES_S: Final = 1.0  # after which a slow store has shown that it is slow
 _RATES_BYTES: Final = 4096  # more than what engines keep of their pace has ever
 _PROBE_LASTS_S: Final = 3600  # the value that is read then
 _SHORTEST_S: Final = 0.25
@@ -281,6 +282,7 @@ class RemoteThreads:
                     self._queue.down_until_s, self._queue.is_trying = None, False
                     self._queue.changed.notify_all()
                 self.outbox.tell(Up(facts, rates))
+                self.probe()  # how fast it is from here, before a request can ask for it
             case KeepRates(text):
                 kept = Value(self._layout.rates_key, (memoryview(text.encode()),))
                 connection.put(kept, self._ttl_s, self._patience_s)
@@ -377,12 +379,13 @@ class RemoteThreads:
         patience_s = max(self._patience_s, self._connect_timeout_s)
         if connection.sizes([value.key], patience_s) != [value.size_bytes]:
             connection.put(value, _PROBE_LASTS_S, patience_s)
-        times = max(1, _PROBE_BYTES // (value.size_bytes * len(self._threads)))
-        start_s = time.monotonic()
-        for _ in range(times):
+        most = max(1, _PROBE_BYTES // (value.size_bytes * len(self._threads)))
+        times, start_s = 0, time.monotonic()
+        while times < most and time.monotonic() - start_s < _PROBE_TAKES_S:
             connection.request(value)
             if not self._receive(connection):
                 raise VanishedBlockError("the value to measure with has gone")
+            times += 1
         measured = self._probes.end(times * value.size_bytes, start_s, time.monotonic())
         if measured is not None:
             self.outbox.tell(measured)

@@ -2,6 +2,7 @@
 
 import signal
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from kvtier_connector.core.remote.values import BlockLayout, piece_sizes
 from kvtier_connector.errors import SettingError
 
 MAC_KEY, STRANGERS_KEY = b"the key of this share", b"the key of a stranger"
+
+FASTEST = 1e12  # bytes a second that are believed
 
 
 def test_one_engine_reads_what_another_has_written(store: Store) -> None:
@@ -166,8 +169,9 @@ def test_a_stopped_server_costs_a_deadline(own_store: Store) -> None:
 
 def test_a_full_server_is_given_nothing_for_a_while(own_store: Store) -> None:
     own_store.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    own_store.ask("CONFIG", "SET", "maxmemory", "8mb")
     with engines(own_store, "m") as [engine]:
+        engine.learn_bandwidth()  # with a value that is written for it
+        own_store.ask("CONFIG", "SET", "maxmemory", "8mb")
         for slot in range(SLOTS):
             engine.fill(slot)
         engine.write(range(SLOTS))
@@ -190,16 +194,18 @@ def test_after_a_reset_nothing_is_read_or_written(store: Store) -> None:
 
 def test_how_fast_store_and_engine_are_is_learnt_and_kept_for_others(store: Store) -> None:
     with engines(store, "m", connections=3) as [engine]:
-        engine.tier.learn(LONG_S * 1e6, is_in_use=False)
-        while engine.tier.break_even.read.per_second is None:
-            engine._look()
+        engine.learn_bandwidth()
         assert engine.tier.break_even.read.size_bytes >= BLOCK_BYTES
         engine.tier.break_even.prefill.add(TokenSpan.of(0, 1000), 0.5)
         engine.tier.learn(LONG_S * 2e6, is_in_use=True)
         rates_key = layout_of().rates_key
         eventually(lambda: store.ask("EXISTS", rates_key) == 1, "the pace is kept", LONG_S)
+    # from where that engine runs; here it may be anything
+    store.ask("SET", rates_key, replace(engine.tier.break_even.rates, read_bytes_per_s=FASTEST).text())
     with engines(store, "m") as [another]:
         assert another.tier.break_even.prefill.pace == engine.tier.break_even.prefill.pace
+        another.learn_bandwidth()
+        assert (another.tier.break_even.read.per_second or 0) < FASTEST
 
 
 @pytest.mark.parametrize("size_bytes", [1, 4096, 1 << 20, (1 << 20) + 1, 4 << 20, 9 << 20, 20 << 20])

@@ -65,6 +65,11 @@ class Engine:
         while self.tier.is_down == until_up:
             self._look()
 
+    def learn_bandwidth(self) -> None:
+        """Wait for what the tier finds out when it comes up, without being told to."""
+        while self.tier.break_even.read.per_second is None:
+            self._look()
+
     def write(self, slots: Sequence[int]) -> None:
         keys = [KEYS[slot] for slot in slots]
         granted = self.tier.admit(self.tier.lacking(keys))
