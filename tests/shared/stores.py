@@ -5,7 +5,7 @@ Redis is installed where that can be done, else what asks for it is skipped, and
 
 import shutil
 import signal
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -128,29 +128,58 @@ def running(
 @contextmanager
 def running_cluster(program: str, folder: Path, *options: str) -> Generator[list[Store]]:
     """Run a cluster of three, which goes on serving what it has when one of them is gone."""
-    enabled = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", *options)
     with ExitStack() as stack:
         stores = list[Store]()
         for number in range(3):
-            # beside its port a server listens on a bus's, 10,000 above it unless it is told another
-            [bus] = free_ports(1)
-            stores.append(
-                stack.enter_context(
-                    running(program, folder / str(number), "--cluster-port", str(bus), *enabled)
-                )
-            )
+            stores.append(stack.enter_context(_running_member(program, folder / str(number), *options)))
             first, last = number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1
             stores[-1].ask("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
             stores[-1].ask("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
             if number:
-                one = stores[0].address
-                bus_of_one = stores[0].ask("CONFIG", "GET", "cluster-port")
-                assert isinstance(bus_of_one, list)
-                assert isinstance(bus_of_one[1], bytes)
-                stores[-1].ask("CLUSTER", "MEET", HOST, str(one.port), bus_of_one[1])
+                _meet(stores[-1], stores[0])
         for store in stores:
             store.process.wait_until(lambda: _all_agree(stores))
         yield stores
+
+
+@contextmanager
+def running_replica(program: str, folder: Path, cluster: Sequence[Store]) -> Generator[Store]:
+    """Run a server that has what the cluster's first has, and can take its place (CLUSTER FAILOVER)."""
+    with _running_member(program, folder) as replica:
+        _meet(replica, cluster[0])
+        replica.process.wait_until(lambda: _knows(replica, cluster[0]))
+        replica.ask(b"CLUSTER", b"REPLICATE", _text(cluster[0].ask("CLUSTER", "MYID")))
+        replica.process.wait_until(
+            lambda: b"master_link_status:up" in _text(replica.ask("INFO", "replication"))
+        )
+        # the others have to know it before they can vote for it
+        replica.process.wait_until(lambda: all(_knows(store, replica) for store in cluster))
+        yield replica
+
+
+@contextmanager
+def _running_member(program: str, folder: Path, *options: str) -> Generator[Store]:
+    # beside its port a server listens on a bus's, 10,000 above it unless it is told another
+    [bus] = free_ports(1)
+    enabled = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", *options)
+    with running(program, folder, "--cluster-port", str(bus), *enabled) as store:
+        yield store
+
+
+def _meet(store: Store, other: Store) -> None:
+    bus = other.ask("CONFIG", "GET", "cluster-port")
+    assert isinstance(bus, list)
+    store.ask("CLUSTER", "MEET", HOST, str(other.address.port), _text(bus[1]))
+
+
+def _knows(store: Store, other: Store) -> bool:
+    """Whether a server of a cluster has met another: before, it has a name of its own for that."""
+    return _text(other.ask("CLUSTER", "MYID")) in _text(store.ask("CLUSTER", "NODES"))
+
+
+def _text(reply: Reply) -> bytes:
+    assert isinstance(reply, bytes)
+    return reply
 
 
 def _all_agree(stores: Iterable[Store]) -> bool:

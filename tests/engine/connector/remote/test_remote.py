@@ -11,7 +11,7 @@ from tests.engine.connector.disk_engine import CHUNK_BYTES
 from tests.engine.connector.disk_engine import tier as with_disk
 from tests.engine.connector.prompts import CACHED, PROMPTS, SMALL_DEVICE, answers, metric, prompt, tokens_of
 from tests.shared.mooncake import mooncake_running
-from tests.shared.stores import ENOUGH_S, Store, running
+from tests.shared.stores import ENOUGH_S, Store, running, running_cluster, running_replica
 
 from kvtier_common.tier import Tier
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
@@ -115,6 +115,40 @@ def test_a_second_engine_is_warm_with_what_the_first_has_used_twice(
         assert tokens_of(answers(llm, side_by_side)) == alone
     with engine(transfer, model=model, **SMALL_DEVICE) as llm:  # starts without a store, too
         assert tokens_of([answers(llm, [ids])[0] for ids in PROMPTS]) == cold
+
+
+def test_a_cluster_whose_server_is_replaced_and_one_that_is_gone(
+    engine: Callable[..., Any], model_folder: Callable[..., Path], cold: list[list[int]], tmp_path: Path
+) -> None:
+    model = model_folder()
+    with (
+        running_cluster("valkey", tmp_path / "cluster") as stores,
+        running_replica("valkey", tmp_path / "replica", stores) as replica,
+    ):
+        addresses = ",".join(str(server.address) for server in (*stores, replica))
+        transfer = kv_transfer_config(remote(f"redis://{addresses}"))
+        with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+            first = RemoteEngine(llm)
+            assert first.ask()[0] == cold
+            assert first.ask()[0] == cold
+        assert all(store.ask("DBSIZE") for store in stores)
+        with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+            second = RemoteEngine(llm)
+            replica.ask("CLUSTER", "FAILOVER")
+            replica.process.wait_until(lambda: replica.ask("ROLE")[0] == b"master")  # type: ignore[index]
+            assert second.ask()[0] == cold, "what has moved is computed"
+            stores[0].process.kill()
+            assert second.ask()[0] == cold
+            assert not second.tier.is_down
+        with engine(transfer, model=model, **SMALL_DEVICE) as llm:
+            third = RemoteEngine(llm)
+            assert third.ask() == (cold, CACHED), "the replica has what the server had"
+            stores[1].process.kill()
+            assert tokens_of(answers(llm, [prompt(300, 7), *PROMPTS]))[1:] == cold
+        with engine(transfer, model=model, **SMALL_DEVICE) as llm:  # with what two of three have
+            tokens, cached = RemoteEngine(llm).ask()
+            assert tokens == cold
+            assert 0 < sum(cached) < sum(CACHED)
 
 
 def test_with_a_disk_in_between(
