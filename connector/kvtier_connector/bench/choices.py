@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import click
 
+REMOTE: Final = "remote"
 PARTS: Final[Mapping[str, str]] = {
     "region": "kvtier_connector.bench.region",
     "ttft": "kvtier_connector.bench.ttft",
     "workloads": "kvtier_connector.bench.workloads",
+    REMOTE: "kvtier_connector.bench.remote_tier",
     "gpu": "kvtier_connector.bench.gpu",
 }
 """Modules by the names that users type."""
-ONLY_WHEN_ASKED: Final = ("gpu",)  # the other parts need no GPU
+ONLY_WHEN_ASKED: Final = (REMOTE, "gpu")  # the other parts need neither a store's program nor a GPU
 ELSEWHERE: Final = {
     name: f"measures kvtier itself; in its repository, make bench-connector BENCH_ARGS='--only {name}'"
     for name in (

@@ -9,14 +9,15 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
-from kvtier_connector.bench.engine import BenchEngine, serve, start_llm
+from kvtier_connector.bench import engine
+from kvtier_connector.bench.engine import BenchEngine
 from kvtier_connector.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ in vLLM's block size on CUDA of 16 tokens (config/cache.py). The system prompts 
 cache.
 """
 
+ON_A_GPU: Final = replace(IN_BLOCKS, divisor=8)
+"""A GPU computes more in the same time, and its prompts have to be long for a copy to gain anything."""
+
 
 def prompts(workload: Workload, seed: str) -> list[list[int]]:
     """Return one round's prompts in the order in which they are sent, as token ids.
@@ -116,14 +120,17 @@ def kv_bytes_per_token(config: dict[str, Any], element_bytes: int) -> int:
 
 _LAST_STORES_TOKENS: Final = 8
 _LOADED: Final = "vllm:kv_offload_load_bytes"
+_FROM_STORE: Final = "vllm:kvtier_remote_load_bytes"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of a workload."""
+    """One round of a workload, or what one of several engines gets of it in turns."""
 
     workload: Workload  # what is asked
     seed: str  # which prompts
+    engine: int = 0  # whose turn an engine takes
+    engines: int = 1  # how many take turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +145,12 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class RoundServed:
-    """A round's seconds, its requests in the order sent, and bytes loaded from the tier."""
+    """A round's seconds, its requests in the order sent, and bytes loaded."""
 
     seconds: float
     requests: list[Served]
-    loaded_bytes: float
+    loaded_bytes: float  # from the tier in memory
+    store_bytes: float = 0.0  # into it, from a store that engines share
 
 
 class Piece(NamedTuple):
@@ -225,29 +233,38 @@ def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | No
                 tokens, cached = output.outputs[0].token_ids, output.num_cached_tokens or 0
                 yield Piece(int(output.request_id), tokens, output.finished, cached)
 
-        return constant_concurrency(add, step, asked, workload.concurrency)
+        return constant_concurrency(add, step, asked, ceil(workload.concurrency / engines))
 
-    texts = prompts(workload, question["seed"])
-    before = _loaded_bytes(llm)
+    engines = question["engines"]
+    texts = prompts(workload, question["seed"])[question["engine"] :: engines]
+    before = _bytes(llm, _LOADED), _bytes(llm, _FROM_STORE)
     start = time.perf_counter()
     served = serve_all(texts, workload.output_tokens)
     seconds = time.perf_counter() - start
     # Stores begin with the step after: this one's end before the next round begins.
     serve_all([[1]], _LAST_STORES_TOKENS)
-    return asdict(RoundServed(seconds, served, _loaded_bytes(llm) - before))
+    loaded, from_store = before
+    return asdict(
+        RoundServed(seconds, served, _bytes(llm, _LOADED) - loaded, _bytes(llm, _FROM_STORE) - from_store)
+    )
 
 
-def _loaded_bytes(llm: "LLM") -> float:
-    return float(sum(metric.value for metric in llm.get_metrics() if metric.name == _LOADED))
+def _bytes(llm: "LLM", name: str) -> float:
+    return float(sum(metric.value for metric in llm.get_metrics() if metric.name == name))
 
 
-def ask_round(engine: BenchEngine, question: Round, **more: object) -> RoundServed:
+def ask_round(asked: BenchEngine, question: Round, **more: object) -> RoundServed:
     """Have an engine's process run one round; `more` is for a module of its own."""
-    reply = engine.exchange(asdict(question) | more)
+    reply = asked.exchange(asdict(question) | more)
     requests = [Served(**request) for request in reply.pop("requests")]
     return RoundServed(requests=requests, **reply)
 
 
+def answer_any(llm: "LLM", question: dict[str, Any]) -> dict[str, Any]:
+    """Run a `Round`, or an `Ask` of the engine's module, in the engine's process."""
+    return answer(llm, question) if "workload" in question else engine.answer(llm, question)
+
+
 if __name__ == "__main__":
-    pipe, llm = start_llm(sys.argv[1:])
-    serve(pipe, partial(answer, llm))
+    pipe, own_llm = engine.start_llm(sys.argv[1:])
+    engine.serve(pipe, partial(answer_any, own_llm))

@@ -16,7 +16,7 @@ from rich.table import Table
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import json_file
 from kvtier_common.terminal.console import PlainConsole
-from kvtier_connector.bench.choices import COMPARED_PARTS
+from kvtier_connector.bench.choices import COMPARED_PARTS, REMOTE
 from kvtier_connector.bench.model import write_bench_model
 from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
 from kvtier_connector.errors import ConnectorError
@@ -85,7 +85,7 @@ def measure(run: Run, parts: Mapping[str, Part]) -> None:
     done: dict[str, Any] = {}
     about = {"shape": run.model.name if run.model else run.shape}
     with _left_behind(run.termination_log, done, about), tempfile.TemporaryDirectory() as scratch:
-        gpu = _gpu() if {*COMPARED_PARTS} & {*parts} else ""
+        gpu = _gpu() if {*COMPARED_PARTS, REMOTE} & {*parts} else ""
         if run.sides and not gpu:
             raise click.UsageError("--sides needs a GPU: on a CPU kvtier is measured beside no tier")
         about["device"] = gpu or "cpu"

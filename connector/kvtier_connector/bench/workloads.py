@@ -19,11 +19,10 @@ from kvtier_connector.bench import load
 from kvtier_connector.bench.choices import NONE, TITLES
 from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison
 from kvtier_connector.bench.engine import bench_engine
-from kvtier_connector.bench.load import IN_BLOCKS, Round, RoundServed, Scaling, ask_round
+from kvtier_connector.bench.load import IN_BLOCKS, ON_A_GPU, Round, RoundServed, Scaling, ask_round
 from kvtier_connector.bench.measure import Row, Run
 
 ROUNDS: Final = MappingProxyType({"high_cache": 2, "low_cache": 2})  # of each workload, in each life
-_ON_A_GPU: Final = replace(IN_BLOCKS, divisor=8)
 _RESAMPLES: Final = 10_000
 _TITLES: Final = {"high_cache": "high-cache workload", "low_cache": "low-cache workload"}
 _SHOWN: Final = {"mean_ttft_s": "mean TTFT", "total_tokens_per_s": "throughput"}
@@ -51,7 +50,7 @@ _COMPARED: Final = tuple(field.name for field in fields(Figures))[:-2]
 
 def measure(run: Run) -> dict[str, Any]:
     """Measure them on what vLLM computes on."""
-    scaling = _ON_A_GPU if run.gpu else IN_BLOCKS
+    scaling = ON_A_GPU if run.gpu else IN_BLOCKS
     return compare_workloads(Comparison.of(run), log=run.log("workloads"), say=run.say, scaling=scaling)
 
 
@@ -83,7 +82,7 @@ def compare_workloads(
     log: Path,
     say: Callable[[str], None],
     rounds: Mapping[str, int] = ROUNDS,
-    scaling: Scaling = _ON_A_GPU,
+    scaling: Scaling = ON_A_GPU,
 ) -> dict[str, Any]:
     """Measure every side in lives that take turns; in one turn all are asked the same rounds.
 

@@ -23,7 +23,7 @@ from kvtier_connector.bench.measure import Part, Run, load, measure
 
 NAMES: Final = (
     *("index", "hit_rate", "region", "disk", "disk_memory", "ttft", "ttft_disk", "workloads", "overhead"),
-    *("never_slower", "growth", "gpu"),
+    *("never_slower", "growth", "remote", "gpu"),
 )
 _MODULES: Final = {
     name: f"tests.bench.connector.{name}"
