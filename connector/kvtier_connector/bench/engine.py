@@ -285,6 +285,12 @@ def start_llm(arguments: Sequence[str]) -> tuple[int, "LLM"]:
     return int(arguments[0]), make_llm(settings, engine_arguments, _DEFAULTS)
 
 
+def prompt(seed: int, tokens: int) -> list[int]:
+    """Return the prompt of a seed as token ids, the same every time; those of two seeds share no prefix."""
+    numbers = random.Random(str(seed))  # noqa: S311 - not for secrets; of a number it takes no sign
+    return [numbers.randrange(10, 16000) for _ in range(tokens)]
+
+
 def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run an `Ask`, as JSON has it, in the engine's process; `extra_args` are vLLM's of sampling."""
     from vllm import SamplingParams  # noqa: PLC0415 - only the child needs it
@@ -292,13 +298,12 @@ def answer(llm: "LLM", question: dict[str, Any], extra_args: dict[str, Any] | No
     ask = Ask(**question)
     if ask.forget and not llm.reset_prefix_cache():
         raise ConnectorError("the device's prefix cache could not be emptied")
-    numbers = random.Random(ask.seed)  # noqa: S311 - not for secrets
-    prompt = [numbers.randrange(10, 16000) for _ in range(ask.prompt_tokens)]
     how = SamplingParams(
         temperature=0, max_tokens=ask.output_tokens, ignore_eos=True, detokenize=False, extra_args=extra_args
     )
+    ids = prompt(ask.seed, ask.prompt_tokens)
     start = time.perf_counter()
-    (output,) = llm.generate([{"prompt_token_ids": prompt}], how, use_tqdm=False)
+    (output,) = llm.generate([{"prompt_token_ids": ids}], how, use_tqdm=False)
     seconds = time.perf_counter() - start
     return asdict(Answer(seconds, list(output.outputs[0].token_ids), output.num_cached_tokens or 0))
 

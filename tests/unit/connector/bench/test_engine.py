@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kvtier_connector.bench.engine import environment
+from kvtier_connector.bench.engine import environment, prompt
 from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
 
 SPACE, THREADS = "VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND"
@@ -25,3 +25,8 @@ def test_threads_are_bound_as_asked_as_the_pod_says_or_to_every_core(monkeypatch
     monkeypatch.setenv(THREADS, "nobind")
     assert environment({}, NOTHING_GIVEN, "")[THREADS] == "nobind"
     assert environment({}, NOTHING_GIVEN, "3")[THREADS] == "3"
+
+
+def test_every_seed_has_a_prompt_of_its_own() -> None:
+    assert prompt(1, 40) == prompt(1, 50)[:40]
+    assert len({prompt(seed, 1000)[0] for seed in range(-5, 6)}) == 11
