@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from kvtier_common.benchmarks import Workload
@@ -118,14 +119,14 @@ def compare_remote(run: Run, others: Others) -> dict[str, Any]:
                 )
             )
             run.say(f"remote: {name} is ready after {engine.ready_s:.0f} s")
-            _warm_up(engine, prompt_tokens)
             return engine
 
         tokens = scaling.tier_tokens()
         alone, sharing = tier(comparison, tokens), tier(comparison, tokens, store.port)
         first = start(f"{WITHOUT}.1", alone)
-        cold_s = first.run(Ask(_LONG_SEED - 1, prompt_tokens)).seconds
-        slow_bytes_per_s = comparison.token_bytes() * prompt_tokens / cold_s / _SLOWNESS
+        slow_bytes_per_s = (
+            comparison.token_bytes() * prompt_tokens / _warm_up(first, prompt_tokens) / _SLOWNESS
+        )
         slow_port = stack.enter_context(slow_way(store.port, slow_bytes_per_s, run.log("remote.relay")))
         sides = {
             WITH_STORE: Side(title="kvtier, a store", first=sharing, second=sharing),
@@ -136,10 +137,15 @@ def compare_remote(run: Run, others: Others) -> dict[str, Any]:
             ),
             **stack.enter_context(others(comparison, store, tokens, run.log("remote"))),
         }
-        pairs = {WITHOUT: Pair(first, start(f"{WITHOUT}.2", alone), is_whole=True)}
+        transfers = {f"{WITHOUT}.2": alone, **_transfers(sides)}
+        with ThreadPoolExecutor(len(transfers)) as pool:  # most of a start is one core's work
+            engines = dict(zip(transfers, pool.map(start, transfers, transfers.values()), strict=True))
+        for engine in engines.values():
+            _warm_up(engine, prompt_tokens)
+        pairs = {WITHOUT: Pair(first, engines[f"{WITHOUT}.2"], is_whole=True)}
         for name, side in sides.items():
-            one = pairs[WITH_STORE].first if side.first is None else start(f"{name}.1", side.first)
-            pairs[name] = Pair(one, start(f"{name}.2", side.second), is_whole=side.first is not None)
+            one = engines[f"{name if side.first else WITH_STORE}.1"]
+            pairs[name] = Pair(one, engines[f"{name}.2"], is_whole=side.first is not None)
         titles = {WITHOUT: "no remote tier", **{name: side.title for name, side in sides.items()}}
         blocks = prompt_tokens // chunk_tokens(comparison)
         block_bytes = chunk_tokens(comparison) * comparison.token_bytes()
@@ -162,6 +168,12 @@ def compare_remote(run: Run, others: Others) -> dict[str, Any]:
             **workload_figures(workload, titles, served, comparison.token_bytes()),
         },
     }
+
+
+def _transfers(sides: Mapping[str, Side]) -> dict[str, Mapping[str, Any]]:
+    """Return what each engine is started with, by its name."""
+    firsts = {f"{name}.1": side.first for name, side in sides.items() if side.first}
+    return firsts | {f"{name}.2": side.second for name, side in sides.items()}
 
 
 def tier(comparison: Comparison, tokens: int, port: int | None = None) -> dict[str, Any]:
@@ -202,7 +214,10 @@ def _prompts(
     times = list[Times]()
     for seed in range(run.repeats):
         times.append(_one_prompt(seed, prompt_tokens, pairs, store, wire))
-        said = ", ".join(f"{name} {answer.seconds:.3f} s" for name, answer in times[-1].asked.items())
+        said = ", ".join(
+            f"{name} {answer.seconds:.3f} s (hit {median(hit.seconds for hit in times[-1].hits[name]):.3f} s)"
+            for name, answer in times[-1].asked.items()
+        )
         run.say(f"remote: prompt {seed + 1} of {run.repeats}: {said}, wire {times[-1].wire.seconds:.3f} s")
     return times
 
