@@ -30,8 +30,10 @@ from kvtier_connector.complete import NEEDED
     "--only", multiple=True, callback=names_of([*PARTS], ELSEWHERE), metavar=names_shown([*PARTS]),
     help="Leave out the others; may be repeated.",
 )  # fmt: skip
-@click.option("--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft.")
-@click.option("--repeats", default=5, show_default=True, help="Prompts of ttft.")
+@click.option(
+    "--prompt-tokens", default=15_400, show_default=True, help="Prompt length of ttft; of remote at most."
+)
+@click.option("--repeats", default=5, show_default=True, help="Prompts of ttft and remote.")
 @click.option(
     "--sides", multiple=True, callback=names_of(SIDES), metavar=names_shown(SIDES),
     help="What ttft and workloads compare on a GPU; all by default.",

@@ -52,7 +52,7 @@ class Run:
     model: Path | None  # folder of a model with weights; None for random ones
     shape: str  # sizes of the model with random weights
     out: Path  # file of the report, beside which logs are
-    prompt_tokens: int  # prompt length of the parts that measure time to first token
+    prompt_tokens: int  # prompt length of the parts that measure time to first token; of remote at most
     repeats: int  # their prompts
     sides: tuple[str, ...]  # what is compared on a GPU; empty for all
     turns: int  # lives of each of them
