@@ -1,0 +1,73 @@
+"""Runs an engine of two ranks before a store and prints what it found as JSON. A program, not a test."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
+from tests.shared.waiting import eventually
+
+from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+
+if TYPE_CHECKING:
+    from vllm import LLM
+
+
+_STORED: Final = "vllm:kvtier_remote_store_bytes"
+
+
+def main(model: str, url: str, result: str, written_bytes: int) -> None:
+    """Ask prompts, and again with the device emptied; end when so much has been written."""
+    from vllm import LLM  # noqa: PLC0415 - spawned workers import this module too
+
+    tier = ConnectorConfig(
+        cpu_capacity_bytes=4 * MIB,
+        hugepages=Policy.OFF,  # the machine's may be another test's
+        blocks_per_chunk=2,
+        remote_url=url,
+        remote_share="ranks",
+        remote_capacity_bytes=64 * MIB,
+        remote_break_even=False,  # a tiny model computes as fast as a busy machine reads
+    )
+    llm = LLM(
+        model,
+        tensor_parallel_size=2,
+        skip_tokenizer_init=True,
+        dtype="float32",
+        enforce_eager=True,
+        max_model_len=1024,
+        block_size=32,
+        disable_log_stats=False,
+        kv_transfer_config=kv_transfer_config(tier),
+        **SMALL_DEVICE,
+    )
+    eventually(lambda: _is_up(llm), "store in use")
+    prompts = [prompt(length) for length in (100, 333, 700)]
+    first = [answers(llm, [ids])[0] for ids in prompts]
+    overwrite(llm)
+    again = [answers(llm, [ids])[0] for ids in prompts]
+    eventually(lambda: _figure(llm, _STORED) >= written_bytes, "prompts in the store")
+    found = {
+        "first": first,
+        "again": again,
+        "store_bytes": _figure(llm, _STORED),
+        "load_bytes": _figure(llm, "vllm:kvtier_remote_load_bytes"),
+    }
+    Path(result).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _is_up(llm: "LLM") -> bool:
+    answers(llm, [prompt(20)])  # figures come with a step
+    return any(
+        sample.name == "vllm:kvtier_remote_degraded" and not sample.value for sample in llm.get_metrics()
+    )
+
+
+def _figure(llm: "LLM", name: str) -> float:
+    answers(llm, [prompt(20)])
+    return metric(llm, name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
