@@ -27,7 +27,7 @@ NAMES: Final = (
 )
 _MODULES: Final = {
     name: f"tests.bench.connector.{name}"
-    for name in ("index", "ttft_disk", "workloads", "never_slower", "growth")
+    for name in ("index", "ttft_disk", "workloads", "never_slower", "growth", "remote")
 }
 """Parts that are loaded when they are asked for: most need vLLM."""
 _OPTIONS: Final = [

@@ -10,7 +10,12 @@ from typing import Final
 from kvtier_connector.errors import ConnectorError
 
 _VERSION: Final = "0.5.6"
-_PACKAGES: Final = (f"lmcache=={_VERSION}", "aiofile==3.12.3", "caio==0.12.10")
+_PACKAGES: Final = (
+    f"lmcache=={_VERSION}",
+    "aiofile==3.12.3",
+    "caio==0.12.10",
+    *("aiofiles==25.1.0", "awscrt==0.38.1", "nvtx==0.2.17", "redis==8.1.0"),  # of its server
+)
 """Without what they depend on: PyTorch is the engine's, and the CUDA packages are never reached on a CPU."""
 _DONE: Final = "kvtier-complete"
 

@@ -10,13 +10,16 @@ import pytest
 from tests.unit.connector.bench.fake_life import fake_life
 
 from kvtier_connector.bench import remote_tier
+from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.engine import Answer, Ask
 from kvtier_connector.bench.load import RoundServed, Served
 from kvtier_connector.bench.measure import Run
+from kvtier_connector.bench.remote_tier import Side, tier
 from kvtier_connector.bench.store.figures import SLOW, WITH_STORE, WITHOUT, rows
 from kvtier_connector.bench.store.wire import Moved
 
-PORT, SLOW_PORT = 7, 8
+PORT, SLOW_PORT, OTHER_PORT = 7, 8, 9
+OTHER = "other"
 COLD_S, READ_S, HIT_S, WIRE_S = 4.0, 0.5, 0.25, 0.4
 
 
@@ -99,7 +102,10 @@ def report(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     monkeypatch.setattr(remote_tier, "bench_store", lambda *_: given(store))
     monkeypatch.setattr(remote_tier, "slow_way", lambda *_: given(SLOW_PORT))
     monkeypatch.setattr(remote_tier, "wire_to", lambda *_: given(FakeWire()))
-    return remote_tier.measure(replace(run, model=model, prompt_tokens=1000, repeats=4))
+    other = tier(Comparison(model=model), 1000, OTHER_PORT)
+    sides = {OTHER: Side(title="another, the same store", first=other, second=other)}
+    asked = replace(run, model=model, prompt_tokens=1000, repeats=4)
+    return remote_tier.compare_remote(asked, lambda *_: given(sides))
 
 
 def test_what_another_computed_comes_from_the_store_or_is_computed(report: dict[str, Any]) -> None:
@@ -111,8 +117,9 @@ def test_what_another_computed_comes_from_the_store_or_is_computed(report: dict[
         WITHOUT: COLD_S,
         WITH_STORE: READ_S,
         SLOW: COLD_S,
+        OTHER: COLD_S,  # it writes nothing, and its store is not kvtier's
     }
-    assert [side["cached_tokens"] for side in sides.values()] == [0, 992, 0]
+    assert [side["cached_tokens"] for side in sides.values()] == [0, 992, 0, 0]
     assert sides[WITH_STORE]["over_longer"]["ratio"] == READ_S / WIRE_S
     assert sides[WITH_STORE]["over_both"]["ratio"] == READ_S / (WIRE_S + HIT_S)
     assert sides[SLOW]["over_without"]["ratio"] == 1
@@ -121,7 +128,9 @@ def test_what_another_computed_comes_from_the_store_or_is_computed(report: dict[
 
 def test_two_engines_of_a_side_serve_a_round_together(report: dict[str, Any]) -> None:
     workload = report["high_cache"]
-    assert workload["sides"].keys() == {WITHOUT, WITH_STORE}, "the slow store's first engine is another's"
+    assert workload["sides"].keys() == {WITHOUT, WITH_STORE, OTHER}, (
+        "the slow store's first engine has served"
+    )
     assert workload["requests_differing"] == 0
     assert workload["ratio"][WITH_STORE]["total_tokens_per_s"]["ratio"] == pytest.approx(2.0 / 1.5)
     assert workload["sides"][WITHOUT]["store_hit_rate"]["median"] == 0
