@@ -135,7 +135,7 @@ class ImageSource:
     def secrets(self, spec: Spec) -> tuple[str, ...]:
         """Names of the Secrets that a resource's pods pull with, its own first, the others in one order."""
         return tuple(
-            dict.fromkeys([*(each.name for each in spec.image_pull_secrets), *sorted(self.pull_secrets)])
+            dict.fromkeys([*(secret.name for secret in spec.image_pull_secrets), *sorted(self.pull_secrets)])
         )
 
     def _own_image(self, image: str) -> str:
@@ -194,7 +194,7 @@ def image_source(
     return ImageSource(
         registry=registry or "",
         repository=repository or KVTIER_REPOSITORY,
-        references=dict(_reference(each) for each in references),
+        references=dict(_reference(reference) for reference in references),
         pull_secrets=tuple(pull_secrets),
     )
 

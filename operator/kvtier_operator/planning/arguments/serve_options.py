@@ -247,19 +247,19 @@ def _translate(extra_args: Sequence[str], options: Mapping[str, Option]) -> tupl
     """Words without dotted fields, which vLLM makes JSON of, and faults of those fields."""
     words: list[_Word] = []
     faults: list[Fault] = []
-    given = [*enumerate(extra_args)]
-    while given:
-        position, text = given.pop(0)
+    texts = [*enumerate(extra_args)]
+    while texts:
+        position, text = texts.pop(0)
         if text.startswith("-O") and text != "-O":
             words += _read([(position, _LEVEL), (position, text[2:].removeprefix("="))], options)
             continue
-        if text == "-O" and given and given[0][1] in _LEVELS:
+        if text == "-O" and texts and texts[0][1] in _LEVELS:
             text = _LEVEL
         name, is_joined, _ = text.partition("=")
         if name.startswith("-") and "." in name:
-            if not is_joined and not given:
+            if not is_joined and not texts:
                 faults.append(Fault(position, f"{_short(text)} needs a value"))
-            given = given if is_joined else given[1:]
+            texts = texts if is_joined else texts[1:]
             [word] = _read([(position, _with_dashes(name.partition(".")[0]))], options)
             faults += _of_field(word, options)
             continue
@@ -276,8 +276,8 @@ def _of_field(word: _Word, options: Mapping[str, Option]) -> Iterator[Fault]:
         yield Fault(word.position, f"{word.names[0]} has no fields: remove what follows its name")
 
 
-def _read(given: list[tuple[int, str]], options: Mapping[str, Option]) -> list[_Word]:
-    return [_word(position, text, options) for position, text in given]
+def _read(texts: list[tuple[int, str]], options: Mapping[str, Option]) -> list[_Word]:
+    return [_word(position, text, options) for position, text in texts]
 
 
 def _word(position: int, text: str, options: Mapping[str, Option]) -> _Word:
@@ -291,8 +291,8 @@ def _word(position: int, text: str, options: Mapping[str, Option]) -> _Word:
         return _Word(position, text, (text,), is_option=True)
     if is_joined and name in options:
         return _Word(position, text, (name,), joined, is_option=True)
-    if found := tuple(option for option in options if option.startswith(name)):
-        return _Word(position, text, found, joined, is_option=True)
+    if matches := tuple(option for option in options if option.startswith(name)):
+        return _Word(position, text, matches, joined, is_option=True)
     letter = text[:_ONE_LETTER]
     if letter in options and not text.startswith(_REST):
         return _Word(position, text, (letter,), text[_ONE_LETTER:], is_option=True)
@@ -312,7 +312,7 @@ def _walk(words: list[_Word], options: Mapping[str, Option]) -> Iterator[Fault]:
         if only_values or not word.is_option:
             yield _left_over(word, options)
             continue
-        count = next((place for place, each in enumerate(left) if each.is_option), len(left))
+        count = next((place for place, word in enumerate(left) if word.is_option), len(left))
         values, rest = left[:count], left[count:]
         if len(word.names) != 1:
             yield _no_option(word, options)

@@ -89,17 +89,17 @@ def speculation(command_line: CommandLine) -> Speculation | None:
     config, places = _config(command_line)
     if not config:
         return None
-    given = {str(name).replace("-", "_"): value for name, value in config.items()}
-    method = _method(given, places)
-    tokens = _count(given, "num_speculative_tokens", places)
+    settings = {str(name).replace("-", "_"): value for name, value in config.items()}
+    method = _method(settings, places)
+    tokens = _count(settings, "num_speculative_tokens", places)
     if method is Method.SUFFIX and tokens is None:
-        tokens = _count(given, "suffix_decoding_max_tree_depth", places) or _SUFFIX_TOKENS
+        tokens = _count(settings, "suffix_decoding_max_tree_depth", places) or _SUFFIX_TOKENS
     return Speculation(
         method=method,
-        model=_text(given, "model", places),
+        model=_text(settings, "model", places),
         tokens=tokens,
-        draft_ranks=_count(given, "draft_tensor_parallel_size", places),
-        cache_dtype=_text(given, "kv_cache_dtype", places),
+        draft_ranks=_count(settings, "draft_tensor_parallel_size", places),
+        cache_dtype=_text(settings, "kv_cache_dtype", places),
         places=places,
     )
 
@@ -143,16 +143,16 @@ def _of_json(argument: Argument) -> Mapping[str, Any]:
 
 
 def _place(places: Mapping[str, str], *names: str) -> str:
-    given = [places[name] for name in names if name in places]
-    return next(iter(given or reversed([*places.values()])), FIELD)
+    fields = [places[name] for name in names if name in places]
+    return next(iter(fields or reversed([*places.values()])), FIELD)
 
 
-def _method(given: Mapping[str, Any], places: Mapping[str, str]) -> Method:
+def _method(settings: Mapping[str, Any], places: Mapping[str, str]) -> Method:
     """As vLLM finds it (SpeculativeConfig.__post_init__): the method, else the draft's name."""
-    named, model = _text(given, "method", places), _text(given, "model", places) or ""
+    named, model = _text(settings, "method", places), _text(settings, "model", places) or ""
     if named is not None:
         name = "mtp" if named.endswith(_NAMES_OF_MTP) else "ngram" if named == "[ngram]" else named
-        if name not in {str(each) for each in Method}:
+        if name not in {str(method) for method in Method}:
             accepted = ", ".join(Method)
             raise _wrong(
                 _place(places, "method"), f"speculative method {named!r} is none of vLLM's: {accepted}"
@@ -188,8 +188,8 @@ def _is_import_path(model: str) -> bool:
     return "/" not in model and len(parts) > 1 and all(part.isidentifier() for part in parts)
 
 
-def _text(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> str | None:
-    value = given.get(name)
+def _text(settings: Mapping[str, Any], name: str, places: Mapping[str, str]) -> str | None:
+    value = settings.get(name)
     if value is None or isinstance(value, str):
         return value
     raise _wrong(places[name], f"{name} of the speculative configuration: got {value!r}, must be a string")
@@ -200,8 +200,8 @@ _MOST_TOKENS: Final = 2_147_483_647
 _SHOWN_CHARACTERS: Final = 60
 
 
-def _count(given: Mapping[str, Any], name: str, places: Mapping[str, str]) -> int | None:
-    value = given.get(name)
+def _count(settings: Mapping[str, Any], name: str, places: Mapping[str, str]) -> int | None:
+    value = settings.get(name)
     if value is None:
         return None
     text = str(value)

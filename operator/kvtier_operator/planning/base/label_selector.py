@@ -8,26 +8,26 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Whether a label selector (matchLabels, matchExpressions) takes these labels; an empty one takes all."""
     wanted = mapping(selector.get("matchLabels"))
     return all(labels.get(name) == value for name, value in wanted.items()) and all(
-        requirement_holds(each, labels) for each in mappings(selector.get("matchExpressions"))
+        requirement_holds(requirement, labels) for requirement in mappings(selector.get("matchExpressions"))
     )
 
 
 def requirement_holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Source: k8s.io/apimachinery/pkg/labels, Requirement.Matches; what is no requirement does not hold."""
-    found = labels.get(str(requirement.get("key")))
-    given = requirement.get("values")
-    values = given if isinstance(given, frozenset) else _texts(given)
+    value = labels.get(str(requirement.get("key")))
+    operand = requirement.get("values")
+    values = operand if isinstance(operand, frozenset) else _texts(operand)
     match requirement.get("operator"):
         case "In":
-            return found in values
+            return value in values
         case "NotIn":
-            return found not in values
+            return value not in values
         case "Exists":
-            return found is not None
+            return value is not None
         case "DoesNotExist":
-            return found is None
+            return value is None
         case "Gt" | "Lt" as operator:
-            return _compares(operator, found, values)
+            return _compares(operator, value, values)
     return False
 
 
@@ -45,17 +45,17 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 def mappings(value: object) -> Iterable[Mapping[str, Any]]:
     """The mappings of a list; none where the value is no list."""
-    return (each for each in value if isinstance(each, Mapping)) if isinstance(value, list) else ()
+    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
 
 
 def _texts(values: object) -> list[str]:
     return [str(value) for value in values] if isinstance(values, list) else []
 
 
-def _compares(operator: str, found: str | None, values: Collection[str]) -> bool:
+def _compares(operator: str, value: str | None, values: Collection[str]) -> bool:
     try:
         [bound] = values
-        number, limit = int(found or ""), int(bound)
+        number, limit = int(value or ""), int(bound)
     except ValueError:
         return False
     return number > limit if operator == "Gt" else number < limit

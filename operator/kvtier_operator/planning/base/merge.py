@@ -38,7 +38,7 @@ def merged(there: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]
 def _value(there: object, value: object, name: str) -> object:
     if isinstance(value, Mapping):
         return merged(there if isinstance(there, Mapping) else {}, value)
-    if (key := MERGE_KEYS.get(name)) and isinstance(value, list) and all(_has(each, key) for each in value):
+    if (key := MERGE_KEYS.get(name)) and isinstance(value, list) and all(_has(item, key) for item in value):
         return _items(there if isinstance(there, list) else [], value, key)
     return value
 
@@ -49,9 +49,9 @@ def _has(item: object, key: str) -> bool:
 
 
 def _items(there: Sequence[Mapping[str, Any]], patch: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
-    items = {each[key]: each for each in there if _has(each, key)}
-    for each in patch:
-        items[each[key]] = merged(items.get(each[key], {}), each)
+    items = {item[key]: item for item in there if _has(item, key)}
+    for item in patch:
+        items[item[key]] = merged(items.get(item[key], {}), item)
     return [*items.values()]
 
 

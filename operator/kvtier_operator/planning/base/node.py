@@ -73,4 +73,6 @@ def whole(name: str, quantity: str | int, *, round_up: bool = False) -> int:
 
 
 def _ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions
+    )

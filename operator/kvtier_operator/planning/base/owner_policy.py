@@ -30,9 +30,9 @@ class Entries:
     pattern: str  # regular expression of a whole one, as Python and Go's RE2 have it
     form: str  # what it is and an example, for the error
 
-    def fits(self, given: object) -> bool:
+    def fits(self, entry: object) -> bool:
         """Whether it is one."""
-        return isinstance(given, str) and re.fullmatch(self.pattern, given) is not None
+        return isinstance(entry, str) and re.fullmatch(self.pattern, entry) is not None
 
 
 ENTRIES: Final[Mapping[str, Entries]] = {
@@ -72,7 +72,7 @@ class OwnerPolicy:
 
 def policy_document(policy: OwnerPolicy) -> dict[str, object]:
     """The same as plain values."""
-    return {to_camel(each.name): getattr(policy, each.name) for each in fields(OwnerPolicy)}
+    return {to_camel(field.name): getattr(policy, field.name) for field in fields(OwnerPolicy)}
 
 
 def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy:
@@ -86,7 +86,7 @@ def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy
     Raises:
         InvalidInputError: With one problem for every wrong limit, and for every wrong entry of a list.
     """
-    names = {to_camel(each.name): each.name for each in fields(OwnerPolicy)}
+    names = {to_camel(field.name): field.name for field in fields(OwnerPolicy)}
     if not isinstance(document, Mapping):
         known = ", ".join(names)
         message = f"not a mapping with any of {known}; write {{}} for no limit; it is {show_value(document)}"
@@ -99,10 +99,10 @@ def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy
     ]
     if problems:
         raise InvalidInputError(source, *problems)
-    given = {
+    limits = {
         names[key]: tuple(value) if isinstance(value, list) else value for key, value in document.items()
     }
-    return OwnerPolicy(**given)
+    return OwnerPolicy(**limits)
 
 
 def policy_of_text(text: str, source: str) -> OwnerPolicy:
@@ -132,7 +132,7 @@ def _problems(name: str | None, value: object, names: Mapping[str, str]) -> Iter
         yield "", f"write allow, deny or a list of what is allowed; it is {show_value(value)}"
     else:
         entries = ENTRIES[name]
-        wrong = [position for position, each in enumerate(value) if not entries.fits(each)]
+        wrong = [position for position, entry in enumerate(value) if not entries.fits(entry)]
         for position in wrong:
             yield f"[{position}]", f"write {entries.form}; it is {show_value(value[position])}"
         if name == "host_path" and not wrong and (fault := _nested(value)):
@@ -147,11 +147,11 @@ def _nested(folders: list[str]) -> str:
     return ""
 
 
-def permits(limit: Limit, given: str) -> bool:
+def permits(limit: Limit, name: str) -> bool:
     """Whether a limit lets `NAMESPACE/NAME` pass: by itself, or by its namespace."""
     if isinstance(limit, str):
         return limit == ALLOW
-    return any(given == each or given.startswith(f"{each}/") for each in limit)
+    return any(name == entry or name.startswith(f"{entry}/") for entry in limit)
 
 
 def limit_text(limit: Limit) -> str:

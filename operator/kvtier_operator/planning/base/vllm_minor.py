@@ -22,7 +22,7 @@ def vllm_minor(image: str | None) -> int | None:
     if image is None:
         return None
     name, _, tag = image.partition("@")[0].rpartition(":")
-    found = _TAG.fullmatch(tag)
-    if found is None or "/lmcache/" in f"/{name}" or not name.rpartition("/")[2].startswith("vllm"):
+    match = _TAG.fullmatch(tag)
+    if match is None or "/lmcache/" in f"/{name}" or not name.rpartition("/")[2].startswith("vllm"):
         return None
-    return int(found[1])
+    return int(match[1])

@@ -56,7 +56,7 @@ def adapters_on_disk(parts: CheckInput) -> CheckResult:
             "the disk's blocks are found by an adapter's name and path and outlive the pod: once these stand "
             "for new weights, prompts are answered from what the former computed, and wrongly; give new "
             "weights another name, empty the folder, take a volume that goes with the pod, or take backend "
-            + any_backend_that(lambda each: not each.disk.keeps_adapters),
+            + any_backend_that(lambda backend: not backend.disk.keeps_adapters),
             weight=40,
         )
     return adapters_on_disk.passed("what adapters compute goes with the pod's disk")

@@ -144,7 +144,9 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
 def _named(parts: CheckInput) -> tuple[Argument, ...]:
     """Arguments, without those that may be several options: vLLM ends at them, as another check tells."""
     ambiguous = refused_words(parts).ambiguous
-    return tuple(each for each in parts.spec.engine.extra_args.arguments if each.position not in ambiguous)
+    return tuple(
+        argument for argument in parts.spec.engine.extra_args.arguments if argument.position not in ambiguous
+    )
 
 
 _ANYWHERE: Final = frozenset({"", "None", "0.0.0.0", "::"})  # noqa: S104 - read, not bound

@@ -29,8 +29,11 @@ def block_hash(parts: CheckInput) -> CheckResult:
     for a weak hash with a secret seed, but the pods of one model have the same one, which is no secret.
     """
     spec = parts.spec
-    algorithm, given = spec.engine.extra_args.value(_OPTION) or _DEFAULT, spec.engine.extra_args.last(_OPTION)
-    if given and {given.position, given.position + 1} & refused_words(parts).positions:
+    algorithm, argument = (
+        spec.engine.extra_args.value(_OPTION) or _DEFAULT,
+        spec.engine.extra_args.last(_OPTION),
+    )
+    if argument and {argument.position, argument.position + 1} & refused_words(parts).positions:
         return block_hash.passed("vLLM does not start with what is given", reason="Refused")
     if algorithm in _CRYPTOGRAPHIC:
         return block_hash.passed(f"blocks are named by {algorithm}")

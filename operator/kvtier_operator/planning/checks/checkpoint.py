@@ -113,8 +113,8 @@ def _shared(parts: CheckInput) -> Iterator[Width]:
 
 def _cut(width: Width, ranks: int) -> str:
     parts = f" in multiples of {width.multiple_of:,}" if width.multiple_of > 1 else ""
-    fewer = (each for each in range(1, ranks) if ranks % each == 0)
-    possible = ", ".join(str(each) for each in fewer if not width.is_cut_by(each))
+    fewer = (count for count in range(1, ranks) if ranks % count == 0)
+    possible = ", ".join(str(count) for count in fewer if not width.is_cut_by(count))
     other = f", or add {_TOWER_MODE}=data" if width.of is WidthOf.TOWER else ""
     return (
         f"{width.field} of {width.elements:,} cannot be shared out over {ranks} ranks{parts}; "

@@ -192,9 +192,11 @@ def node_devices(parts: CheckInput) -> CheckResult:
     gpu = parts.spec.engine.gpu
     most = gpu.node_gpus if gpu else USUAL_NODE_GPUS
     # of MIG slices a node has more
-    whole = [each for each in engine_devices(parts.spec).items() if each[0].endswith("/gpu")]
+    whole = [device for device in engine_devices(parts.spec).items() if device[0].endswith("/gpu")]
     name, ranks = max(
-        ((name, parse_quantity(each)) for name, each in whole), key=lambda each: each[1], default=("", 0)
+        ((name, parse_quantity(count)) for name, count in whole),
+        key=lambda device: device[1],
+        default=("", 0),
     )
     if parts.observed.machine is not None or parts.observed.nodes is not None or ranks <= most:
         return node_devices.passed("a usual node has as many devices")

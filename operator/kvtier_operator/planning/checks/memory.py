@@ -217,7 +217,7 @@ def _may_have(parts: CheckInput, wanted: HugepageSize) -> bool:
 
 def _other_kernel(parts: CheckInput, wanted: HugepageSize) -> str:
     page_bytes, gpu = parts.spec.engine.host_page_bytes, parts.spec.engine.gpu
-    sizes = (each for each in HugepageSize if each.needs_page_bytes in {None, page_bytes})
+    sizes = (page for page in HugepageSize if page.needs_page_bytes in {None, page_bytes})
     return (
         f"{wanted}: the kernel {f'beside {gpu}' if gpu else 'of most nodes'} has ordinary pages of "
         f"{size(page_bytes)}, and no huge ones of that size beside them: set it to {one_of(sizes)}, or "

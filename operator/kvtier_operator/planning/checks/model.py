@@ -40,17 +40,17 @@ def cache_shapes(parts: CheckInput) -> CheckResult:
 
     Of DeepSeek V4 users found 187 to 195 KiB a token in a tier with 2 ranks, and 55 KB on the device.
     """
-    given, name = parts.spec.model.geometry, parts.spec.model.name
-    if given is None or given.kv_bytes_per_token is None or not has_other_caches(name):
+    geometry, name = parts.spec.model.geometry, parts.spec.model.name
+    if geometry is None or geometry.kv_bytes_per_token is None or not has_other_caches(name):
         return cache_shapes.passed("no model that is known for caches of different shapes")
     observed = parts.observed.engine.by_tier.get(Tier.CPU) if parts.observed.engine else None
     if observed is not None and not differs(observed, parts.tiers.cpu.tokens):
         return cache_shapes.passed(f"a running engine holds {count(observed)} tokens, about as planned")
-    too_little = given.kv_bytes_per_token < _LEAST_OF_SUCH_BYTES
+    too_little = geometry.kv_bytes_per_token < _LEAST_OF_SUCH_BYTES
     return cache_shapes.warn(
         "CacheFarTooSmall" if too_little else "CacheNotASum",
         f"layers of {name} keep caches of different shapes, so a tier stores many times the bytes that its "
-        f"model card has for a token ({MEASURED}), and {size(given.kv_bytes_per_token)} "
+        f"model card has for a token ({MEASURED}), and {size(geometry.kv_bytes_per_token)} "
         f"{'is likely far too little' if too_little else 'must be what it stores'}, all ranks together; set "
         "it to status.tiers.cpu.bytes / tokens once an engine runs (Observed)",
         by_itself=f"plans {count(parts.tiers.cpu.tokens)} tokens in the CPU tier, and has the picker follow "

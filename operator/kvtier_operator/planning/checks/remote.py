@@ -116,7 +116,7 @@ def adapters_in_store(parts: CheckInput) -> CheckResult:
             "ReplacedAdaptersFound",
             "blocks are found by an adapter's name and path: once these stand for new weights, prompts are "
             "answered from what the former computed, and wrongly; give new weights another name, empty the "
-            "store, or take backend " + any_backend_that(lambda each: not each.remote.keeps_adapters),
+            "store, or take backend " + any_backend_that(lambda backend: not backend.remote.keeps_adapters),
             weight=40,
         )
     return adapters_in_store.warn(

@@ -105,11 +105,11 @@ def get_kv_cache_groups(layers: Sequence[LayerPages], *, block_outermost: bool) 
     Returns:
         None where vLLM finds no common size of a page, and refuses to start.
     """
-    found = _groups(layers, block_outermost=block_outermost)
-    if found is None or not block_outermost:
-        return found
+    groups = _groups(layers, block_outermost=block_outermost)
+    if groups is None or not block_outermost:
+        return groups
     alignment_bytes = math.lcm(*(layer.alignment_bytes for layer in layers))
-    return replace(found, block_bytes=round_up(found.block_bytes, alignment_bytes))
+    return replace(groups, block_bytes=round_up(groups.block_bytes, alignment_bytes))
 
 
 def _groups(layers: Sequence[LayerPages], *, block_outermost: bool) -> KVGroups | None:
@@ -169,10 +169,10 @@ def _pack(layers: Sequence[LayerPages]) -> KVGroups | None:
 
 def _page_layers(bucket: Iterable[LayerPages]) -> dict[int, int]:
     """Layers by the size of their pages."""
-    found: dict[int, int] = {}
+    layers_by_page_bytes: dict[int, int] = {}
     for layer in bucket:
-        found[layer.page_bytes] = found.get(layer.page_bytes, 0) + layer.layers
-    return found
+        layers_by_page_bytes[layer.page_bytes] = layers_by_page_bytes.get(layer.page_bytes, 0) + layer.layers
+    return layers_by_page_bytes
 
 
 def _repeats(buckets: Iterable[Iterable[LayerPages]]) -> int | None:

@@ -126,9 +126,9 @@ def kv_geometry(shape: ModelShape, spec: Spec, minor: int | None) -> Geometry:
         block_bytes=cost.groups.block_bytes,
         group_block_tokens=tuple(group.block_tokens for group in cost.groups.groups),
         kv_bytes_per_token_by_gpu=_values(
-            each.token_bytes * split.copies for costs in on_gpus.values() for each in costs
+            cost.token_bytes * split.copies for costs in on_gpus.values() for cost in costs
         ),
-        block_tokens_by_gpu=_values(each.block_tokens for costs in on_gpus.values() for each in costs),
+        block_tokens_by_gpu=_values(cost.block_tokens for costs in on_gpus.values() for cost in costs),
         stored_once=split.stored_once,
     )
 
@@ -223,14 +223,14 @@ def _on_gpus(
     sizing: Sizing, choice: BlockChoice, steps: tuple[int, ...]
 ) -> dict[Architecture, tuple[KVCost, ...]]:
     """What the model costs on each GPU, with either of vLLM's minors where those differ."""
-    found = {}
+    costs = {}
     for gpu, tokens in choice.by_gpu.items():
         on_it = replace(sizing, split=split_on(gpu, sizing.split, sizing.shape))
-        found[gpu] = tuple(
-            on_it.cost(choice.tokens if choice.given else tokens, step)
+        costs[gpu] = tuple(
+            on_it.cost(choice.tokens if choice.is_set else tokens, step)
             for step in (steps if gpu is not Architecture.AMPERE else (1,))
         )
-    return found
+    return costs
 
 
 def _decided_by_the_gpu(
@@ -238,8 +238,8 @@ def _decided_by_the_gpu(
 ) -> list[str]:
     """What a plan cannot know, with the range, in words."""
     copies = sizing.split.copies
-    tokens = {gpu: [each.token_bytes * copies for each in costs] for gpu, costs in on_gpus.items()}
-    blocks = {gpu: [each.block_tokens for each in costs] for gpu, costs in on_gpus.items()}
+    tokens = {gpu: [cost.token_bytes * copies for cost in costs] for gpu, costs in on_gpus.items()}
+    blocks = {gpu: [cost.block_tokens for cost in costs] for gpu, costs in on_gpus.items()}
     raised = cost.block_tokens != choice.tokens
     then = "" if raised else f"; spec.engine.blockSize {choice.fast_multiple} suits all of them"
     return [
@@ -252,8 +252,8 @@ def _decided_by_the_gpu(
 
 def _values(values: Iterable[int]) -> tuple[int, ...]:
     """The values, the least first, where there are several; nothing where all are one."""
-    found = tuple(sorted(set(values)))
-    return found if len(found) > 1 else ()
+    distinct = tuple(sorted(set(values)))
+    return distinct if len(distinct) > 1 else ()
 
 
 def _how(layers: tuple[LayerGroup, ...], cost: KVCost, split: Split) -> str:

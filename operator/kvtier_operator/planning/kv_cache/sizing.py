@@ -63,7 +63,7 @@ def turns_off_for_chunks(spec: Spec, shape: ModelShape) -> bool:
     It does with a draft of EAGLE's kind, and where VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE is 0.
     """
     asked = speculation(spec.engine.extra_args) if shape.draft_tokens else None
-    denied = any(each.name == _ALLOW_CHUNKS and each.value == "0" for each in spec.engine.env)
+    denied = any(variable.name == _ALLOW_CHUNKS and variable.value == "0" for variable in spec.engine.env)
     return shape.chunked_attention and (denied or (asked is not None and asked.method in DROPS_LAST_BLOCK))
 
 
@@ -94,19 +94,19 @@ def explain_gpu_differences(
         then: What to do about it.
     """
     gpus: dict[tuple[int, ...], list[str]] = {}
-    for gpu, found in values.items():
-        gpus.setdefault(tuple(dict.fromkeys(found)), []).append(gpu)
-    if len(gpus) == 1 and all(len(found) == 1 for found in gpus):
+    for gpu, numbers in values.items():
+        gpus.setdefault(tuple(dict.fromkeys(numbers)), []).append(gpu)
+    if len(gpus) == 1 and all(len(numbers) == 1 for numbers in gpus):
         return ()
-    each = ", ".join(
-        f"{' (vLLM 0.33: '.join(count(value) for value in found)}{')' * (len(found) - 1)} on "
-        f"{' and '.join(gpus[found])}"
-        for found in sorted(gpus)
+    by_gpu = ", ".join(
+        f"{' (vLLM 0.33: '.join(count(value) for value in numbers)}{')' * (len(numbers) - 1)} on "
+        f"{' and '.join(gpus[numbers])}"
+        for numbers in sorted(gpus)
     )
     decides = "the GPU" if len(gpus) > 1 else "vLLM's minor"
     line = (
-        f"{decides} decides {what}, which a plan cannot know: {each}; planned with {planned}, and the picker "
-        f"follows what a running engine says{then}"
+        f"{decides} decides {what}, which a plan cannot know: {by_gpu}; planned with {planned}, and the "
+        f"picker follows what a running engine says{then}"
     )
     return (line,)
 

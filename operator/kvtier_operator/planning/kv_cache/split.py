@@ -203,5 +203,5 @@ def boundaries_apart(shape: ModelShape, engine: EngineSpec) -> ModelShape:
     ends = 1 if len(shape.groups) > 1 else 2
     apart = min(ends * BOUNDARY_LAYERS, group.layers)
     divided = (replace(group, layers=group.layers - apart), replace(group, layers=apart, own_dtype=True))
-    groups = (*divided, *(each for each in shape.groups if each.sparse_heads))
-    return replace(shape, groups=tuple(each for each in groups if each.layers))
+    groups = (*divided, *(group for group in shape.groups if group.sparse_heads))
+    return replace(shape, groups=tuple(group for group in groups if group.layers))

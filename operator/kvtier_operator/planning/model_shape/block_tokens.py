@@ -88,7 +88,7 @@ class BlockChoice:
     tokens: int  # tokens of a block; on a Hopper GPU where that decides and none is named
     by_gpu: Mapping[Architecture, int]  # what the first backend takes by itself, of each GPU that it may be
     multiple: int  # a block must be a multiple of this for any backend to take it
-    given: bool  # whether the resource says it
+    is_set: bool  # whether the resource says it
 
     @property
     def fast_multiple(self) -> int:
@@ -98,7 +98,7 @@ class BlockChoice:
     @property
     def slow_on(self) -> tuple[Architecture, ...]:
         """GPUs whose first backend does not take it, so that vLLM falls to a slower one."""
-        return tuple(gpu for gpu, block in self.by_gpu.items() if self.tokens % block) if self.given else ()
+        return tuple(gpu for gpu, block in self.by_gpu.items() if self.tokens % block) if self.is_set else ()
 
 
 class Elements(StrEnum):
@@ -183,7 +183,7 @@ def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) 
     """The block that vLLM takes for this engine, before it raises it for a linear-attention state."""
     if engine.device is Device.CPU:
         return BlockChoice(
-            engine_block_tokens(engine), {}, _CPU_MULTIPLE, given=engine.block_size is not None
+            engine_block_tokens(engine), {}, _CPU_MULTIPLE, is_set=engine.block_size is not None
         )
     by_elements = _FIRST_BY_ELEMENTS.get((attention, Elements.of(dtype)), {})
     blocks, multiple = {**_FIRST_BACKENDS[attention], **by_elements}, _MULTIPLE[attention]
@@ -193,7 +193,7 @@ def choose_block(engine: EngineSpec, attention: Attention, dtype: KVCacheDtype) 
     if engine.architecture:
         blocks = {engine.architecture: blocks[engine.architecture]}
     tokens = engine.block_size or blocks[engine.architecture or Architecture.HOPPER]
-    return BlockChoice(tokens, blocks, multiple, given=engine.block_size is not None)
+    return BlockChoice(tokens, blocks, multiple, is_set=engine.block_size is not None)
 
 
 def engine_block_tokens(engine: EngineSpec) -> int:

@@ -68,12 +68,12 @@ def original(model: str) -> str | None:
     """The model of the catalogue of which this is a copy by its name; None for no copy, or of several."""
     base = model.lower().rpartition("/")[2]
     published = {name for name, _ in _published_names()}
-    while not (found := [name for name in published if name.lower().rpartition("/")[2] == base]):
+    while not (matches := [name for name in published if name.lower().rpartition("/")[2] == base]):
         shorter = _OF_COPIES.sub("", base)
         if shorter == base:
             return None
         base = shorter
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None
 
 
 _NUMBER: Final = re.compile("[0-9]+")

@@ -51,9 +51,9 @@ def with_text_model(config: Mapping[str, Any], source: str) -> Mapping[str, Any]
         return config
     from kvtier_operator.planning.model_shape.catalogue import config_in_catalogue  # noqa: PLC0415 - slow to import
 
-    found = config_in_catalogue(name) if isinstance(name, str) else None
-    if found is not None:
-        return {**config, _PART: found}
+    part = config_in_catalogue(name) if isinstance(name, str) else None
+    if part is not None:
+        return {**config, _PART: part}
     if config.get(_PART):
         return config
     message = (
@@ -171,8 +171,8 @@ def has_other_caches(name: str) -> bool:
 def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     """The dtype of the published weights, which stands beside a nested language model or in it."""
     parts = (config.get(name) for name in TEXT_CONFIGS)
-    found = (config, *(part for part in parts if isinstance(part, Mapping)))
-    dtypes = ((name, each.get(name)) for each in found for name in ("torch_dtype", "dtype"))
+    levels = (config, *(part for part in parts if isinstance(part, Mapping)))
+    dtypes = ((name, level.get(name)) for level in levels for name in ("torch_dtype", "dtype"))
     name, dtype = next(((name, dtype) for name, dtype in dtypes if isinstance(dtype, str)), ("", ""))
     if dtype and _DTYPE.fullmatch(dtype) is None:
         raise fields.wrong(name, f"got {show_value(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
@@ -202,14 +202,14 @@ def _state_of_class(config: Mapping[str, Any], fields: ConfigFields) -> State | 
 def _refuse_other_caches(fields: ConfigFields) -> None:
     """A plan without a number is better than one with a wrong one."""
     model_type = fields.text("model_type")
-    found = next((name for name in _OTHER_CACHES if fields.get(name)), None)
-    if found == "per_layer_config" and model_type.startswith("gemma4"):
-        found = None  # what transformers makes of the sizes of full-attention layers
-    if found is None and model_type.startswith(_OTHER_TYPES):
-        found = "model_type"
-    if found is not None:
+    field = next((name for name in _OTHER_CACHES if fields.get(name)), None)
+    if field == "per_layer_config" and model_type.startswith("gemma4"):
+        field = None  # what transformers makes of the sizes of full-attention layers
+    if field is None and model_type.startswith(_OTHER_TYPES):
+        field = "model_type"
+    if field is not None:
         raise fields.wrong(
-            found,
+            field,
             f"model type {model_type or '(none)'} gives layers caches of different shapes, which kvtier "
             "cannot size; set spec.model.geometry.kvBytesPerToken",
         )
@@ -267,15 +267,15 @@ def longest_taken(config: ConfigFields) -> int | None:
         for name, rope in ropes
         if _kind(config, name, rope) not in _SCALED_ALREADY
     ]
-    return int(tokens * next((each for each in reversed(factors) if each is not None), 1))
+    return int(tokens * next((factor for factor in reversed(factors) if factor is not None), 1))
 
 
 def _ropes(config: ConfigFields) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Rotary settings of the whole file by their field: one, or one for each kind of layer."""
     for name in _ROPES:
         settings = config.root_mapping(name)
-        if all(isinstance(each, Mapping) for each in settings.values()):
-            yield from ((f"{name}.{kind}", each) for kind, each in settings.items())
+        if all(isinstance(setting, Mapping) for setting in settings.values()):
+            yield from ((f"{name}.{kind}", setting) for kind, setting in settings.items())
         else:
             yield name, settings
         if settings:

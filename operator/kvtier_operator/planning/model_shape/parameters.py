@@ -189,9 +189,9 @@ def _layers(fields: ConfigFields) -> int | None:
     predictors = _number(fields, _PREDICTORS) or 0
     for name in _KINDS:
         kinds = fields.word(name) or fields.strings(name)
-        if found := sum(kind in _OF_EXPERTS for kind in kinds):
-            return found + predictors
-    if (each := fields.get(_FREQUENCY)) and not isinstance(each, int):
+        if count := sum(kind in _OF_EXPERTS for kind in kinds):
+            return count + predictors
+    if (frequency := fields.get(_FREQUENCY)) and not isinstance(frequency, int):
         return sum(fields.numbers(_FREQUENCY)) + predictors
     dense = _number(fields, _DENSE_FIRST) or len(fields.numbers("mlp_only_layers"))
     return (layers - dense) // (_number(fields, _PERIODS) or 1) + predictors

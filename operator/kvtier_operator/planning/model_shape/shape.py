@@ -47,8 +47,12 @@ class Experts:
 
         In every published mixture of experts they are more than half.
         """
-        found = self.bytes if self.of_bytes is None else self.bytes * weights_bytes // self.of_bytes
-        return found if not found or weights_bytes < 2 * found <= 2 * weights_bytes else None
+        experts_bytes = self.bytes if self.of_bytes is None else self.bytes * weights_bytes // self.of_bytes
+        return (
+            experts_bytes
+            if not experts_bytes or weights_bytes < 2 * experts_bytes <= 2 * weights_bytes
+            else None
+        )
 
 
 class WidthOf(StrEnum):

@@ -278,9 +278,9 @@ def tier_bytes(lines: Iterable[BudgetLine]) -> int:
 def _own(spec: Spec) -> BudgetLine | None:
     """The engine without tiers, as the resource says."""
     resources = spec.engine.resources
-    for where, given in (("requests", resources.requests), ("limits", resources.limits)):
-        if EPHEMERAL_STORAGE in given:
-            value = given[EPHEMERAL_STORAGE]
+    for where, quantities in (("requests", resources.requests), ("limits", resources.limits)):
+        if EPHEMERAL_STORAGE in quantities:
+            value = quantities[EPHEMERAL_STORAGE]
             why = f"{value} of resources.{where}.{EPHEMERAL_STORAGE}"
             return BudgetLine(_OWN_LINE, parse_bytes(value), why)
     return None
@@ -312,7 +312,7 @@ def written_host_folders(spec: Spec) -> tuple[tuple[str, str], ...]:
     extra = disk.extra_volumes if disk else ()
     volumes = (
         ("spec.tiers.disk.volume", disk.volume if disk else None),
-        *((f"spec.tiers.disk.extraVolumes[{index}]", each) for index, each in enumerate(extra)),
+        *((f"spec.tiers.disk.extraVolumes[{index}]", volume) for index, volume in enumerate(extra)),
         ("spec.model.volume", spec.model.volume),
     )
     return tuple(

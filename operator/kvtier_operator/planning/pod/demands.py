@@ -85,16 +85,16 @@ class Demands:
             ValueError: The text is not what it writes, such as another version's.
         """
         try:
-            given = parse_json_object(text)
-            hugepages, memlock = given["hugepages"], given["memlock"]
-            remote = given.get("remote")
+            fields = parse_json_object(text)
+            hugepages, memlock = fields["hugepages"], fields["memlock"]
+            remote = fields.get("remote")
             return cls(
-                memory_bytes=given["memory_bytes"],
-                shm_bytes=given["shm_bytes"],
+                memory_bytes=fields["memory_bytes"],
+                shm_bytes=fields["shm_bytes"],
                 hugepages=HugepagesDemand(**hugepages) if hugepages else None,
                 memlock=MemlockDemand(**memlock) if memlock else None,
-                volumes=tuple(VolumeDemand(**volume) for volume in given["volumes"]),
-                ordinary_tier_bytes=given["ordinary_tier_bytes"],
+                volumes=tuple(VolumeDemand(**volume) for volume in fields["volumes"]),
+                ordinary_tier_bytes=fields["ordinary_tier_bytes"],
                 remote=RemoteDemand(**remote) if remote else None,
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -148,8 +148,8 @@ def _env(spec: Spec, backend: BackendPlan, machine: Machine | None) -> Mapping[s
         cores = machine.cores if machine else ()
         env["VLLM_CPU_OMP_THREADS_BIND"] = _cores(spec, cores)
         env |= _threads(spec, len(cores))
-    given = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
-    return {**env, **backend.env, **given}
+    own = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
+    return {**env, **backend.env, **own}
 
 
 def _cores(spec: Spec, cores: tuple[int, ...]) -> str:
@@ -162,8 +162,8 @@ def _cores(spec: Spec, cores: tuple[int, ...]) -> str:
     ranks, engine = spec.engine.tensor_parallel_size, spec.engine
     if spec.least_replicas != 1 or engine.data_parallel_size != 1 or len(cores) < ranks:
         return "nobind"
-    each = len(cores) // ranks
-    parts = [cores[rank * each : (rank + 1) * each] for rank in range(ranks)]
+    share = len(cores) // ranks
+    parts = [cores[rank * share : (rank + 1) * share] for rank in range(ranks)]
     return "|".join(",".join(map(str, part)) for part in parts)
 
 

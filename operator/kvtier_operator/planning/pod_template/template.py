@@ -45,7 +45,11 @@ def engine_affinity(spec: Spec) -> Mapping[str, Any]:
 def engine_mounts(spec: Spec) -> tuple[str, ...]:
     """Folders at which the template mounts volumes of its own in the engine's container."""
     pod = mapping((spec.engine.pod_template or {}).get("spec"))
-    engines = (each for each in mappings(pod.get("containers")) if each.get("name") == Component.ENGINE)
+    engines = (
+        container
+        for container in mappings(pod.get("containers"))
+        if container.get("name") == Component.ENGINE
+    )
     mounts = (mount for engine in engines for mount in mappings(engine.get("volumeMounts")))
     return tuple(path for mount in mounts if isinstance(path := mount.get("mountPath"), str))
 

@@ -93,7 +93,7 @@ def passed_paths(extra: Iterable[str] = ()) -> tuple[str, ...]:
     """
     own = (route.path.partition("/{")[0] for route in ENGINE_ROUTES if route.use.passes)
     paths = dict.fromkeys((*own, *extra))
-    return tuple(path for path in paths if not any(is_below(path, each) for each in paths if each != path))
+    return tuple(path for path in paths if not any(is_below(path, other) for other in paths if other != path))
 
 
 def is_below(path: str, other: str) -> bool:

@@ -306,7 +306,7 @@ def _take_out(claims: list[Claim], claim: Claim) -> None:
 
 def _behind(slot: _Slot, before: Claim | None) -> list[Claim]:
     """Who asks for something that another one got before than gets it now."""
-    turns = {each.turn if each else None for each in (before, slot.first)}
+    turns = {claim.turn if claim else None for claim in (before, slot.first)}
     if len(turns) == 1:
         return []
     since = min(filter(None, turns))

@@ -78,7 +78,7 @@ def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     """The method that vLLM quantises the weights by as it loads them; empty where it does not."""
     if geometry.shape.is_quantised:
         return ""
-    return next((found for name in _QUANTIZATION if (found := engine.extra_args.value(name))), "")
+    return next((value for name in _QUANTIZATION if (value := engine.extra_args.value(name))), "")
 
 
 def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
@@ -97,10 +97,11 @@ def active_parameters(geometry: Geometry) -> Arithmetic | None:
         return geometry.shape.arithmetic
     if geometry.weights_bytes is None:
         return None
-    each = geometry.shape.parameter_bits / _BITS_PER_BYTE
-    parameters = int(geometry.weights_bytes / each)
+    bytes_per_parameter = geometry.shape.parameter_bits / _BITS_PER_BYTE
+    parameters = int(geometry.weights_bytes / bytes_per_parameter)
     return Arithmetic(
-        parameters, f"{size(geometry.weights_bytes)} of weights / {each:g} B, all for every token"
+        parameters,
+        f"{size(geometry.weights_bytes)} of weights / {bytes_per_parameter:g} B, all for every token",
     )
 
 
@@ -152,9 +153,9 @@ def adapter_args(spec: Spec) -> tuple[str, ...]:
     adapters, modules = adapters_of(spec), spec.model.lora_modules
     if adapters is None or not modules:
         return ()
-    given = spec.engine.extra_args.number(IN_MEMORY) is not None
-    in_memory = () if given else (IN_MEMORY, str(adapters.in_memory))
-    return (ENABLE, *in_memory, "--lora-modules", *(f"{each.name}={each.source}" for each in modules))
+    is_sized = spec.engine.extra_args.number(IN_MEMORY) is not None
+    in_memory = () if is_sized else (IN_MEMORY, str(adapters.in_memory))
+    return (ENABLE, *in_memory, "--lora-modules", *(f"{module.name}={module.source}" for module in modules))
 
 
 def adapter_bytes(spec: Spec, geometry: Geometry) -> AdapterBytes | None:

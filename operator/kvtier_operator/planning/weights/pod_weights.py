@@ -55,7 +55,7 @@ def model_source(model: ModelSpec) -> ModelSource | None:
     source = model.source
     if source is None:
         return None
-    kind = next(each for each in SourceKind if source.startswith(each))
+    kind = next(kind for kind in SourceKind if source.startswith(kind))
     rest = source.removeprefix(kind)
     match kind:
         case SourceKind.CLAIM:
@@ -114,7 +114,7 @@ def moved_weights_bytes(spec: Spec, geometry: Geometry) -> int:
 
 def moves_weights(spec: Spec) -> bool:
     """Whether it does: no volume is where the resource's environment has the downloads go."""
-    moved = [each.value or "" for each in spec.engine.env if each.name in CACHE_VARIABLES]
+    moved = [variable.value or "" for variable in spec.engine.env if variable.name in CACHE_VARIABLES]
     elsewhere = spec.model.volume is not None or spec.model.source is not None
     return bool(moved) and not elsewhere and is_downloaded(spec) and not any(map(_is_mounted, moved))
 

@@ -77,7 +77,9 @@ class ConfigFields:
 
     def _find(self, names: Sequence[str]) -> tuple[str, object]:
         """What `get` returns, and the name that it stands under."""
-        spellings = [each for name in names for each in (name, self._defaults.other_names.get(name, name))]
+        spellings = [
+            spelling for name in names for spelling in (name, self._defaults.other_names.get(name, name))
+        ]
         for name in spellings:
             if (value := self._text.get(name)) is not None:
                 return name, value
@@ -119,10 +121,10 @@ class ConfigFields:
 
     def period(self, *names: str) -> int | None:
         """After how many layers something comes again, 1 or more; None where no such field is there."""
-        found = self.optional_int(*names)
-        if found == 0:
+        number = self.optional_int(*names)
+        if number == 0:
             raise self.wrong(self._find(names)[0], "got 0, must be 1 or more: layers are counted by it")
-        return found
+        return number
 
     def int(self, *names: str) -> int:
         """A whole number, 1 or more."""
@@ -206,12 +208,12 @@ class ConfigFields:
             return ()
         if not isinstance(value, list):
             raise self.wrong(name, "must be a list of objects")
-        for place, each in enumerate(self._short(name, value)):
-            if not isinstance(each, Mapping):
-                raise self.wrong(f"{name}[{place}]", f"got {show_value(each)}, must be an object")
+        for place, item in enumerate(self._short(name, value)):
+            if not isinstance(item, Mapping):
+                raise self.wrong(f"{name}[{place}]", f"got {show_value(item)}, must be an object")
         within = self._within + name
         return tuple(
-            ConfigFields(each, self._source, f"{within}[{place}].") for place, each in enumerate(value)
+            ConfigFields(item, self._source, f"{within}[{place}].") for place, item in enumerate(value)
         )
 
     def root(self, name: str) -> object:
@@ -252,4 +254,6 @@ def _language_model(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], TypeD
 def _layers_in_lists(part: Mapping[str, Any]) -> dict[str, int]:
     """The number of layers that a list of them gives."""
     lists = (part.get(name) for name in _LAYER_LISTS)
-    return next(({_LAYERS: len(each)} for each in lists if isinstance(each, Sequence) and each), {})
+    return next(
+        ({_LAYERS: len(entries)} for entries in lists if isinstance(entries, Sequence) and entries), {}
+    )

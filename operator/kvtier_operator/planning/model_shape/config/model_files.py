@@ -86,17 +86,17 @@ def parse_file(text: str, source: str, field: str) -> Mapping[str, Any]:
     """
     try:
         # Nemotron-H and Mamba 2 are published with an Infinity
-        found = parse_json(text, most_bytes=MOST_BYTES, deepest=_DEEPEST, finite=False)
+        document = parse_json(text, most_bytes=MOST_BYTES, deepest=_DEEPEST, finite=False)
     except MalformedError as error:
         raise InvalidInputError(
             source, Problem(field, f"not JSON: {error}; give the model's own file")
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise InvalidInputError(
             source,
             Problem(field, "not the file of a model: it holds no JSON object; give the model's own file"),
         )
-    return found
+    return document
 
 
 def one_config(files: Mapping[str, Mapping[str, Any]], *, mistral: bool = False) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def compact(config: Mapping[str, Any], source: str) -> str:
 
 def _without_long(value: Any) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, Mapping):
-        inner = {name: _without_long(each) for name, each in value.items()}
-        return {name: each for name, each in inner.items() if not _is_long(each)}
+        inner = {name: _without_long(item) for name, item in value.items()}
+        return {name: item for name, item in inner.items() if not _is_long(item)}
     return value
 
 

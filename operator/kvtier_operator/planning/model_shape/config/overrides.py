@@ -57,12 +57,12 @@ def with_option_named(error: InvalidInputError, spec: Spec) -> InvalidInputError
     """The same error, with the argument named where the wrong field came by it."""
     args = spec.engine.extra_args
     overrides = args.json_object(OPTION)
-    within = [each for name, each in overrides.items() if name in TEXT_CONFIGS and isinstance(each, Mapping)]
-    names = {*overrides, *(name for each in within for name in each)}
+    within = [part for name, part in overrides.items() if name in TEXT_CONFIGS and isinstance(part, Mapping)]
+    names = {*overrides, *(name for part in within for name in part)}
     if not all(re.split(r"[.\[]", problem.field)[0] in names for problem in error.problems):
         return error
     messages = (f"{OPTION}: {problem}" for problem in error.problems)
-    return InvalidInputError("planning", *(Problem(args.field_path(OPTION), each) for each in messages))
+    return InvalidInputError("planning", *(Problem(args.field_path(OPTION), message) for message in messages))
 
 
 # transformers, configuration_gemma4.py: sizes of full-attention layers, which vLLM reads layer by layer.

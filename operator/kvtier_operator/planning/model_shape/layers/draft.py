@@ -145,11 +145,11 @@ def _config_of(spec: Spec, observed: Observed) -> Mapping[str, Any] | None:
 
 def _of_its_own(asked: Speculation, shape: ModelShape, observed: Observed) -> Draft:
     """A draft with a configuration of its own: the one that was observed, or the catalogue's."""
-    found = _shape_of_draft(asked, observed)
-    if isinstance(found, Draft):
-        return found
-    if found is not None:
-        return _of_shape(asked, found)
+    draft = _shape_of_draft(asked, observed)
+    if isinstance(draft, Draft):
+        return draft
+    if draft is not None:
+        return _of_shape(asked, draft)
     if asked.method not in _ONE_LAYER:
         return Draft(asked)
     only_latents = {group.kind for group in shape.groups} == {LayerKind.MLA}
@@ -200,7 +200,9 @@ def _shape_of_draft(asked: Speculation, observed: Observed) -> ModelShape | Draf
     try:
         shape = shape_from_config(config, source, weights_bytes=observed.draft_weights_bytes)
     except InvalidInputError as error:  # which advises what to do about a model
-        problems = (Problem(each.field, each.message.replace(_OF_MODEL, _FIELD)) for each in error.problems)
+        problems = (
+            Problem(problem.field, problem.message.replace(_OF_MODEL, _FIELD)) for problem in error.problems
+        )
         raise InvalidInputError(source, *problems) from error
     if asked.method is Method.MTP:  # a checkpoint of the predictors alone, described as the whole model is
         fields = ConfigFields(config, source)

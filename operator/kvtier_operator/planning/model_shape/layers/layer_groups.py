@@ -45,10 +45,10 @@ def layer_groups(config: ConfigFields) -> tuple[LayerGroup, ...]:
     attention = sum(kind is not LayerKind.STATE for kind in kinds)
     indexers = iter(layer_indexers(config, attention))
     alike = Counter((kind, NO_INDEXER if kind is LayerKind.STATE else next(indexers)) for kind in kinds)
-    found: Counter[LayerGroup] = Counter()
+    counts: Counter[LayerGroup] = Counter()
     for (kind, indexer), layers in alike.items():
-        found[_group(config, kind, indexer)] += layers
-    return tuple(replace(group, layers=layers) for group, layers in found.items())
+        counts[_group(config, kind, indexer)] += layers
+    return tuple(replace(group, layers=layers) for group, layers in counts.items())
 
 
 def _group(config: ConfigFields, kind: LayerKind, indexer: Indexer) -> LayerGroup:
@@ -137,15 +137,15 @@ def _of_expanded_latent(config: ConfigFields, layers: int) -> LayerGroup:
 
 def _of_blocks(config: ConfigFields, blocks: tuple[ConfigFields, ...]) -> tuple[LayerGroup, ...]:
     """Nemotron's searched architectures: layers without attention, and groups of heads of other sizes."""
-    found: Counter[LayerGroup] = Counter()
+    counts: Counter[LayerGroup] = Counter()
     for block in blocks:
         attention = block.part("attention")
         if attention.get("no_op") is True or attention.get("replace_with_linear") is True:
             continue
         heads = config.int("num_attention_heads") // attention.int("n_heads_in_group")
         head_dim = one_head_dim(config)
-        found[LayerGroup(LayerKind.FULL, 0, kv_heads=heads, key_dim=head_dim, value_dim=head_dim)] += 1
-    return tuple(replace(group, layers=layers) for group, layers in found.items())
+        counts[LayerGroup(LayerKind.FULL, 0, kv_heads=heads, key_dim=head_dim, value_dim=head_dim)] += 1
+    return tuple(replace(group, layers=layers) for group, layers in counts.items())
 
 
 def kv_heads(config: ConfigFields) -> int:

@@ -288,13 +288,13 @@ _PLAMO3: Final = "plamo3"
 def interleaved_windows(config: ConfigFields, layers: int) -> tuple[int, ...]:
     """Tokens of each layer's window, 0 for one that attends to everything; empty where a file has none."""
     model_type = config.text("model_type").lower()
-    found = config.get(_FIELD) if not model_type or _READS_WINDOWS in model_type else None
-    if isinstance(found, Sequence) and not isinstance(found, str) and found:
-        windows = tuple(0 if window is None else window for window in found)
+    value = config.get(_FIELD) if not model_type or _READS_WINDOWS in model_type else None
+    if isinstance(value, Sequence) and not isinstance(value, str) and value:
+        windows = tuple(0 if window is None else window for window in value)
         if not all(type(window) is int and window >= 0 for window in windows):
             raise config.wrong(_FIELD, "must be a whole number, or a list of whole numbers and nulls")
         return tuple(windows[i % len(windows)] for i in range(layers))
-    if found is not None:
+    if value is not None:
         return (config.int(_FIELD),) * layers
     if config.text("model_type") != _PLAMO3 or not config.has("window_size"):
         return ()
@@ -309,8 +309,8 @@ def interleaved_window(config: ConfigFields) -> int:
     Raises:
         InvalidInputError: The windows are of several sizes, which kvtier does not size.
     """
-    found = config.get(_FIELD)
-    longest = len(found) if isinstance(found, Sequence) else 1
+    value = config.get(_FIELD)
+    longest = len(value) if isinstance(value, Sequence) else 1
     sizes = set(interleaved_windows(config, max(longest, 2))) - {0}
     if len(sizes) > 1:
         raise config.wrong(

@@ -121,9 +121,9 @@ def layer_indexers(config: ConfigFields, layers: int) -> tuple[Indexer, ...]:
     """The indexer of each attention layer."""
     sparse = config.part("sparse_attention_config")
     if frequencies := sparse.numbers("sparse_attention_freq"):  # MiniMax-M3
-        each = Indexer(sparse.int("sparse_index_dim") * _BFLOAT16_BYTES)
-        given = (*frequencies, *(0,) * layers)[:layers]
-        return tuple(each if frequency else NO_INDEXER for frequency in given)
+        indexer = Indexer(sparse.int("sparse_index_dim") * _BFLOAT16_BYTES)
+        by_layer = (*frequencies, *(0,) * layers)[:layers]
+        return tuple(indexer if frequency else NO_INDEXER for frequency in by_layer)
     if not config.has("index_topk", "index_head_dim"):
         return (NO_INDEXER,) * layers
     head_dim = config.optional_int("index_head_dim") or _SCALE_BLOCK

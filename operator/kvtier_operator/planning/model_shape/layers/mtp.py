@@ -88,7 +88,7 @@ def like_the_model(shape: ModelShape, kind: LayerKind, layers: int) -> tuple[Lay
 
 def _type(fields: ConfigFields) -> str | None:
     types = (fields.text("model_type"), fields.root_text("model_type"))
-    return next((each for each in types if each in _COUNTS), None)
+    return next((model_type for model_type in types if model_type in _COUNTS), None)
 
 
 def _kinds(config: ConfigFields, model_type: str | None, layers: int) -> tuple[LayerKind, ...]:

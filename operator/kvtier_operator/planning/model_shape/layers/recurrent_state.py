@@ -23,8 +23,8 @@ def recurrent_state(config: ConfigFields) -> State | None:
     Returns:
         None for a kind of state that is not known here: the tier's tokens do not depend on it.
     """
-    found = (read(config) for read in (_kda, _lightning, _gated_delta_net, _short_conv, _mamba2, _mamba1))
-    return next((state for state in found if state is not None), None)
+    states = (read(config) for read in (_kda, _lightning, _gated_delta_net, _short_conv, _mamba2, _mamba1))
+    return next((state for state in states if state is not None), None)
 
 
 def _state_bytes(config: ConfigFields) -> int:
@@ -134,8 +134,8 @@ def _mamba2(config: ConfigFields) -> State | None:
 def _mamba2_head_dim(config: ConfigFields, heads: int) -> int:
     """Size of a head; transformers works it out for `auto`, and for Zamba2 where nothing is said."""
     names = ("mamba_head_dim", "mamba_d_head", "mamba_headdim")
-    given = config.get(*names)
-    if given is not None and given != "auto":  # what is no number is refused by its name
+    head_dim = config.get(*names)
+    if head_dim is not None and head_dim != "auto":  # what is no number is refused by its name
         return config.int(*names)
     width = config.optional_int("mamba_d_ssm") or config.int("mamba_expand") * config.int("hidden_size")
     return width // heads
@@ -144,8 +144,8 @@ def _mamba2_head_dim(config: ConfigFields, heads: int) -> int:
 def _mamba2_width(config: ConfigFields, own: int) -> int:
     if config.has("mamba_num_heads"):  # Nemotron-H, whose `expand` is not what vLLM multiplies by
         return own
-    if given := config.optional_int("mamba_d_ssm"):
-        return given
+    if width := config.optional_int("mamba_d_ssm"):
+        return width
     expand = config.optional_int("mamba_expand")
     return expand * config.int("hidden_size") if expand else own
 

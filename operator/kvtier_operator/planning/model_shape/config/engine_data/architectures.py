@@ -28,7 +28,7 @@ def without_own_class(config: ConfigFields) -> str:
     A file without names is of a type whose class vLLM knows.
     """
     named = architectures_of(config)
-    return "" if any(_has_own_class(each) for each in named) else next(iter(named), "")
+    return "" if any(_has_own_class(name) for name in named) else next(iter(named), "")
 
 
 def unknown_architecture(config: ConfigFields) -> str:
@@ -57,7 +57,7 @@ def unknown_draft(config: ConfigFields, method: str) -> str:
         name if _OF_DRAFTS[method].fullmatch(name) else _PREFIXES[method] + name
         for name in architectures_of(config)
     ]
-    return "" if any(_has_own_class(each) for each in names) else next(iter(names), "")
+    return "" if any(_has_own_class(name) for name in names) else next(iter(names), "")
 
 
 def refuse_removed(config: ConfigFields) -> None:
@@ -67,7 +67,7 @@ def refuse_removed(config: ConfigFields) -> None:
         InvalidInputError: Neither vLLM nor the Transformers library serves it.
     """
     removed = generated_table("architectures")["removed"] if without_own_class(config) else {}
-    name = next((each for each in architectures_of(config) if each in removed), None)
+    name = next((architecture for architecture in architectures_of(config) if architecture in removed), None)
     if name is None:
         return
     raise config.wrong(
@@ -171,7 +171,9 @@ def _has_value(config: ConfigFields, field: str, *, value: object) -> bool:
 
 
 def _generates(architectures: Sequence[str]) -> bool:
-    return any(each.endswith(("ForCausalLM", "ForConditionalGeneration")) for each in architectures)
+    return any(
+        architecture.endswith(("ForCausalLM", "ForConditionalGeneration")) for architecture in architectures
+    )
 
 
 def _is_encoder(config: ConfigFields) -> bool:
