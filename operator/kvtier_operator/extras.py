@@ -56,4 +56,4 @@ def _extras() -> dict[str, set[str]]:
             included[extra[1]] = name[2].split(",")
     for whole, parts in included.items():
         extras[whole] |= {package for part in parts for package in extras[part]}
-    return dict(sorted(extras.items(), key=lambda each: (each[0] == "dev", len(each[1]))))
+    return dict(sorted(extras.items(), key=lambda extra: (extra[0] == "dev", len(extra[1]))))

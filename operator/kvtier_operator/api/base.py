@@ -61,7 +61,7 @@ def cel_validation(cel: str, message: str, *, field: str = "") -> JsonDict:
 
 
 def _add_rules(schema: JsonDict, model: type["ApiModel"]) -> None:
-    validations = [cel_validation(each.cel, each.message, field=each.field) for each in model.rules()]
+    validations = [cel_validation(rule.cel, rule.message, field=rule.field) for rule in model.rules()]
     if validations:
         schema[VALIDATIONS] = [*validations]
 
@@ -86,6 +86,6 @@ class ApiModel(BaseModel):
 @cache
 def _rules_of(model: type[ApiModel]) -> tuple[Rule, ...]:
     # A snapshot: pydantic completes some class attributes (the signature) when they are first read.
-    attributes = (each for one in reversed(model.__mro__) for each in tuple(vars(one).values()))
+    attributes = (attribute for one in reversed(model.__mro__) for attribute in tuple(vars(one).values()))
     rules = (getattr(attribute, _RULE_ATTRIBUTE, None) for attribute in attributes)
     return tuple(rule_of(model) for rule_of in rules if rule_of)

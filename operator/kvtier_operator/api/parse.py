@@ -67,7 +67,7 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
         # JSON's own types, strictly: "4" is no number and true is no 1, as for the API server.
         resource = KVCacheTier.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = [complaint(each) for each in error.errors(include_url=False)]
+        problems = [complaint(error) for error in error.errors(include_url=False)]
         raise InvalidInputError(source, *problems) from None
     if problems := [*_broken_rules(resource, "")]:
         raise InvalidInputError(source, *problems)
@@ -96,12 +96,12 @@ def _without_nulls(value: object, depth: int = 0, counter: _Counter | None = Non
     match value:
         case dict():
             return {
-                key: _without_nulls(each, depth + 1, counter)
-                for key, each in value.items()
-                if each is not None
+                key: _without_nulls(item, depth + 1, counter)
+                for key, item in value.items()
+                if item is not None
             }
         case list():
-            return [_without_nulls(each, depth + 1, counter) for each in value]
+            return [_without_nulls(item, depth + 1, counter) for item in value]
         case _:
             return value
 
@@ -112,12 +112,12 @@ def _with_zero(value: object, path: str) -> Iterator[str]:
         case str() if "\0" in value:
             yield path
         case dict():
-            for key, each in value.items():
+            for key, item in value.items():
                 yield from _with_zero(key, path)
-                yield from _with_zero(each, f"{path}.{key}".removeprefix("."))
+                yield from _with_zero(item, f"{path}.{key}".removeprefix("."))
         case list():
-            for index, each in enumerate(value):
-                yield from _with_zero(each, f"{path}[{index}]")
+            for index, item in enumerate(value):
+                yield from _with_zero(item, f"{path}[{index}]")
 
 
 def _broken_rules(model: ApiModel, path: str) -> Iterator[Problem]:

@@ -205,7 +205,7 @@ class Spec(ApiModel):
     )
     backend: Backend = Field(
         DEFAULT_BACKEND,
-        description=f"Who moves KV blocks: {one_of(f'{each} ({each.what})' for each in Backend)}.",
+        description=f"Who moves KV blocks: {one_of(f'{backend} ({backend.what})' for backend in Backend)}.",
     )
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How vLLM runs.")
     tiers: TiersSpec = Field(description="Where the prefix cache goes beyond the device.")

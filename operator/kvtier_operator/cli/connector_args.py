@@ -140,7 +140,7 @@ def _relocate(value: object, folders: Mapping[str, str]) -> object:
     """A setting with the paths of the pod's volumes replaced by those of the machine."""
     match value:
         case dict():
-            return {key: _relocate(each, folders) for key, each in value.items()}
+            return {key: _relocate(item, folders) for key, item in value.items()}
         case list():
             return [_relocate(element, folders) for element in value]
         case str():

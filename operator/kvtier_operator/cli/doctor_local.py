@@ -68,4 +68,4 @@ def _existing(source: object, folder: Path) -> Path:
     """The folder that a volume would be in: it may itself be made at start."""
     host_path = source.get("hostPath") if isinstance(source, dict) else None
     wanted = Path(host_path["path"]) if host_path else folder.absolute()
-    return next(each for each in (wanted, *wanted.parents) if each.is_dir())
+    return next(folder for folder in (wanted, *wanted.parents) if folder.is_dir())

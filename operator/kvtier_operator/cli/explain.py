@@ -65,10 +65,10 @@ def _lines(field: "FieldExplained", columns: int) -> Iterator[str]:
     if field.fields:
         yield ""
         yield "fields"
-        for each in field.fields:
-            name = each.path.rpartition(".")[2]
-            yield from fold(f"{name}  {_kind(each)}", columns, _INDENT)
-            yield from fold(_description(each), columns, 3 * _INDENT)
+        for part in field.fields:
+            name = part.path.rpartition(".")[2]
+            yield from fold(f"{name}  {_kind(part)}", columns, _INDENT)
+            yield from fold(_description(part), columns, 3 * _INDENT)
 
 
 def _kind(field: "FieldExplained") -> str:

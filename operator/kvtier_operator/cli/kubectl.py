@@ -33,6 +33,6 @@ def complete() -> None:
     *words, incomplete = sys.argv[1:] or [""]
     completions = ShellComplete(kvtier, {}, NAME, COMPLETE_VARIABLE).get_completions(words, incomplete)
     plain = [completion for completion in completions if completion.type == "plain"]
-    for each in plain:
-        say_row(*filter(None, (each.value, each.help)))
+    for completion in plain:
+        say_row(*filter(None, (completion.value, completion.help)))
     say(f":{_Directive.NO_FILES if len(plain) == len(completions) else _Directive.FILES_IF_NONE}")

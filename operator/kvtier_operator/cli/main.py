@@ -79,7 +79,7 @@ class EntryPointGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the sub-commands without importing them: that may take packages that are not installed."""
         del ctx
-        commands = sorted(self._entry_points(), key=lambda each: each.name)
+        commands = sorted(self._entry_points(), key=lambda command: command.name)
         with formatter.section("Commands"):
             formatter.write_dl([(command.name, summary(command)) for command in commands])
 

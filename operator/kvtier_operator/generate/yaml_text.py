@@ -94,7 +94,7 @@ def _with_text(line: re.Match[str], text: Text) -> str:
             return f"{head} {text.text}"
         case Below():
             lines = text.text.replace("{indent}", str(column + 2)).splitlines()
-            return "\n".join([head, *(f"{indent}  {each}" for each in lines)])
+            return "\n".join([head, *(f"{indent}  {line}" for line in lines)])
         case With():
             value = f"{indent}  {{{{- toYaml . | nindent {column + 2} }}}}"
             return f"{indent}{{{{- with {text.value} }}}}\n{head}\n{value}\n{indent}{{{{- end }}}}"

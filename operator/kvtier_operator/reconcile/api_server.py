@@ -80,7 +80,7 @@ KINDS: Final = (
     Kind("monitoring.googleapis.com/v1", "PodMonitoring", "podmonitorings", ROUTED, optional=True),
     Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes", ENTERED, optional=True),
 )
-BY_NAME: Final[Mapping[str, Kind]] = {each.kind: each for each in KINDS}
+BY_NAME: Final[Mapping[str, Kind]] = {kind.kind: kind for kind in KINDS}
 KVCACHETIER: Final = Kind("kvtier.dev/v1alpha1", "KVCacheTier", "kvcachetiers", REFERRED)
 REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets", RUNNING)
 POD: Final = Kind("v1", "Pod", "pods", RUNNING)

@@ -104,8 +104,8 @@ class Retirement:
             metrics_session(self.request_s, "kvtier-operator") as session,
             asyncio.TaskGroup() as group,
         ):
-            for each in self.scaled():
-                group.create_task(self._annotate_all(session, each), name=f"fill of {each.key}")
+            for scaled in self.scaled():
+                group.create_task(self._annotate_all(session, scaled), name=f"fill of {scaled.key}")
         self._owned, self._owned_now = self._owned_now, set()
 
     async def _annotate_all(self, session: aiohttp.ClientSession, scaled: Scaled) -> None:

@@ -42,7 +42,7 @@ class MachineCapabilities:
             vllm_version=cpu_build or cuda_build,
             vllm_is_cpu_build=cpu_build is not None,
             gpu=Path("/proc/driver/nvidia/version").exists(),
-            packages=frozenset(each for each in needed if each and find_spec(each)),
+            packages=frozenset(module for module in needed if module and find_spec(module)),
             shm_free_bytes=shutil.disk_usage(_SHM).free,
         )
 

@@ -77,23 +77,23 @@ def parse_metrics(text: str) -> EngineMetrics:
     return engine_metrics(families)
 
 
-def engine_metrics(found: Families) -> EngineMetrics:
+def engine_metrics(families: Families) -> EngineMetrics:
     """What the families of WANTED say about an engine."""
     return EngineMetrics(
-        running_requests=int(found.total(_RUNNING)),
-        waiting_requests=int(found.total(_WAITING)),
-        prompt_tokens=int(found.total(_PROMPT_TOKENS)),
+        running_requests=int(families.total(_RUNNING)),
+        waiting_requests=int(families.total(_WAITING)),
+        prompt_tokens=int(families.total(_PROMPT_TOKENS)),
         cached_tokens={
             "device" if tier is Tier.GPU else tier.label: tokens
-            for tier, tokens in cached_tokens(found).items()
+            for tier, tokens in cached_tokens(families).items()
         },
-        loaded_bytes=int(found.total(_LOADED_BYTES)),
-        ttft_s=found.total(_TTFT_S),
-        ttft_count=int(found.total(_TTFT_COUNT)),
+        loaded_bytes=int(families.total(_LOADED_BYTES)),
+        ttft_s=families.total(_TTFT_S),
+        ttft_count=int(families.total(_TTFT_COUNT)),
         held_tokens={
             # what engines share each of them tells whole
-            tier: int(max(value for _, value in found.of(name)) if tier.shared else found.total(name))
+            tier: int(max(value for _, value in families.of(name)) if tier.shared else families.total(name))
             for tier, name in CACHED_TOKENS.items()
-            if found.of(name)
+            if families.of(name)
         },
     )

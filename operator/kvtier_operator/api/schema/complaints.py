@@ -123,7 +123,7 @@ def model_in(annotation: object) -> type[BaseModel] | None:
     """The model that a field's type holds, whether optional, in a list or alone; None where it holds none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((model for each in get_args(annotation) if (model := model_in(each))), None)
+    return next((model for argument in get_args(annotation) if (model := model_in(argument))), None)
 
 
 def field_at(location: Location) -> FieldInfo | None:
@@ -161,8 +161,8 @@ def paths_named(name: str, model: type[BaseModel] = KVCacheTier, path: str = "")
 
 def complaint(error: ErrorDetails) -> Problem:
     """One finding of pydantic as a problem: the field's path, what is wrong and what to do."""
-    kind, location, given = error["type"], error["loc"], error["input"]
-    is_hidden = isinstance(given, str) and location[:3] in _MAY_BE_SECRET
+    kind, location, value = error["type"], error["loc"], error["input"]
+    is_hidden = isinstance(value, str) and location[:3] in _MAY_BE_SECRET
     context: dict[str, Any] = error.get("ctx", {})
     if location and location[-1] == "[key]":
         location = location[:-2]
@@ -170,19 +170,19 @@ def complaint(error: ErrorDetails) -> Problem:
         return Problem(path_of(location), unknown_field(location))
     if kind in ("enum", "literal_error"):
         choices = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
-        return Problem(path_of(location), _not_one_of(given, choices))
+        return Problem(path_of(location), _not_one_of(value, choices))
     if kind == "too_long" and context["max_length"] == 0:
         return Problem(path_of(location), "takes no settings here; write {}")
     field = field_at(location)
     message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
         **context,
-        given="the text" if is_hidden else show_value(given),
-        a_given="text" if is_hidden else _with_type(given),
-        length=len(given) if isinstance(given, str) else 0,
+        given="the text" if is_hidden else show_value(value),
+        a_given="text" if is_hidden else _with_type(value),
+        length=len(value) if isinstance(value, str) else 0,
         described=f" ({field.description.split('. ')[0].rstrip('.')})" if field and field.description else "",
         form=FORMS.get(context.get("pattern", ""), ""),
-        quote_it=_quoting_advice(given, location),
-        quote_fraction=_fraction_advice(given, location),
+        quote_it=_quoting_advice(value, location),
+        quote_fraction=_fraction_advice(value, location),
         pydantic_message=error["msg"],
     )
     return Problem(path_of(location), message)
@@ -211,48 +211,48 @@ def _is_on_branch(location: Location, place: str) -> bool:
     return all(one == other for one, other in zip(own, parent, strict=False))
 
 
-def _not_one_of(given: object, choices: list[str]) -> str:
-    if isinstance(given, bool):
+def _not_one_of(value: object, choices: list[str]) -> str:
+    if isinstance(value, bool):
         advice = _READ_AS_BOOLEAN.format(example=f'"{choices[-1]}"')
-        return f"expected one of {', '.join(choices)}, not {_with_type(given)}{advice}"
-    near = _near(str(given).lower(), {choice.lower(): choice for choice in choices})
+        return f"expected one of {', '.join(choices)}, not {_with_type(value)}{advice}"
+    near = _near(str(value).lower(), {choice.lower(): choice for choice in choices})
     suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"{show_value(given)} is not one of {', '.join(choices)}{suggestion}"
+    return f"{show_value(value)} is not one of {', '.join(choices)}{suggestion}"
 
 
-def _near(given: str, choices: Mapping[str, str]) -> list[str]:
+def _near(text: str, choices: Mapping[str, str]) -> list[str]:
     """Choices, by their lower case, that may be meant: a100-40 and a100-80 by a100, h100 by h100-sxm."""
-    if given in choices:
-        return [choices[given]]
-    head = given.split("-", maxsplit=1)[0]
-    for beginning in dict.fromkeys((given, head)):
+    if text in choices:
+        return [choices[text]]
+    head = text.split("-", maxsplit=1)[0]
+    for beginning in dict.fromkeys((text, head)):
         if head in choices and beginning == head:
             return [choices[head]]
         longer = [choice for name, choice in choices.items() if name.startswith(f"{beginning}-")]
         if beginning and 0 < len(longer) <= _MAX_PLACES:
             return longer
-        if beginning == given and (near := get_close_matches(given, choices, 1, _VALUE_SIMILARITY)):
+        if beginning == text and (near := get_close_matches(text, choices, 1, _VALUE_SIMILARITY)):
             return [choices[near[0]]]
     return []
 
 
-def _quoting_advice(given: object, location: Location) -> str:
-    if isinstance(given, bool):
+def _quoting_advice(value: object, location: Location) -> str:
+    if isinstance(value, bool):
         return _READ_AS_BOOLEAN.format(example='"yes"')
-    if not isinstance(given, int | float):
+    if not isinstance(value, int | float):
         return ""
-    as_read, longer = f"{given}", f"{given}0"
-    if isinstance(given, int) or (location == _PICKER_VERSION and as_read in SUPPORTED_VERSIONS):
+    as_read, longer = f"{value}", f"{value}0"
+    if isinstance(value, int) or (location == _PICKER_VERSION and as_read in SUPPORTED_VERSIONS):
         return f'; quote it: "{as_read}"'
     if location == _PICKER_VERSION and longer in SUPPORTED_VERSIONS:
         return f'; quote it: "{longer}", which YAML reads as {as_read} without quotes'
     return f'; quote it as it was written, "{as_read}" or "{longer}": YAML drops a 0 at the end of a number'
 
 
-def _fraction_advice(given: object, location: Location) -> str:
+def _fraction_advice(value: object, location: Location) -> str:
     """A pod takes `cpu: 0.5`; the schema of a custom resource has no quantity that may be a fraction."""
     of_resources = not {"requests", "limits"}.isdisjoint(location)
-    return f'; quote it: "{given}"' if of_resources and isinstance(given, float) else ""
+    return f'; quote it: "{value}"' if of_resources and isinstance(value, float) else ""
 
 
 def _with_type(value: object) -> str:

@@ -84,8 +84,8 @@ class _Generator(GenerateJsonSchema):
 
 def _without_empty(value: Schema) -> Schema:
     """Lists and maps that nothing is in are not worth writing into every object."""
-    filled = {key: _without_empty(each) if isinstance(each, dict) else each for key, each in value.items()}
-    return {key: each for key, each in filled.items() if each not in ({}, [])}
+    filled = {key: _without_empty(item) if isinstance(item, dict) else item for key, item in value.items()}
+    return {key: item for key, item in filled.items() if item not in ({}, [])}
 
 
 def openapi_schema() -> Schema:
@@ -142,7 +142,7 @@ def _structural(node: Schema, definitions: dict[str, Schema]) -> Schema:
     node = _resolve(node, definitions)
     result = {key: value for key, value in node.items() if key not in _DROPPED}
     if properties := node.get("properties"):
-        result["properties"] = {name: _structural(each, definitions) for name, each in properties.items()}
+        result["properties"] = {name: _structural(field, definitions) for name, field in properties.items()}
     if "items" in node:
         result["items"] = _structural(node["items"], definitions)
     values = result.pop("additionalProperties", None)
@@ -164,7 +164,7 @@ def _in_order(node: Schema) -> Schema:
 
 def _resolve(node: Schema, definitions: dict[str, Schema]) -> Schema:
     """The node without `$ref` and without "or null"; what it says itself wins over what it refers to."""
-    choices = [each for each in node.get("anyOf", []) if each.get("type") != "null"]
+    choices = [choice for choice in node.get("anyOf", []) if choice.get("type") != "null"]
     if len(choices) == 1:
         node = {**choices[0], **{key: value for key, value in node.items() if key != "anyOf"}}
     if "$ref" not in node:

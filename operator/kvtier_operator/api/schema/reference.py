@@ -67,7 +67,7 @@ def reference(schema: Schema) -> str:
     """The reference as Markdown, from the resource's structural schema."""
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
     parts = spec["properties"]
-    closed = {name: {key: each[key] for key in each if key != "properties"} for name, each in parts.items()}
+    closed = {name: {key: part[key] for key in part if key != "properties"} for name, part in parts.items()}
     own = {**spec, "properties": closed}
     sections = [("spec", own), *((f"spec.{name}", parts[name]) for name in _SPEC_PARTS), ("status", status)]
     rules = [*_rules(schema, "")]
@@ -81,14 +81,14 @@ def reference(schema: Schema) -> str:
 
 def _table(path: str, node: Schema) -> str:
     rows = [_row("Field", "Type", "Default", "Description"), _row("---", "---", "---", "---")]
-    for below, each, required in _fields_below(path, node):
-        default = "**required**" if required else _default(each)
+    for below, field, required in _fields_below(path, node):
+        default = "**required**" if required else _default(field)
         rows.append(
             _row(
                 f"`{below}`",
-                type_text(each, _choices),
+                type_text(field, _choices),
                 default,
-                f"{_escape(_description(below, each))} {bounds_text(each)}".rstrip(),
+                f"{_escape(_description(below, field))} {bounds_text(field)}".rstrip(),
             )
         )
     return "".join(rows)
@@ -102,10 +102,10 @@ def _description(path: str, node: Schema) -> str:
 
 def _fields_below(path: str, node: Schema) -> Iterator[tuple[str, Schema, bool]]:
     """Every field below a node: its path, its schema, whether it is required."""
-    for name, each in node.get("properties", {}).items():
+    for name, field in node.get("properties", {}).items():
         below = f"{path}.{name}"
-        yield below, each, name in node.get("required", ())
-        yield from _fields_below(f"{below}[]" if "items" in each else below, each.get("items", each))
+        yield below, field, name in node.get("required", ())
+        yield from _fields_below(f"{below}[]" if "items" in field else below, field.get("items", field))
 
 
 def _rules(node: Schema, path: str) -> Iterator[tuple[str, str, str]]:
@@ -113,8 +113,8 @@ def _rules(node: Schema, path: str) -> Iterator[tuple[str, str, str]]:
     for rule in node.get(VALIDATIONS, ()):
         if "x-kubernetes-int-or-string" not in node:
             yield (path + rule.get("fieldPath", "")).removeprefix("."), rule["message"], rule["rule"]
-    for name, each in node.get("properties", {}).items():
-        yield from _rules(each, f"{path}.{name}")
+    for name, field in node.get("properties", {}).items():
+        yield from _rules(field, f"{path}.{name}")
     if "items" in node:
         yield from _rules(node["items"], f"{path}[]")
 
@@ -177,7 +177,7 @@ def explain_field(path: str) -> FieldExplained:
 
 
 def _names(path: str) -> list[str]:
-    names = [_ITEM.sub("", each) for each in path.split(".") if each]
+    names = [_ITEM.sub("", step) for step in path.split(".") if step]
     return names[1:] if names and names[0].lower() in _OF_THE_KIND else names
 
 
@@ -190,9 +190,9 @@ def _unknown_text(parent: Schema, location: tuple[str, ...]) -> str:
 def _fields(path: str, node: Schema) -> Iterator[FieldExplained]:
     start = f"{path}[]" if "items" in node else path
     inner = node.get("items", node)
-    for name, each in inner.get("properties", {}).items():
+    for name, field in inner.get("properties", {}).items():
         below = f"{start}.{name}".removeprefix(".")
-        yield _field(below, each, required=name in inner.get("required", ()))
+        yield _field(below, field, required=name in inner.get("required", ()))
 
 
 def _field(

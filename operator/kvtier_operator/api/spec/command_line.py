@@ -111,7 +111,7 @@ class CommandLine:
 
     def last(self, *options: str) -> Argument | None:
         """The last that means one of these; None where none does."""
-        return next((each for each in reversed(self.arguments) if each.means(*options)), None)
+        return next((argument for argument in reversed(self.arguments) if argument.means(*options)), None)
 
     def field_path(self, *options: str) -> str:
         """Path of the last item that gives one of these options; of the whole list where none does."""
@@ -120,7 +120,7 @@ class CommandLine:
 
     def value(self, *options: str) -> str | None:
         """What is given to an option, by any of these names; None where nothing is."""
-        values = (each.value for each in reversed(self.arguments) if each.means(*options))
+        values = (argument.value for argument in reversed(self.arguments) if argument.means(*options))
         return next((value for value in values if value is not None), None)
 
     def number(self, *options: str) -> int | None:
@@ -309,4 +309,4 @@ def _expand(size: re.Match[str]) -> str:
 def _is_shallow(value: object, levels: int = DEEPEST) -> bool:
     """Whether no more objects and lists than that are within one another."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
+    return levels > 0 and all(_is_shallow(item, levels - 1) for item in inner)

@@ -274,4 +274,6 @@ class EngineSpec(ApiModel):
     )
     def claims_are_the_pods(self) -> bool:
         """Kubernetes' own rule for pods."""
-        return {each.name for each in self.resources.claims} <= {each.name for each in self.resource_claims}
+        return {claim.name for claim in self.resources.claims} <= {
+            claim.name for claim in self.resource_claims
+        }

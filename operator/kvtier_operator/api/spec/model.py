@@ -228,7 +228,7 @@ class ModelSpec(SourcedModel):
     )
     def adapters_have_names_of_their_own(self) -> bool:
         """A request says by the name which it is for."""
-        return not {each.name for each in self.lora_modules} & {*self.names}
+        return not {module.name for module in self.lora_modules} & {*self.names}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class Fetcher(ApiModel):
 
 def _any_of(starts: tuple[str, ...]) -> str:
     """CEL: whether a source begins with one of them."""
-    return " || ".join(f"self.source.startsWith('{each}')" for each in starts)
+    return " || ".join(f"self.source.startsWith('{start}')" for start in starts)
 
 
 def _form(start: str, pattern: str) -> str:
@@ -86,8 +86,8 @@ _ON_THE_HUB: Final = re.compile(
 
 def _id_in_url(name: str) -> str:
     """What is said of a name that is a URL: of the Hub's, the id that is in it."""
-    found = _ON_THE_HUB.fullmatch(name)
-    return f"name is no URL: write {found[1]}" if found else _NO_URL
+    match = _ON_THE_HUB.fullmatch(name)
+    return f"name is no URL: write {match[1]}" if match else _NO_URL
 
 
 class SourcedModel(ApiModel):

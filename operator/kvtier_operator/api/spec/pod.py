@@ -261,8 +261,8 @@ def _few_requirements(affinity: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _requirements(term: object) -> int:
-    lists = [term.get(each) for each in ("matchExpressions", "matchFields")] if isinstance(term, dict) else []
-    return max(1, sum(len(each) for each in lists if isinstance(each, list)))
+    lists = [term.get(name) for name in ("matchExpressions", "matchFields")] if isinstance(term, dict) else []
+    return max(1, sum(len(requirements) for requirements in lists if isinstance(requirements, list)))
 
 
 Affinity = Annotated[

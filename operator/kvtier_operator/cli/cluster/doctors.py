@@ -36,12 +36,14 @@ def doctor_findings(pods: Iterable[Mapping[str, Any]]) -> tuple[DoctorFindings, 
             (engine.get("spec") or {}).get("nodeName", ""),
             _findings(engine.get("status") or {}),
         )
-        for engine in sorted(engines, key=lambda each: str(each["metadata"]["name"]))
+        for engine in sorted(engines, key=lambda pod: str(pod["metadata"]["name"]))
     )
 
 
 def _findings(status: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
-    doctors = (each for each in status.get("initContainerStatuses", ()) if each["name"] == DOCTOR_NAME)
+    doctors = (
+        container for container in status.get("initContainerStatuses", ()) if container["name"] == DOCTOR_NAME
+    )
     for container in doctors:
         for state in (container.get("state", {}), container.get("lastState", {})):
             if ended := state.get("terminated"):

@@ -95,14 +95,14 @@ class Reader:
         return [item["metadata"]["name"] for item in await self._list(KVCACHETIER.path(namespace), {})]
 
     async def _observe(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
-        wanted = [(each, port) for each in pods if (port := _port(resource, each)) and is_ready(each)]
+        wanted = [(pod, port) for pod in pods if (port := _port(resource, pod)) and is_ready(pod)]
         answers = await asyncio.gather(*(self._metrics(pod, port) for pod, port in wanted))
         metrics = {
             pod["metadata"]["name"]: answer
             for (pod, _), answer in zip(wanted, answers, strict=True)
             if isinstance(answer, Families)
         }
-        reasons = (each for each in answers if isinstance(each, str))
+        reasons = (answer for answer in answers if isinstance(answer, str))
         return Seen(resource, tuple(pods), metrics, tuple(dict.fromkeys((*unread, *reasons))))
 
     async def _pods(self, namespace: str | None, selector: str) -> tuple[list[Document], list[str]]:

@@ -222,7 +222,7 @@ def _saved_s(tier: Tier, figures: EngineFigures) -> float | None:
     if figures.prefill_tokens_per_s is None:
         return None
     hit = figures.hit_tokens[tier]
-    loaded = sum(figures.hit_tokens[each] for each in BEYOND_DEVICE)
+    loaded = sum(figures.hit_tokens[tier] for tier in BEYOND_DEVICE)
     load_s = figures.load_s * hit / loaded if tier in BEYOND_DEVICE and loaded else 0.0
     return hit / figures.prefill_tokens_per_s - load_s
 
@@ -332,7 +332,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
     metadata, spec = seen.resource["metadata"], seen.resource["spec"]
     status = seen.resource.get("status") or {}
     router = status.get("router") or {}
-    components = {each["metadata"]["name"]: component_of(each) for each in seen.pods}
+    components = {pod["metadata"]["name"]: component_of(pod) for pod in seen.pods}
 
     def metrics_of(component: Component) -> list[Families]:
         return [metrics for pod, metrics in seen.metrics.items() if components.get(pod) == component]

@@ -89,7 +89,7 @@ def _pods(pods: Sequence[PodRow], columns: int) -> Iterator[str]:
         columns_left = columns - len(_INDENT)
         yield from _indent(table(headings, rows, columns_left, text=("state", "node"), gives_way="node"))
     if rest := sorted(pods, key=_is_well)[_MOST_PODS:]:
-        ready = sum(each.state == READY for each in rest)
+        ready = sum(pod.state == READY for pod in rest)
         yield f"{_INDENT}and {many(len(rest), 'pod')} more, {ready:,} of them ready"
 
 
@@ -195,12 +195,14 @@ def overview(views: Sequence[ResourceView], columns: int) -> str:
     if not views:
         return "no KVCacheTiers\n"
     names = [f"{view.namespace}/{view.name}" for view in views]
-    found = [_cells(view) for view in views]
-    shown = [title for title in found[0] if any(cells[title] != NONE for cells in found)]
+    cells_by_view = [_cells(view) for view in views]
+    shown = [title for title in cells_by_view[0] if any(cells[title] != NONE for cells in cells_by_view)]
     for title in _FIRST_TO_GO:
-        if title in shown and _width(shown, found) + _NAME_COLUMNS > columns:
+        if title in shown and _width(shown, cells_by_view) + _NAME_COLUMNS > columns:
             shown.remove(title)
-    rows = [(name, *(cells[title] for title in shown)) for name, cells in zip(names, found, strict=True)]
+    rows = [
+        (name, *(cells[title] for title in shown)) for name, cells in zip(names, cells_by_view, strict=True)
+    ]
     lines = table(("name", *shown), rows, columns)
     for line in dict.fromkeys(line for view in views for line in view.unread):
         lines += fold(f"not read: {line}", columns)
@@ -223,8 +225,8 @@ def _rows(by_tier: dict[Tier, TierRow]) -> list[tuple[Tier, TierRow]]:
     return [(tier, by_tier.get(tier) or TierRow(tier, None, None, None, None, None)) for tier in Tier]
 
 
-def _width(titles: Sequence[str], found: Sequence[dict[str, str]]) -> int:
-    return sum(2 + max(len(title), *(len(cells[title]) for cells in found)) for title in titles)
+def _width(titles: Sequence[str], rows: Sequence[dict[str, str]]) -> int:
+    return sum(2 + max(len(title), *(len(cells[title]) for cells in rows)) for title in titles)
 
 
 def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:

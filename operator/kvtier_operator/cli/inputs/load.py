@@ -193,11 +193,11 @@ def _unquoted_off(value: object, path: str) -> Iterator[str]:
     """Paths of the policies that YAML read as false."""
     if not isinstance(value, dict):
         return
-    for key, each in value.items():
+    for key, item in value.items():
         below = f"{path}.{key}".removeprefix(".")
-        if key == "policy" and each is False:
+        if key == "policy" and item is False:
             yield below
-        yield from _unquoted_off(each, below)
+        yield from _unquoted_off(item, below)
 
 
 def policy_file(path: Path) -> OwnerPolicy:

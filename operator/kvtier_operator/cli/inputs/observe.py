@@ -43,7 +43,7 @@ _SELF: Final = Path("/proc/self")
 def this_machine(disk_path: Path | None = None, own: Iterable[Path] = ()) -> Machine:
     """Observes this machine, with the disk of a folder that may be missing; `own` are the tier's there."""
     place = (disk_path or Path()).absolute()
-    there = next(each for each in (place, *place.parents) if each.is_dir())
+    there = next(folder for folder in (place, *place.parents) if folder.is_dir())
     memory = probe_memory()
     return Machine(
         memory_bytes=memory.limit_bytes,
@@ -92,14 +92,14 @@ def from_path(path: Path, field: str) -> ModelConfig:
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
         paths = [folder / name for name in FILES if lexists(folder / name)]
-        if not {CONFIG, PARAMS} & {each.name for each in paths}:
+        if not {CONFIG, PARAMS} & {path.name for path in paths}:
             raise InvalidInputError(
                 str(path), Problem(field, f"cannot be read: it has neither {CONFIG} nor {PARAMS}")
             )
     else:
         beside = folder / QUANTIZATION
         paths = [path, *((beside,) if lexists(beside) and beside.name != path.name else ())]
-    files = {each.name: _read(each, field) for each in paths}
+    files = {path.name: _read(path, field) for path in paths}
     if not path.is_dir():  # whatever it is called
         files[PARAMS if path.name == PARAMS else CONFIG] = files.pop(path.name)
     mistral = path.is_dir() and any(folder.glob(_MISTRAL_WEIGHTS))

@@ -140,6 +140,6 @@ def collisions(plans: Iterable[tuple[str, Plan]]) -> tuple[Collision, ...]:
     order.put(names, names.keys())
     return tuple(
         Collision(claim.route, (files[by.by.route], files[claim.route]), by)
-        for claim in sorted(claims, key=lambda each: each.turn)
+        for claim in sorted(claims, key=lambda claim: claim.turn)
         if (by := order.hidden(claim.route))
     )

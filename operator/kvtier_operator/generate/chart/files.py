@@ -76,7 +76,7 @@ def _json_schema(node: dict[str, Any]) -> dict[str, Any]:
     if node.get(_QUANTITY):
         kept["type"] = ["integer", "string"]
     if "properties" in node:
-        kept["properties"] = {name: _json_schema(each) for name, each in node["properties"].items()}
+        kept["properties"] = {name: _json_schema(field) for name, field in node["properties"].items()}
         kept["additionalProperties"] = bool(node.get(_OPEN))
     for key in _SUBSCHEMAS:
         if isinstance(node.get(key), dict):

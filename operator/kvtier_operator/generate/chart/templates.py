@@ -255,7 +255,8 @@ def _user_role(document: dict[str, Any], also: str = "") -> _Template:
 
 def _deployment_texts() -> dict[str, Text]:
     names = [
-        each["name"] for each in deployment(_INSTALL)["spec"]["template"]["spec"]["containers"][0]["env"]
+        variable["name"]
+        for variable in deployment(_INSTALL)["spec"]["template"]["spec"]["containers"][0]["env"]
     ]
     environment = {
         "KVTIER_NAMESPACES": '{{ join "," $.Values.watchNamespaces | quote }}',

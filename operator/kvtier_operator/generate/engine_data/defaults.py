@@ -76,7 +76,11 @@ def derive(cls: Any, fields: Collection[str], value_of: Callable[[Any, str], Any
                 moved |= same
             for name in same:
                 copies.setdefault(name, set()).add(parameter)
-    copied = {name: each.pop() for name, each in copies.items() if len(each) == 1 and name not in moved}
+    copied = {
+        name: parameters.pop()
+        for name, parameters in copies.items()
+        if len(parameters) == 1 and name not in moved
+    }
     moved |= {name for name in copies if name not in copied}
     return Derived(frozenset(moved), copied)
 
@@ -91,13 +95,21 @@ def _changes(cls: Any, config: Any) -> Iterator[tuple[str, list[Any]]]:  # noqa:
             yield parameter, [_INSTEAD_OF_NONE]
         elif parameter in cls.sub_configs:
             inner = {name: getattr(value, name, None) for name in _parameters(type(value))}
-            numbers = {name: each for name, each in inner.items() if type(each) is int}
-            yield parameter, [{name: _FACTORS[0] * each or 1} for name, each in numbers.items()]
+            numbers = {name: number for name, number in inner.items() if type(number) is int}
+            yield parameter, [{name: _FACTORS[0] * number or 1} for name, number in numbers.items()]
 
 
 def _parameters(cls: Any) -> list[str]:  # noqa: ANN401 - as above
-    own = (each for each in inspect.signature(cls.__init__).parameters.values() if each.name != "self")
-    return [each.name for each in own if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    own = (
+        parameter
+        for parameter in inspect.signature(cls.__init__).parameters.values()
+        if parameter.name != "self"
+    )
+    return [
+        parameter.name
+        for parameter in own
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
 
 
 def layer_period(cls: Any) -> dict[str, object]:  # noqa: ANN401 - of a package without types

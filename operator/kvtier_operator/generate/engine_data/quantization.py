@@ -19,8 +19,8 @@ def model_quantization() -> str | None:
         return None
     written = {
         "generated_from": generated_from,
-        "methods": sorted(each.name for each in methods),
-        "deprecated": sorted(each.name for each in methods if each.deprecated),
-        "bfloat16_alone": sorted(each.name for each in methods if each.dtypes == ("bfloat16",)),
+        "methods": sorted(method.name for method in methods),
+        "deprecated": sorted(method.name for method in methods if method.deprecated),
+        "bfloat16_alone": sorted(method.name for method in methods if method.dtypes == ("bfloat16",)),
     }
     return f"{json.dumps(written, indent=2)}\n"

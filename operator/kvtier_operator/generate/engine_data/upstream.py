@@ -162,7 +162,7 @@ def quantization_methods() -> Iterator[QuantizationMethod]:
         yield QuantizationMethod(
             name,
             name in table.DEPRECATED_QUANTIZATION_METHODS,
-            tuple(str(each).removeprefix("torch.") for each in dtypes),
+            tuple(str(dtype).removeprefix("torch.") for dtype in dtypes),
         )
 
 

@@ -163,7 +163,7 @@ class Applier:
         result.failures += [_name_taken(holder) for holder in taken]
         if any(holder.kind.wave <= RUNNING for holder in taken) or result.errors:
             return result
-        to_apply = sorted((*creatable, *diff.out_of_sync), key=lambda each: each.kind.wave)
+        to_apply = sorted((*creatable, *diff.out_of_sync), key=lambda change: change.kind.wave)
         await asyncio.gather(*(self._try(change, result) for change in to_apply if change.template))
         if result.errors:
             return result
@@ -172,7 +172,7 @@ class Applier:
         await self._prune(scaled_by_others, result)
         if result.errors:
             return result
-        for wave, members in groupby(to_apply, key=lambda each: each.kind.wave):
+        for wave, members in groupby(to_apply, key=lambda change: change.kind.wave):
             await asyncio.gather(*(self._apply(member, result) for member in members))
             if result.errors and wave <= RUNNING:
                 return result
@@ -185,7 +185,9 @@ class Applier:
     ) -> tuple[tuple[DesiredObject, ...], tuple[DesiredObject, ...]]:
         """Which of the missing objects can be created, and which names belong to other people's objects."""
         owners = await asyncio.gather(*(self._owner(absent, result) for absent in missing))
-        free = tuple(each for each, owner in zip(missing, owners, strict=True) if owner in (None, owner_uid))
+        free = tuple(
+            absent for absent, owner in zip(missing, owners, strict=True) if owner in (None, owner_uid)
+        )
         return free, tuple(absent for absent in missing if absent not in free)
 
     async def _owner(self, desired: DesiredObject, result: ApplyResult) -> str | None:

@@ -127,8 +127,8 @@ def is_in_sync(
 ) -> bool:
     """Whether all objects are known to be in sync: needs no bodies, and is quick."""
     synced = {live_object.ref: live_object.synced_digest for live_object in owned}
-    can_exist = [each for each in desired if served(each.ref.kind)]
-    return len(synced) == len(can_exist) and all(synced.get(each.ref) == each.digest for each in can_exist)
+    can_exist = [child for child in desired if served(child.ref.kind)]
+    return len(synced) == len(can_exist) and all(synced.get(child.ref) == child.digest for child in can_exist)
 
 
 def diff(
@@ -140,21 +140,21 @@ def diff(
 ) -> Diff:
     """Compares live objects with those desired ones that the cluster serves."""
     missing, out_of_sync, owned_by_others, found_in_sync = [], [], [], []
-    for each in desired:
-        live_object = live(each.ref)
-        if not served(each.ref.kind):
+    for child in desired:
+        live_object = live(child.ref)
+        if not served(child.ref.kind):
             continue
         if live_object is None:
-            missing.append(each)
+            missing.append(child)
         elif live_object.owner_uid != owner_uid and not live_object.orphaned:
-            owned_by_others.append(each)
-        elif live_object.deleting or live_object.synced_digest == each.digest:
+            owned_by_others.append(child)
+        elif live_object.deleting or live_object.synced_digest == child.digest:
             pass
-        elif _is_as_desired(live_object, each):
-            found_in_sync.append((live_object, each.digest))
+        elif _is_as_desired(live_object, child):
+            found_in_sync.append((live_object, child.digest))
         else:
-            out_of_sync.append(each.with_uid(live_object.uid))
-    names = {each.ref for each in desired}
+            out_of_sync.append(child.with_uid(live_object.uid))
+    names = {child.ref for child in desired}
     to_prune = tuple(live for live in owned if live.ref not in names and not live.deleting)
     return Diff(tuple(missing), tuple(out_of_sync), tuple(owned_by_others), to_prune, tuple(found_in_sync))
 

@@ -136,7 +136,9 @@ class LiveObjectCache:
     def _notify(self, live_object: LiveObject, before: LiveObject | None = None, *, manifest: bool) -> None:
         """Tells the owner of an object, and the owner before where it was another one."""
         names = {
-            each.owner_name: None for each in (live_object, before) if each is not None and each.owner_name
+            version.owner_name: None
+            for version in (live_object, before)
+            if version is not None and version.owner_name
         }
         for name in names:
             self._changed(live_object.ref.namespace, name, manifest)

@@ -50,7 +50,7 @@ def not_ready_pod(pod: Mapping[str, Any]) -> NotReadyPod | None:
         return NotReadyPod(metadata["name"], node, "", "", _LAST, terminating=True)
     if conditions.get("Ready", {}).get("status") == "True":
         return None
-    for rank, reason, message in sorted(_findings(status, conditions), key=lambda found: found[0]):
+    for rank, reason, message in sorted(_findings(status, conditions), key=lambda finding: finding[0]):
         return NotReadyPod(metadata["name"], node, reason, one_line(message, _MAX_CHARACTERS), rank)
     return NotReadyPod(metadata["name"], node, "", "", _LAST)
 
@@ -106,7 +106,7 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
 
 def _is_kvtiers_cost(metadata: Mapping[str, Any]) -> bool:
     """Whether the annotation is as kvtier wrote it: who writes another value after it has it from then on."""
-    entries = (each for each in metadata.get("managedFields", ()) if each.get("manager") == FIELD_MANAGER)
+    entries = (entry for entry in metadata.get("managedFields", ()) if entry.get("manager") == FIELD_MANAGER)
     fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {} for entry in entries)
     return any(f"f:{DELETION_COST}" in (field.get("f:annotations") or {}) for field in fields)
 
@@ -167,7 +167,7 @@ class PodCache:
         """One resource's engines, pickers or gateways that are not ready, the most telling first."""
         pods = self._groups.get((namespace, instance, component.value), {})
         not_ready = (pod.not_ready for pod in pods.values() if pod.not_ready)
-        return tuple(sorted(not_ready, key=lambda each: (each.rank, each.name)))
+        return tuple(sorted(not_ready, key=lambda pod: (pod.rank, pod.name)))
 
     def serving(self, namespace: str, instance: str) -> tuple[ServingPod, ...]:
         """Pods that claim to be ready engines of a resource, by name: one of each ReplicaSet, a few in all.

@@ -61,7 +61,7 @@ def with_transition_time(
     condition: UntimedCondition, before: Sequence[Mapping[str, Any]], generation: int, now: str
 ) -> dict[str, Any]:
     """The condition as the status has it; its transition time moves only with its status or reason."""
-    known = next((each for each in before if each["type"] == condition.type), None)
+    known = next((entry for entry in before if entry["type"] == condition.type), None)
     same = known and (known["status"], known["reason"]) == (condition.status.value, condition.reason)
     return {
         "type": condition.type,
@@ -233,7 +233,7 @@ def observation_from_status(
         return None
     tiers = status.get("tiers") or {}
     reported = {tier: tiers.get(tier.label) or {} for tier in Tier}
-    observed = {tier: _observed_tokens(each) for tier, each in reported.items()}
+    observed = {tier: _observed_tokens(report) for tier, report in reported.items()}
     tokens = EngineTokens(
         {tier: size for tier, size in observed.items() if size is not None},
         block=reported[Tier.GPU].get("blockTokens"),

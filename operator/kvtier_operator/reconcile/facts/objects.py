@@ -152,7 +152,7 @@ def route_parents(document: Mapping[str, Any]) -> tuple[ParentFacts, ...]:
     return tuple(
         max(
             (report for report in reports if report.listeners == listeners),
-            key=lambda each: each.answer,
+            key=lambda report: report.answer,
             default=ParentFacts(listeners),
         )
         for listeners in named
@@ -183,8 +183,12 @@ def _judge(
         for condition in entry.get("conditions") or ()
         if condition["type"] in must
     }
-    current = {name: each for name, each in conditions.items() if not _is_old(each, generation)}
-    wrong = [each for name, each in current.items() if each["status"] not in (must[name], "Unknown")]
+    current = {
+        name: condition for name, condition in conditions.items() if not _is_old(condition, generation)
+    }
+    wrong = [
+        condition for name, condition in current.items() if condition["status"] not in (must[name], "Unknown")
+    ]
     if wrong:
         attached = current.get(_ACCEPTED, {}).get("status") != "False"
         return _report(listeners, ParentAnswer.REJECTED, entry, wrong, attached=attached)

@@ -60,7 +60,7 @@ class WorkQueue(Generic[KeyT]):
         self._added += 1
         heapq.heappush(self._heap, (due, self._added, key))
         if len(self._heap) > 2 * len(self._later) + _SPARE:
-            self._heap = [each for each in self._heap if self._later.get(each[2]) == each[0]]
+            self._heap = [entry for entry in self._heap if self._later.get(entry[2]) == entry[0]]
             heapq.heapify(self._heap)
 
     def take(self, now: float) -> KeyT | None:

@@ -132,7 +132,7 @@ def plan_resource(
     cached = CachedPlan(
         generation=resource.generation,
         rejected=plan.rejected,
-        desired=tuple(each.without_body() for each in desired),
+        desired=tuple(child.without_body() for child in desired),
         accepted=accepted_condition(plan),
         budget_fits=budget_fits(plan, storage_verdicts(plan, Namespace(cluster.storage_classes))),
         nodes_fit=nodes,

@@ -300,7 +300,7 @@ class FailureReporter:
         ready, previous = _round_failed(error), orjson.loads(resource.status)
         before = previous.get("conditions", ())
         condition = with_transition_time(ready, before, resource.generation, self.clock.now())
-        others = (each for each in before if each["type"] != ready.type)
+        others = (condition for condition in before if condition["type"] != ready.type)
         status = {**previous, "conditions": [*others, condition]}
         if status != previous:
             await self._write_status(key, resource, status)

@@ -189,10 +189,10 @@ class _HubResolver(aiohttp.ThreadedResolver):
         there = await super().resolve(host, port, family)
         if host == self._endpoint or host in self._named or not _is_hub_host(host):
             return there  # what is none of these is a proxy
-        private = [each["host"] for each in there if not is_public(each["host"])]
+        private = [address["host"] for address in there if not is_public(address["host"])]
         if private:
             endpoint = await super().resolve(self._endpoint, port, family)
-            if all(is_public(each["host"]) for each in endpoint):
+            if all(is_public(address["host"]) for address in endpoint):
                 raise UnreachableError(f"{host} is at {private[0]}, which is no address of the Internet")
         return there
 

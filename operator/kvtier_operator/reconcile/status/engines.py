@@ -53,7 +53,7 @@ def with_cause(
     if rejected:
         return replace(condition, message=f"{condition.message}, and is not made while Accepted is False")
     if held_up_by:
-        causes = "; ".join(each.message for each in held_up_by)
+        causes = "; ".join(condition.message for condition in held_up_by)
         return false_condition(
             condition.type,
             held_up_by[0].reason,

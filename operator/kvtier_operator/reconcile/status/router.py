@@ -111,7 +111,7 @@ class Route:
                 return "RouteUnanswered", _no_answer_text(self.name, parent.listeners.gateway)
             if problem := _trouble("RouteRefused", f"HTTPRoute {self.name}", parent):
                 return problem
-        gateways = {each.listeners.gateway for each in self.parents}
+        gateways = {parent.listeners.gateway for parent in self.parents}
         for parent in self.pool_parents:
             if parent.listeners.gateway in gateways and (
                 problem := _trouble("PoolRefused", f"InferencePool {self.name}", parent)

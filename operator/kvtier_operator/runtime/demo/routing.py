@@ -368,5 +368,7 @@ def fit_routing_resource(
     device_blocks = _PROMPTS_ON_DEVICE * longest_blocks + SPARE_BLOCKS
     tier_blocks = 2 * load.requests * (longest_blocks - load.system_tokens // block)
     tier_blocks += 2 * load.groups * longest_blocks
-    device_kib, tier_kib = (kib(each * block * kv_bytes_per_token) for each in (device_blocks, tier_blocks))
+    device_kib, tier_kib = (
+        kib(blocks * block * kv_bytes_per_token) for blocks in (device_blocks, tier_blocks)
+    )
     return with_sizes(resource, name, longest_tokens, device_kib, tier_kib, {"replicas": ENGINES})

@@ -62,7 +62,7 @@ class SharingResult:
     def outputs_equal(self) -> bool:
         """Whether all engines say the same, token for token."""
         texts = [[answer.text for answer in answers] for answers in self.answers.values()]
-        return all(each == texts[0] for each in texts)
+        return all(text == texts[0] for text in texts)
 
     def to_json(self) -> dict[str, Any]:
         """The figures."""
