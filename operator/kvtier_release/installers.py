@@ -186,7 +186,7 @@ def _service_version(root: Path, release: Release, install: Installation) -> dic
 def _related_images(release: Release) -> dict[str, str]:
     """What a mirror needs: the release's own, and those of others that pods run unless told otherwise."""
     tested = {Flavor.LLM_D: llm_d.TESTED_VERSION, Flavor.GAIE: gaie.TESTED_VERSION}
-    pickers = {picker_image_name(each): picker_image(each, version) for each, version in tested.items()}
+    pickers = {picker_image_name(minor): picker_image(minor, version) for minor, version in tested.items()}
     published = {name.value: image for name, image in PUBLISHED.items()}
     return {**published, **pickers, **release.references()}
 

@@ -39,7 +39,7 @@ def tar_gz(files: Mapping[str, bytes], seconds: int) -> bytes:
 def copy_tar(source: Path, target: Path, seconds: int) -> None:
     """Copies the files of a tar archive that others made; they may have gigabytes."""
     with tarfile.open(source) as opened, tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
-        for member in sorted(opened.getmembers(), key=lambda each: each.name):
+        for member in sorted(opened.getmembers(), key=lambda member: member.name):
             if content := opened.extractfile(member):
                 _add_file(archive, member.name, content, member.size, seconds)
 

@@ -38,8 +38,8 @@ class ReleasedImage:
 
 
 IMAGES: Final = {
-    each.name: each
-    for each in (
+    image.name: image
+    for image in (
         ReleasedImage("operator", "operator/Containerfile"),
         ReleasedImage("picker", "scorer/Containerfile"),
         ReleasedImage("engine", "connector/Containerfile", version=ENGINE_VERSION),
@@ -51,7 +51,7 @@ IMAGES: Final = {
         ),
     )
 }
-BUILT: Final = tuple(name for name, each in IMAGES.items() if each.version == KVTIER_VERSION)
+BUILT: Final = tuple(name for name, image in IMAGES.items() if image.version == KVTIER_VERSION)
 """Those that this release builds: engines go on running an earlier one's where nothing in it has changed."""
 
 
@@ -80,22 +80,22 @@ def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -
         pushed.unlink(missing_ok=True)
 
 
-def check_sources(names: Iterable[str], given: Path | None) -> None:
+def check_sources(names: Iterable[str], sources: Path | None) -> None:
     """Says now what `gather_images` would say later."""
-    if given is None:
+    if sources is None:
         program("buildah")
         return
     for name in names:
-        if not (there := given / f"{name}.tar").is_file():
+        if not (there := sources / f"{name}.tar").is_file():
             raise ReleaseError(
-                f"{given} has no {there.name}: put the OCI archive of {IMAGES[name].containerfile} there, "
+                f"{sources} has no {there.name}: put the OCI archive of {IMAGES[name].containerfile} there, "
                 "or name the images that are, each with --image"
             )
         image_digest(there)
 
 
 def gather_images(
-    names: Iterable[str], root: Path, dist: Path, seconds: int, given: Path | None
+    names: Iterable[str], root: Path, dist: Path, seconds: int, sources: Path | None
 ) -> dict[str, str]:
     """Puts OCI archives into a release, built here or from the folder `given`; returns images' digests."""
     digests = {}
@@ -103,10 +103,10 @@ def gather_images(
         archive = archive_of(name, dist)
         archive.parent.mkdir(parents=True, exist_ok=True)
         archive.unlink(missing_ok=True)
-        if given is None:
+        if sources is None:
             build_image(IMAGES[name], root, archive, seconds)
         else:
-            shutil.copyfile(given / archive.name, archive)
+            shutil.copyfile(sources / archive.name, archive)
         digests[name] = image_digest(archive)
     return digests
 

@@ -65,7 +65,7 @@ def document(
     root = Component(
         name=name, version=KVTIER_VERSION, type=ComponentType.APPLICATION, bom_ref=f"{name}@{KVTIER_VERSION}"
     )
-    components = {each: _component(each) for each in packages}
+    components = {package: _component(package) for package in packages}
     bom = Bom(
         components=components.values(),
         serial_number=uuid5(NAMESPACE_URL, f"https://kvtier.dev/sbom/{name}/{KVTIER_VERSION}/{created_s}"),
@@ -73,7 +73,7 @@ def document(
     )
     bom.register_dependency(root, components.values())
     for package, needed in (needs or {}).items():
-        bom.register_dependency(components[package], [components[each] for each in needed])
+        bom.register_dependency(components[package], [components[need] for need in needed])
     return str(JsonV1Dot6(bom).output_as_string(indent=2)) + "\n"
 
 
@@ -96,9 +96,9 @@ def distribution_sbom(root: Path, created_s: int) -> str:
     locked = _locked_versions((root / _LOCK).read_text(encoding="utf-8"))
     required = _needs(project["dependencies"])
     extras = project["optional-dependencies"]
-    needs = _needs(each for extra in EXTRAS for each in extras[extra]) | required
+    needs = _needs(requirement for extra in EXTRAS for requirement in extras[extra]) | required
     packages = {name: _package(name, locked, optional=name not in required) for name in needs}
-    graph = {packages[name]: [packages[each] for each in needed] for name, needed in needs.items()}
+    graph = {packages[name]: [packages[need] for need in needed] for name, needed in needs.items()}
     return document("kvtier", packages.values(), created_s, graph)
 
 
@@ -120,8 +120,8 @@ def _needs(requirements: Iterable[str]) -> dict[str, set[str]]:
         name = canonicalize_name(requirement.name)
         of_this = map(Requirement, _installed_package(name).requires or ())
         needed = [entry for entry in of_this if _applies(entry, requirement.extras)]
-        needs.setdefault(name, set()).update(canonicalize_name(each.name) for each in needed)
-        waiting += [each for each in needed if each not in waiting]
+        needs.setdefault(name, set()).update(canonicalize_name(requirement.name) for requirement in needed)
+        waiting += [need for need in needed if need not in waiting]
     return needs
 
 
@@ -175,7 +175,7 @@ def packages_of(archive: Path) -> tuple[Package, ...]:
     for path, content in files.items():
         if path.endswith(".dist-info/METADATA"):
             packages.add(_of_python(content))
-    return tuple(sorted(packages, key=lambda each: (each.kind, each.name, each.version)))
+    return tuple(sorted(packages, key=lambda package: (package.kind, package.name, package.version)))
 
 
 def _files(archive: Path) -> dict[str, bytes]:

@@ -85,8 +85,8 @@ def _check(value: object, levels: int, deepest: int) -> None:
         raise _too_deep(deepest)
     for element in value:
         _check(element, levels - 1, deepest)
-    for each in value.values() if isinstance(value, dict) else ():
-        _check(each, levels - 1, deepest)
+    for item in value.values() if isinstance(value, dict) else ():
+        _check(item, levels - 1, deepest)
 
 
 def _too_deep(deepest: int) -> MalformedError:

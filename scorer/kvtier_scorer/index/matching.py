@@ -128,7 +128,7 @@ def match(
     low = np.zeros(active, np.int64)
     high = np.full(active, len(hashes))
     asked = np.zeros(active, np.int64)
-    found = np.empty(active, np.int64)
+    entries = np.empty(active, np.int64)
     keys = np.empty(active, np.uint64)
     work = np.empty(active, np.int64)
     flat = lengths.reshape(-1)
@@ -147,12 +147,12 @@ def match(
                 asked[i] = (low[i] + high[i]) >> 1
         for i in range(active):
             keys[i] = hashes[asked[i]]
-        find_all(memory, holders[:active], keys[:active], found[:active], work)
+        find_all(memory, holders[:active], keys[:active], entries[:active], work)
         left = 0
         for i in range(active):
-            here = found[i] != NONE
+            here = entries[i] != NONE
             if here and memory.holders[holders[i], GHOSTS]:
-                here = not is_ghost(memory, found[i])
+                here = not is_ghost(memory, entries[i])
             low[left] = asked[i] + 1 if here else low[i]
             high[left] = high[i] if here else asked[i]
             holders[left], cells[left] = holders[i], cells[i]

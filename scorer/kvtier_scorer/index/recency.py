@@ -35,7 +35,7 @@ class WorkArrays(NamedTuple):
 
     places: NDArray[np.int64]
     holders: NDArray[np.int64]
-    found: NDArray[np.int64]
+    entries: NDArray[np.int64]
     order: NDArray[np.int64]
     keys: NDArray[np.uint64]
 
@@ -129,9 +129,9 @@ def _read_ahead(memory: IndexArrays, holder: int, count: int, work: WorkArrays) 
     for i in range(len(keys)):
         keys[i] = memory.keys[entry * SLOT_KEYS + KEY]
         entry = link(memory, entry * SLOT_WORDS + NEWER)
-    holders, found = work.holders[: len(keys)], work.found[: len(keys)]
+    holders, entries = work.holders[: len(keys)], work.entries[: len(keys)]
     holders[:] = holder
-    find_all(memory, holders, keys, found, work.order)
+    find_all(memory, holders, keys, entries, work.order)
 
 
 @compiled_part

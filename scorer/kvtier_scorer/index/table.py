@@ -79,7 +79,7 @@ def find_all(
     memory: IndexArrays,
     holders: NDArray[np.int64],
     keys: NDArray[np.uint64],
-    found: NDArray[np.int64],
+    entries: NDArray[np.int64],
     work: NDArray[np.int64],
 ) -> None:
     """Find each key in the holder of the same place, which has at least one slot.
@@ -88,19 +88,19 @@ def find_all(
     other each would wait for memory twice or more. That is why choices are multiplied with: what LLVM makes a
     branch is guessed wrong half of the time. `work` is room for as many numbers as there are keys.
     """
-    for i in range(len(found)):
-        found[i] = memory.words[bucket(memory, holders[i], keys[i]) * SLOT_WORDS + HEAD]
+    for i in range(len(entries)):
+        entries[i] = memory.words[bucket(memory, holders[i], keys[i]) * SLOT_WORDS + HEAD]
         work[i] = i
-    left = len(found)
+    left = len(entries)
     while left:
         on = 0
         for j in range(left):
             i = work[j]
-            entry = found[i]
+            entry = entries[i]
             there = int(entry != NONE)
             place = entry * there
             other = there & int(memory.keys[place * SLOT_KEYS + KEY] != keys[i])
-            found[i] += (link(memory, place * SLOT_WORDS + NEXT) - entry) * other
+            entries[i] += (link(memory, place * SLOT_WORDS + NEXT) - entry) * other
             work[on] = i
             on += other
         left = on
