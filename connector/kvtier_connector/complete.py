@@ -20,7 +20,7 @@ NEEDED: Final = ("liburing", "numba", "numpy", "xxhash")
 _TERMINATION_LOG: Final = Path("/dev/termination-log")
 
 
-def missing() -> str:
+def missing_packages_text() -> str:
     """One line that says what is missing and what to do; empty if nothing is."""
     lacking = [name for name in NEEDED if find_spec(name) is None]
     if not lacking:
@@ -36,7 +36,7 @@ def require_all() -> None:
 
     Raises UnsupportedEngineError: it is; the line is the container's termination message, too.
     """
-    if line := missing():
+    if line := missing_packages_text():
         refuse(UnsupportedEngineError(line))
 
 
@@ -59,4 +59,4 @@ def refusals() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(missing() or 0)
+    sys.exit(missing_packages_text() or 0)

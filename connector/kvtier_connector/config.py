@@ -193,7 +193,7 @@ class ConnectorConfig:
             raise _bad(name, timeout_s, "seconds, more than 0")
 
 
-def disk_aligned(size_bytes: int) -> int:
+def align_to_disk(size_bytes: int) -> int:
     """Return a size rounded up to what a disk can read and write."""
     return -(-size_bytes // DISK_ALIGNMENT_BYTES) * DISK_ALIGNMENT_BYTES
 

@@ -49,7 +49,7 @@ def run(
         check=False,
     )
     if done.returncode:
-        output = _said(done.stderr) or _said(done.stdout) or f"status {done.returncode}"
+        output = _last_line(done.stderr) or _last_line(done.stdout) or f"status {done.returncode}"
         raise ReleaseError(f"{name} {arguments[0]}: {output}")
     return done.stdout
 
@@ -61,7 +61,7 @@ def program(name: str) -> str:
     return path
 
 
-def _said(written: str) -> str:
+def _last_line(written: str) -> str:
     """The last of what a program wrote, in one line."""
     lines = [line for line in written.strip().splitlines() if not line.startswith(_BESIDE)]
     return " | ".join(lines[-_LAST_LINES:])

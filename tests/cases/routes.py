@@ -79,4 +79,4 @@ def hidden(claim: Claim, others: Iterable[Claim]) -> Hidden | None:
     """What hides one of them, or a part of it."""
     order, claims = RouteOrder(), {each.route: each for each in (claim, *others)}
     order.put(claims, {claim.route})
-    return order.hidden(claim.route)
+    return order.find_hidden(claim.route)

@@ -21,10 +21,10 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts
-from kvtier_operator.reconcile.status.build import ready
-from kvtier_operator.reconcile.status.engines import engines_ready
+from kvtier_operator.reconcile.status.build import ready_condition
+from kvtier_operator.reconcile.status.engines import engines_ready_condition
 from kvtier_operator.reconcile.status.plan import accepted_condition, budget_fits, nodes_fit_condition
-from kvtier_operator.reconcile.status.router import UnservedKinds, router_ready
+from kvtier_operator.reconcile.status.router import UnservedKinds, router_ready_condition
 
 NOW: Final = datetime(2026, 11, 27, 20, 0, tzinfo=UTC)
 _MADE: Final = "2026-11-27T17:00:00Z"
@@ -55,10 +55,10 @@ def _untimed() -> list[UntimedCondition]:
         accepted_condition(_PLAN),
         budget_fits(_PLAN),
         nodes_fit_condition(nodes_fit(_PLAN, nodes)),
-        engines_ready(engines, (), ()),
-        router_ready(picker, (), (), UnservedKinds()),
+        engines_ready_condition(engines, (), ()),
+        router_ready_condition(picker, (), (), UnservedKinds()),
     ]
-    return [*well, ready(well)]
+    return [*well, ready_condition(well)]
 
 
 _WELL: Final = {condition.type: condition for condition in _untimed()}

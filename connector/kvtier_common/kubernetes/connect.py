@@ -28,7 +28,7 @@ class NoClusterError(PermanentError):
 async def connection(context: str | None = None) -> Configuration:
     """The client's configuration, with credentials that renew themselves; NoClusterError says what to set."""
     configuration = Configuration()
-    with usable():
+    with translate_kubeconfig_errors():
         if _is_pod(context):
             load_incluster_config(client_configuration=configuration)
         else:
@@ -38,7 +38,7 @@ async def connection(context: str | None = None) -> Configuration:
 
 def own_namespace(context: str | None = None) -> str:
     """The namespace where none is named: the context's, or the pod's own; NoClusterError says what to set."""
-    with usable():
+    with translate_kubeconfig_errors():
         if _is_pod(context):
             return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
         config = KubeConfigMerger(_kubeconfig()).config
@@ -47,7 +47,7 @@ def own_namespace(context: str | None = None) -> str:
 
 
 @contextmanager
-def usable() -> Iterator[None]:
+def translate_kubeconfig_errors() -> Iterator[None]:
     """Around what takes a kubeconfig at its word.
 
     Raises NoClusterError: it holds something that nobody can use, such as a certificate that is none.

@@ -222,7 +222,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     @override
     def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
         """Follow how the workers' slices grow, and open the tiers behind them."""
-        with self._upstream.manager_held():
+        with self._upstream.hold_manager():
             self._handshake.take(metadata, in_parts=self._sync_loads.are_on)
         if self._manager.behind is not None:
             self._prefill = PrefillClock(self._manager.behind.prefill)
@@ -284,7 +284,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         if report is None:
             return
         if ours:
-            with self._upstream.manager_held():
+            with self._upstream.hold_manager():
                 self._failures.take(report)
                 self._sync_loads.complete(report.completed_jobs)
                 self._fence.take_reports(report.completed_jobs)

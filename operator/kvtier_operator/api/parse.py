@@ -25,7 +25,7 @@ def spec_size(spec: Spec) -> int:
     return len(spec.model_dump_json(by_alias=True, exclude_none=True).encode())
 
 
-def too_long(spec_bytes: int) -> Problem:
+def size_problem(spec_bytes: int) -> Problem:
     """What is wrong with one of that size."""
     return Problem(
         "spec",
@@ -72,7 +72,7 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
     if problems := [*_broken_rules(resource, "")]:
         raise InvalidInputError(source, *problems)
     if (spec_bytes := spec_size(resource.spec)) > MOST_SPEC_BYTES:
-        raise InvalidInputError(source, too_long(spec_bytes))
+        raise InvalidInputError(source, size_problem(spec_bytes))
     return resource
 
 

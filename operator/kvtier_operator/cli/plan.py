@@ -55,10 +55,12 @@ def plan(  # noqa: PLR0913 - one parameter an option
     2 bad input, 3 the resource, the cluster or the right to read it is missing.
     """
     from kvtier_operator.cli.inputs.load import policy_file  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.plans import named_or_loaded, plans_of  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import load_by_name_or_paths, plans_of  # noqa: PLC0415 - as above
 
     limits = policy_file(policy) if policy else None
-    loaded = named_or_loaded(name, paths, namespace=namespace, context=context, model_config=model_config)
+    loaded = load_by_name_or_paths(
+        name, paths, namespace=namespace, context=context, model_config=model_config
+    )
     by_source = plans_of(
         loaded, policy=limits, model_config=model_config, local=local, hub=hub, images=images
     )

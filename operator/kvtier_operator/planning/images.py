@@ -185,12 +185,12 @@ def image_source(
         InvalidInputError: One of them is not what it should be.
     """
     if registry and not re.fullmatch(REGISTRY_PATTERN, registry):
-        raise _wrong("image-registry", f"{registry!r} is not a registry: {REGISTRY_FORM}")
+        raise _error("image-registry", f"{registry!r} is not a registry: {REGISTRY_FORM}")
     if repository and not re.fullmatch(REPOSITORY_PATTERN, repository):
-        raise _wrong("repository", f"{repository!r} is not an image without its tag: write [HOST/]PATH")
+        raise _error("repository", f"{repository!r} is not an image without its tag: write [HOST/]PATH")
     for secret in (pull_secrets := [*pull_secrets]):
         if not re.fullmatch(SECRET_PATTERN, secret):
-            raise _wrong("image-pull-secret", f"{secret!r} is not the name of a Secret")
+            raise _error("image-pull-secret", f"{secret!r} is not the name of a Secret")
     return ImageSource(
         registry=registry or "",
         repository=repository or KVTIER_REPOSITORY,
@@ -202,14 +202,14 @@ def image_source(
 def _reference(text: str) -> tuple[str, str]:
     name, _, reference = text.partition("=")
     if name not in IMAGE_NAMES:
-        raise _wrong("image", f"{name!r} is none of {', '.join(IMAGE_NAMES)}: write NAME=REFERENCE")
+        raise _error("image", f"{name!r} is none of {', '.join(IMAGE_NAMES)}: write NAME=REFERENCE")
     if not re.fullmatch(REFERENCE_PATTERN, reference):
         form = f"write {name}=REPOSITORY:TAG or @sha256:..., no https://, the name in lower case"
-        raise _wrong("image", f"{reference!r} is not a reference: {form}")
+        raise _error("image", f"{reference!r} is not a reference: {form}")
     return name, reference
 
 
-def _wrong(option: str, message: str) -> InvalidInputError:
+def _error(option: str, message: str) -> InvalidInputError:
     return InvalidInputError(f"--{option}", Problem("", message))
 
 

@@ -132,7 +132,7 @@ async def serve(plan: Plan, options: RunOptions, store: StorePlace | None = None
             await stack.enter_async_context(LocalStore(store, options.folder / "store"))
             console.print(f"a store of {size(store.memory_bytes)} at {store.url}")
         await stack.enter_async_context(session)
-        await session.ready(print_state)
+        await session.wait_ready(print_state)
         if session.gateway and session.gateway.picker_note:
             console.print(session.gateway.picker_note)
         console.print(f"ready: OpenAI-compatible at {session.url}/v1 (Ctrl-C stops)")

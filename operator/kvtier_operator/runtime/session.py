@@ -99,9 +99,9 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def ready(self, changed: Callable[[RunningEngine], None] = lambda _: None) -> None:
+    async def wait_ready(self, changed: Callable[[RunningEngine], None] = lambda _: None) -> None:
         """Wait until all engines answer and the one URL does; raises where one ends or takes too long."""
-        waiting = [asyncio.create_task(self._engine_ready(engine, changed)) for engine in self.engines]
+        waiting = [asyncio.create_task(self._wait_engine_ready(engine, changed)) for engine in self.engines]
         try:
             await asyncio.gather(*waiting)
         finally:
@@ -166,7 +166,9 @@ class Session:
         process = SupervisedProcess(command, self.options.folder / f"{command.name}.log")
         return await self._stack.enter_async_context(process)
 
-    async def _engine_ready(self, engine: RunningEngine, changed: Callable[[RunningEngine], None]) -> None:
+    async def _wait_engine_ready(
+        self, engine: RunningEngine, changed: Callable[[RunningEngine], None]
+    ) -> None:
         try:
             await wait_ready(engine.process, f"{engine.url}/health", self.options.startup_s)
         except RuntimeFailedError:

@@ -108,7 +108,7 @@ class PrefixIndex:
         Of shape (tiers, pods). A number that is no pod holds nothing.
         """
         lengths = np.empty((TIERS, len(pods)), np.int32)
-        matching.match(self._memory, _readable(hashes), np.ascontiguousarray(pods, np.int32), lengths)
+        matching.match(self._memory, _as_kernel_array(hashes), np.ascontiguousarray(pods, np.int32), lengths)
         return lengths
 
     def assume_stored(self, pod: int, hashes: Hashes) -> None:
@@ -117,7 +117,7 @@ class PrefixIndex:
         A precise pod will say itself what came of it.
         """
         self._check(pod)
-        recency.assume_stored(self._memory, pod, _readable(hashes))
+        recency.assume_stored(self._memory, pod, _as_kernel_array(hashes))
 
     def set_precise(self, pod: int, *, precise: bool) -> None:
         """From now on the pod itself says what it holds, or it no longer does. It now holds nothing."""
@@ -140,13 +140,13 @@ class PrefixIndex:
         """
         holder = self._precise(pod, tier)
         lost = matching.store_blocks(
-            self._memory, holder, _readable(hashes), np.uint64(parent or 0), parent is None
+            self._memory, holder, _as_kernel_array(hashes), np.uint64(parent or 0), parent is None
         )
         self._memory.holders[holder, DROPPED] += lost
 
     def remove(self, pod: int, tier: Tier, hashes: Hashes) -> None:
         """A precise pod removed blocks; what followed them it still holds, and no match reaches it."""
-        matching.remove_blocks(self._memory, self._precise(pod, tier), _readable(hashes))
+        matching.remove_blocks(self._memory, self._precise(pod, tier), _as_kernel_array(hashes))
 
     def clear(self, pod: int, tier: Tier) -> None:
         """A precise pod removed everything from the tier."""
@@ -205,7 +205,7 @@ def _check_capacity(entries: int) -> None:
         raise ValueError(f"a tier's capacity is from 0 to {_MOST_ENTRIES} blocks, not {entries}")
 
 
-def _readable(hashes: Hashes) -> Hashes:
+def _as_kernel_array(hashes: Hashes) -> Hashes:
     """The same hashes as one kind of array, whatever the caller has: a kernel exists for that kind only."""
     view = np.ascontiguousarray(hashes, np.uint64).view()
     view.flags.writeable = False

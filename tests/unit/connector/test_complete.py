@@ -31,7 +31,7 @@ def test_it_looks_for_all_that_the_wheel_s_extra_requires() -> None:
 
 
 def test_nothing_is_said_where_all_is_there() -> None:
-    assert complete.missing() == ""
+    assert complete.missing_packages_text() == ""
     complete.require_all()
     command = [sys.executable, "-m", "kvtier_connector.complete"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own

@@ -337,13 +337,13 @@ class WithheldSlots:
         self._by_disk = set(by_disk)
         return np.array(sorted(self._by_workers | self._by_disk), np.int32)
 
-    def workers_ended(self) -> list[int]:
+    def take_freed_by_workers(self) -> list[int]:
         """Return the slots that may be filled now that no copy of before the reset is left."""
         free = self._by_workers - self._by_disk
         self._by_workers.clear()
         return sorted(free)
 
-    def disk_ended(self, slots: Iterable[int]) -> list[int]:
+    def take_freed_by_disk(self, slots: Iterable[int]) -> list[int]:
         """Return which of these slots, that the disk uses no more, may be filled now."""
         ended = list(slots)
         self._by_disk.difference_update(ended)

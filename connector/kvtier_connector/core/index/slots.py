@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvtier_connector.config import ConnectorConfig, Policy, disk_aligned
+from kvtier_connector.config import ConnectorConfig, Policy, align_to_disk
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES
 from kvtier_connector.core.region.region import RegionRequest
@@ -48,7 +48,7 @@ def tier_geometry(
     slices = 1 if replicated else ranks
     slot_bytes = block_bytes * blocks_per_chunk
     if config.disk_path:
-        slot_bytes = disk_aligned(slot_bytes)
+        slot_bytes = align_to_disk(slot_bytes)
     page_bytes = SMALL_PAGE_BYTES if config.hugepages is Policy.OFF else config.hugepage_bytes
     slots = config.cpu_capacity_bytes // slices // page_bytes * page_bytes // slot_bytes
     if slots < 1:

@@ -224,11 +224,11 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     def on_reset_flushed(self) -> None:
         """Use the memory again of copies that a reset forgot: the workers have reported all of them."""
-        self._index.give_back(self._withheld.workers_ended())
+        self._index.give_back(self._withheld.take_freed_by_workers())
 
     def on_slots_released(self, slots: Sequence[int]) -> None:
         """Use the memory again of transfers to and from disk that a reset forgot."""
-        self._index.give_back(self._withheld.disk_ended(slots))
+        self._index.give_back(self._withheld.take_freed_by_disk(slots))
 
     @override
     def get_stats(self) -> OffloadingConnectorStats | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 from vllm.v1.kv_offload.base import Locality, OffloadingEvent, OffloadingMetricMetadata
 
-from kvtier_connector.config import KEY_BYTES, disk_aligned
+from kvtier_connector.config import KEY_BYTES, align_to_disk
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import TierBehind
 from kvtier_connector.core.disk.files.store import StoreRequest
@@ -58,7 +58,7 @@ class KVTierDisk(SecondaryTier):
         request = StoreRequest(
             path=replica_folder(parsed.path, spec.config.parallel.data_parallel_index),
             capacity_bytes=parsed.capacity_bytes,
-            block_bytes=disk_aligned(row_bytes),
+            block_bytes=align_to_disk(row_bytes),
             key_bytes=KEY_BYTES,
             fingerprint=tier_fingerprint(spec, row_bytes, parsed.namespace, self._entry),
             direct=parsed.direct_io,

@@ -68,12 +68,12 @@ def parse_remote(settings: Mapping[str, object], entry: str) -> tuple[ConnectorC
     given: dict[str, Any] = {f"{_REMOTE}{name}": settings[name] for name in ours & settings.keys()}
     namespace = settings.get("namespace", "")
     _check(f"{entry}.namespace", "namespace", namespace)
-    with errors_named(entry):
+    with rename_errors(entry):
         return ConnectorConfig(cpu_capacity_bytes=1, remote_break_even=False, **given), str(namespace)
 
 
 @contextmanager
-def errors_named(entry: str) -> Iterator[None]:
+def rename_errors(entry: str) -> Iterator[None]:
     """Say a tier's errors with the names that the settings have in this entry."""
     try:
         yield

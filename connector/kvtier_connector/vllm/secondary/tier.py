@@ -31,7 +31,7 @@ from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import Presence, TierBehind
 from kvtier_connector.vllm.metrics.behind import NAMES, BehindMetrics
 from kvtier_connector.vllm.secondary.jobs import Job, Jobs, LentMemory, TierKeys
-from kvtier_connector.vllm.secondary.settings import entry_path, errors_named, renamed
+from kvtier_connector.vllm.secondary.settings import entry_path, rename_errors, renamed
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
@@ -61,7 +61,7 @@ class SecondaryTier(SecondaryTierManager):  # type: ignore[misc] # vLLM has no t
         self._unknown = dict[bytes, None]()
         self._asked = dict[str, set[bytes]]()
         self._entry = entry_path(offloading_spec.extra_config.get("secondary_tiers"), settings)
-        with ExitStack() as undo, refusals(), errors_named(self._entry):
+        with ExitStack() as undo, refusals(), rename_errors(self._entry):
             undo.callback(self._memory.close)
             self._tier = self._open(settings)
             undo.pop_all()

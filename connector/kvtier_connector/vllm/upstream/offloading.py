@@ -165,7 +165,7 @@ class UpstreamScheduler:
     # ---- the manager's lock ----
 
     @contextmanager
-    def manager_held(self) -> Iterator[None]:
+    def hold_manager(self) -> Iterator[None]:
         """Hold the manager's lock in a hook that is no part of scheduling a step; 0.32 has no such lock."""
         if not self._has_lock:
             yield

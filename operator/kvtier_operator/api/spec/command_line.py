@@ -82,7 +82,7 @@ class Argument:
             return self.name in options
         return any(option.startswith(self.name) for option in options)
 
-    def wrong(self, message: str) -> InvalidInputError:
+    def error(self, message: str) -> InvalidInputError:
         """The error that names this item."""
         return InvalidInputError("", Problem(self.field, message))
 
@@ -178,7 +178,7 @@ class CommandLine:
             else:
                 put_field(dotted.setdefault(argument.spelling, {}), argument.path, argument.value or "")
             if not _is_shallow([whole, *dotted.values()][-1]):
-                raise argument.wrong(f"{option}: more than {DEEPEST} objects within one another")
+                raise argument.error(f"{option}: more than {DEEPEST} objects within one another")
         return [whole, *dotted.values()][-1]
 
 
@@ -202,7 +202,7 @@ def _argument(position: int, word: str, after: str | None) -> Argument:
         return Argument(position, letter, word[:_ONE_LETTER], None, word[_ONE_LETTER:])
     spelling = spelling.replace("_", "-") if spelling.startswith("--") else spelling
     value = joined if is_joined else after
-    return Argument(position, _long(spelling), spelling, path if has_path else None, value)
+    return Argument(position, _long_name(spelling), spelling, path if has_path else None, value)
 
 
 def _begins_short(name: str) -> list[str]:
@@ -210,7 +210,7 @@ def _begins_short(name: str) -> list[str]:
     return [short for short in SECOND_NAMES if short.startswith(name)]
 
 
-def _long(name: str) -> str:
+def _long_name(name: str) -> str:
     """The long name of a short one, or of the only one that begins so; any other as it is."""
     shorts = [name] if name in SECOND_NAMES else _begins_short(name) if len(name) > 1 else []
     return SECOND_NAMES[shorts[0]] if len(shorts) == 1 else name
@@ -220,9 +220,9 @@ def _object(argument: Argument, option: str) -> Mapping[str, Any]:
     try:
         value = parse_json(expand_sizes(argument.value or ""), deepest=DEEPEST)
     except MalformedError as error:
-        raise argument.wrong(f"{option} is no JSON: {error}") from error
+        raise argument.error(f"{option} is no JSON: {error}") from error
     if not isinstance(value, dict):
-        raise argument.wrong(f"{option}: expected a JSON object such as {{}}")
+        raise argument.error(f"{option}: expected a JSON object such as {{}}")
     return value
 
 

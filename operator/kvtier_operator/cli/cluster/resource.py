@@ -77,7 +77,7 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
     def most(name: bytes) -> float:
         return max(value for engine in engines for _, value in engine.of(name))
 
-    def whole(names: Mapping[Tier, bytes]) -> dict[Tier, int]:
+    def total_by_tier(names: Mapping[Tier, bytes]) -> dict[Tier, int]:
         return {
             tier: int(most(name) if tier.shared else total(name))
             for tier, name in names.items()
@@ -85,7 +85,7 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         }
 
     hits = [cached_tokens(engine) for engine in engines]
-    prefill_s, capacity, used = total(_PREFILL_S), whole(CAPACITY_BYTES), whole(USED_BYTES)
+    prefill_s, capacity, used = total(_PREFILL_S), total_by_tier(CAPACITY_BYTES), total_by_tier(USED_BYTES)
     return EngineFigures(
         engines=len(engines),
         asked_tokens=int(total(_ASKED)),
@@ -93,10 +93,10 @@ def engine_figures(engines: Sequence[Families]) -> EngineFigures:
         load_s=total(_LOAD_S),
         prefill_tokens_per_s=(total(_COMPUTED) / prefill_s or None) if prefill_s else None,
         capacity_bytes=capacity,
-        capacity_tokens=whole(CAPACITY_TOKENS),
+        capacity_tokens=total_by_tier(CAPACITY_TOKENS),
         used_share=_device_use(engines)
         | {tier: used.get(tier, 0) / size for tier, size in capacity.items() if size},
-        evicted_chunks=whole(EVICTED_CHUNKS),
+        evicted_chunks=total_by_tier(EVICTED_CHUNKS),
         growing=sum(any(engine.total(name) > 0 for name in _GROWING) for engine in engines),
         degraded=sum(any(engine.total(name) > 0 for name in _DEGRADED) for engine in engines),
         unpaid=sum(any(engine.of(name) and engine.total(name) == 0 for name in _PAYS) for engine in engines),

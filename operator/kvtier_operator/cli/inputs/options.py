@@ -131,11 +131,11 @@ def resource_name(_context: click.Context, _argument: click.Parameter, value: st
 async def open_cluster(context: str | None, namespace: str | None) -> AsyncIterator[tuple["Reader", str]]:
     """A reader of KUBECONFIG's cluster, or of the pod's own, and the namespace; by default that one's own."""
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415 - help needs no client
-    from kvtier_common.kubernetes.connect import connection, own_namespace, usable  # noqa: PLC0415 - as above
+    from kvtier_common.kubernetes.connect import connection, own_namespace, translate_kubeconfig_errors  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.reader import Reader  # noqa: PLC0415 - as above
 
     configuration = await connection(context)
-    with usable():
+    with translate_kubeconfig_errors():
         api = Api(configuration, "kvtier")
     async with api:
         yield Reader(api), namespace or own_namespace(context)

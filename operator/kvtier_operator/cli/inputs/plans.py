@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kvtier_operator.planning.router.route_order import Hidden
 
 
-def named_or_loaded(
+def load_by_name_or_paths(
     name: str | None,
     paths: Sequence[str],
     *,
@@ -141,5 +141,5 @@ def collisions(plans: Iterable[tuple[str, Plan]]) -> tuple[Collision, ...]:
     return tuple(
         Collision(claim.route, (files[by.by.route], files[claim.route]), by)
         for claim in sorted(claims, key=lambda claim: claim.turn)
-        if (by := order.hidden(claim.route))
+        if (by := order.find_hidden(claim.route))
     )

@@ -258,7 +258,7 @@ def _translate(extra_args: Sequence[str], options: Mapping[str, Option]) -> tupl
         name, is_joined, _ = text.partition("=")
         if name.startswith("-") and "." in name:
             if not is_joined and not texts:
-                faults.append(Fault(position, f"{_short(text)} needs a value"))
+                faults.append(Fault(position, f"{_shorten(text)} needs a value"))
             texts = texts if is_joined else texts[1:]
             [word] = _read([(position, _with_dashes(name.partition(".")[0]))], options)
             faults += _of_field(word, options)
@@ -362,11 +362,11 @@ def _places_and_texts(word: _Word, values: list[_Word]) -> list[tuple[int, str]]
 
 
 def _not_taken(position: int, name: str, value: str, option: Option) -> Fault:
-    return Fault(position, f"{name} {_short(value)}: vLLM takes {values_in_words(option)}")
+    return Fault(position, f"{name} {_shorten(value)}: vLLM takes {values_in_words(option)}")
 
 
 def _no_option(word: _Word, options: Mapping[str, Option]) -> Fault:
-    name = _short(word.text.partition("=")[0])
+    name = _shorten(word.text.partition("=")[0])
     if word.names:
         several = f"{', '.join(word.names[:-1])} or {word.names[-1]}"
         return Fault(word.position, f"{name} may be {several}: write out which", names=word.names)
@@ -383,9 +383,11 @@ def _left_over(word: _Word, options: Mapping[str, Option]) -> Fault:
     if rest and first.partition("=")[0] in options:
         return Fault(
             word.position,
-            f"{_short(word.text)!r} is one item: make it two, {first!r} and {_short(rest.strip())!r}",
+            f"{_shorten(word.text)!r} is one item: make it two, {first!r} and {_shorten(rest.strip())!r}",
         )
-    return Fault(word.position, f"{_short(word.text)!r} belongs to no option, and vLLM takes none: remove it")
+    return Fault(
+        word.position, f"{_shorten(word.text)!r} belongs to no option, and vLLM takes none: remove it"
+    )
 
 
 def _with_dashes(text: str) -> str:
@@ -397,5 +399,5 @@ def _with_dashes(text: str) -> str:
     return f"{head.replace('_', '-')}{dot}{path}{is_joined}{value}"
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

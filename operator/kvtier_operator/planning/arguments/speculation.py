@@ -126,7 +126,7 @@ def _config(command_line: CommandLine) -> tuple[Mapping[str, Any], Mapping[str, 
     config = dict([whole, *dotted.values()][-1])
     if twice := sorted(config.keys() & short.keys()):
         flag = next(option for option, name in _SHORT_FORMS.items() if name == twice[0])
-        raise _wrong(
+        raise _error(
             places[twice[0]], f"{flag} and --speculative-config both give {twice[0]}; vLLM takes one"
         )
     return config | short, places
@@ -136,9 +136,9 @@ def _of_json(argument: Argument) -> Mapping[str, Any]:
     try:
         config = parse_json(argument.value or "")
     except MalformedError as error:
-        raise argument.wrong(f"--speculative-config is no JSON: {error}") from error
+        raise argument.error(f"--speculative-config is no JSON: {error}") from error
     if config is not None and not isinstance(config, dict):
-        raise argument.wrong("--speculative-config must be a JSON object")
+        raise argument.error("--speculative-config must be a JSON object")
     return config or {}
 
 
@@ -154,7 +154,7 @@ def _method(settings: Mapping[str, Any], places: Mapping[str, str]) -> Method:
         name = "mtp" if named.endswith(_NAMES_OF_MTP) else "ngram" if named == "[ngram]" else named
         if name not in {str(method) for method in Method}:
             accepted = ", ".join(Method)
-            raise _wrong(
+            raise _error(
                 _place(places, "method"), f"speculative method {named!r} is none of vLLM's: {accepted}"
             )
         if name not in {Method.DRAFT_MODEL, Method.MEDUSA} or not model:
@@ -162,7 +162,7 @@ def _method(settings: Mapping[str, Any], places: Mapping[str, str]) -> Method:
     elif model in {"ngram", "[ngram]"}:
         return Method.NGRAM
     elif not model:
-        raise _wrong(
+        raise _error(
             _place(places), "speculative decoding needs a method or a draft model: give `method` or `model`"
         )
     elif _is_import_path(model):
@@ -192,7 +192,7 @@ def _text(settings: Mapping[str, Any], name: str, places: Mapping[str, str]) -> 
     value = settings.get(name)
     if value is None or isinstance(value, str):
         return value
-    raise _wrong(places[name], f"{name} of the speculative configuration: got {value!r}, must be a string")
+    raise _error(places[name], f"{name} of the speculative configuration: got {value!r}, must be a string")
 
 
 _MOST_TOKENS: Final = 2_147_483_647
@@ -207,7 +207,7 @@ def _count(settings: Mapping[str, Any], name: str, places: Mapping[str, str]) ->
     text = str(value)
     is_number = not isinstance(value, bool) and text.isascii() and text.isdigit()
     if not is_number or not 0 < int(text) <= _MOST_TOKENS:
-        raise _wrong(
+        raise _error(
             places[name],
             f"{name} of the speculative configuration: got {one_line(repr(value), _SHOWN_CHARACTERS)}, must "
             f"be a number from 1 to {_MOST_TOKENS:,}",
@@ -215,5 +215,5 @@ def _count(settings: Mapping[str, Any], name: str, places: Mapping[str, str]) ->
     return int(text)
 
 
-def _wrong(place: str, message: str) -> InvalidInputError:
+def _error(place: str, message: str) -> InvalidInputError:
     return InvalidInputError("", Problem(place, message))

@@ -49,14 +49,14 @@ def node_from_object(node: Mapping[str, Any]) -> Node:
             for taint in spec.get("taints") or ()
         ),
         allocatable={
-            name: whole(name, quantity) for name, quantity in (status.get("allocatable") or {}).items()
+            name: whole_number(name, quantity) for name, quantity in (status.get("allocatable") or {}).items()
         },
-        ready=_ready(status.get("conditions") or ()),
+        ready=_is_ready(status.get("conditions") or ()),
         schedulable=not spec.get("unschedulable"),
     )
 
 
-def whole(name: str, quantity: str | int, *, round_up: bool = False) -> int:
+def whole_number(name: str, quantity: str | int, *, round_up: bool = False) -> int:
     """A quantity of resource `name` as a whole number: bytes, counts, and millicores for `cpu`.
 
     Args:
@@ -72,7 +72,7 @@ def whole(name: str, quantity: str | int, *, round_up: bool = False) -> int:
     return number + (round_up and value > number)
 
 
-def _ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
+def _is_ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
     return any(
         condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions
     )

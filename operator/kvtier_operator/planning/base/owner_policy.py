@@ -135,11 +135,11 @@ def _problems(name: str | None, value: object, names: Mapping[str, str]) -> Iter
         wrong = [position for position, entry in enumerate(value) if not entries.fits(entry)]
         for position in wrong:
             yield f"[{position}]", f"write {entries.form}; it is {show_value(value[position])}"
-        if name == "host_path" and not wrong and (fault := _nested(value)):
+        if name == "host_path" and not wrong and (fault := _nesting_fault(value)):
             yield "", fault
 
 
-def _nested(folders: list[str]) -> str:
+def _nesting_fault(folders: list[str]) -> str:
     for outer in folders:
         for inner in folders:
             if inner.startswith(f"{outer.rstrip('/')}/") and inner.rstrip("/") != outer.rstrip("/"):

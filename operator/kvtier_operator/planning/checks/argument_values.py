@@ -85,7 +85,7 @@ def _balanced_experts(parts: CheckInput) -> _Faults:
     asked = line.json_object(BALANCER).get(COPIES, 0)
     copies, config, switch = whole_of(asked), line.field_path(BALANCER), line.field_path(BALANCED)
     if copies is None or copies < 0:
-        yield config, f"{COPIES} {_short(asked)} of {BALANCER}: vLLM takes a whole number, at least 0"
+        yield config, f"{COPIES} {_shorten(asked)} of {BALANCER}: vLLM takes a whole number, at least 0"
         return
     if not line.is_on(BALANCED):
         if copies:
@@ -114,7 +114,9 @@ def _streamer(parts: CheckInput) -> _Faults:
         return
     limit = line.json_object(LOADER).get("memory_limit", 0)
     if type(limit) is not int or limit < -1:
-        message = f"memory_limit {_short(limit)} of {LOADER}: vLLM takes a whole number of bytes, at least -1"
+        message = (
+            f"memory_limit {_shorten(limit)} of {LOADER}: vLLM takes a whole number of bytes, at least -1"
+        )
         yield line.field_path(LOADER), message
 
 
@@ -124,7 +126,7 @@ def _encoder_cache(parts: CheckInput) -> _Faults:
     settings = line.json_object(ENCODERS).get("ec_connector_extra_config")
     asked = settings.get(ENCODER_BYTES, 1) if isinstance(settings, Mapping) else 1
     if (whole_of(asked) or 0) <= 0:
-        message = f"{ENCODER_BYTES} {_short(asked)} of {ENCODERS}: give a whole number of bytes, above 0"
+        message = f"{ENCODER_BYTES} {_shorten(asked)} of {ENCODERS}: give a whole number of bytes, above 0"
         yield line.field_path(ENCODERS), message
 
 
@@ -144,7 +146,7 @@ def _media(parts: CheckInput) -> _Faults:
         yield engine.extra_args.field_path(MEDIA_GIB), f"{MEDIA_GIB} {taken}: {_ENDS}; lower it"
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     return one_line(json.dumps(value), _SHOWN_CHARACTERS)
 
 

@@ -39,13 +39,15 @@ def known_arguments(parts: CheckInput) -> CheckResult:
 def _messages(refused: RefusedWords) -> dict[str, str]:
     """Path and message of each, with the minor where it is one's alone."""
     return {
-        f"{FIELD}[{fault.position}]": f"in vLLM 0.{minor}, {_said(fault)}" if minor else _said(fault)
+        f"{FIELD}[{fault.position}]": f"in vLLM 0.{minor}, {_fault_text(fault)}"
+        if minor
+        else _fault_text(fault)
         for minor, faults in refused.by_minor.items()
         for fault in faults
     }
 
 
-def _said(fault: Fault) -> str:
+def _fault_text(fault: Fault) -> str:
     """A fault, with the field to set where kvtier derives from it an option that may be meant."""
     if not fault.nearest:
         fields = (f"; for {name} set {_DERIVED[name]}" for name in fault.names if name in _DERIVED)
@@ -83,13 +85,13 @@ _DERIVED: Final[Mapping[str, str]] = {
 """Options that kvtier writes, by the fields that it writes them from."""
 
 
-def _derived(fields: str) -> str:
+def _derivation_advice(fields: str) -> str:
     these = "those" if " and " in fields else "that"
     return f"kvtier derives it from {fields}; set {these} instead, and remove this"
 
 
 _RESERVED_OPTIONS: Final = {
-    **{option: _derived(fields) for option, fields in _DERIVED.items()},
+    **{option: _derivation_advice(fields) for option, fields in _DERIVED.items()},
     # vLLM, config/vllm.py: it replaces the connector of --kv-transfer-config.
     "--kv-offloading-size": _OVERWRITES.format("spec.tiers.cpu.capacity"),
     "--kv-offloading-backend": _OVERWRITES.format("spec.backend"),
@@ -109,9 +111,9 @@ _RESERVED_OPTIONS: Final = {
     "--disable-prefix-caching": "the tiers hold the prefix cache, so it is always on; remove it",
 }
 _WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume; remove it"}
-_WITH_EVENTS: Final = {"--kv-events-config": _derived("spec.router.kvEvents")}
+_WITH_EVENTS: Final = {"--kv-events-config": _derivation_advice("spec.router.kvEvents")}
 _WITH_ADAPTERS: Final = dict.fromkeys(
-    ("--lora-modules", "--no-enable-lora"), _derived("spec.model.loraModules")
+    ("--lora-modules", "--no-enable-lora"), _derivation_advice("spec.model.loraModules")
 )
 _FILE: Final = "--config"
 _IN_A_FILE: Final = (
@@ -127,7 +129,7 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
     reserved |= _WITH_VOLUME if parts.spec.model.volume else {}
     reserved |= _WITH_ADAPTERS if parts.spec.model.lora_modules else {}
     faults, reason, line = [], "ReservedArgument", parts.spec.engine.extra_args
-    for argument in _named(parts):
+    for argument in _unambiguous_arguments(parts):
         if argument.means(_FILE):
             reason = "ArgumentsInFile"
             faults.append((argument.field, _IN_A_FILE))
@@ -141,7 +143,7 @@ def reserved_arguments(parts: CheckInput) -> CheckResult:
     return reserved_arguments.passed("no argument that kvtier computes")
 
 
-def _named(parts: CheckInput) -> tuple[Argument, ...]:
+def _unambiguous_arguments(parts: CheckInput) -> tuple[Argument, ...]:
     """Arguments, without those that may be several options: vLLM ends at them, as another check tells."""
     ambiguous = refused_words(parts).ambiguous
     return tuple(
@@ -270,7 +272,7 @@ WARNED: Final[Mapping[str, _Rule]] = {
 def unplanned_arguments(parts: CheckInput) -> CheckResult:
     """What would run elsewhere, answer elsewhere or keep something else than is planned."""
     faults, doubts = [], []
-    for argument in _named(parts):
+    for argument in _unambiguous_arguments(parts):
         for option, rule in REFUSED.items():
             if argument.means(option) and rule.applies(parts):
                 advice = f"remove it, or {rule.otherwise}" if rule.otherwise else "remove it"

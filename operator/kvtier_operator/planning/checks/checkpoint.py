@@ -96,13 +96,15 @@ def weights_shared_out(parts: CheckInput) -> CheckResult:
             "FewerExpertsThanRanks",
             f"{many(experts, 'expert')} cannot be shared out over {ranks} ranks; use {experts} or fewer",
         )
-    faults = [(_RANKS, _cut(width, ranks)) for width in _shared(parts) if width.is_cut_by(ranks)]
+    faults = [
+        (_RANKS, _ranks_advice(width, ranks)) for width in _shared_widths(parts) if width.is_cut_by(ranks)
+    ]
     if faults:
         return weights_shared_out.reject_each("WidthCut", faults)
     return weights_shared_out.passed("ranks share the weights out evenly, as far as config.json tells")
 
 
-def _shared(parts: CheckInput) -> Iterator[Width]:
+def _shared_widths(parts: CheckInput) -> Iterator[Width]:
     """Widths that ranks share out, with the engine's arguments."""
     arguments = parts.spec.engine.extra_args
     whole = {WidthOf.EXPERTS} if arguments.is_on(_EXPERT_PARALLEL) else set()
@@ -111,7 +113,7 @@ def _shared(parts: CheckInput) -> Iterator[Width]:
     return (width for width in parts.geometry.shape.widths if width.of not in whole)
 
 
-def _cut(width: Width, ranks: int) -> str:
+def _ranks_advice(width: Width, ranks: int) -> str:
     parts = f" in multiples of {width.multiple_of:,}" if width.multiple_of > 1 else ""
     fewer = (count for count in range(1, ranks) if ranks % count == 0)
     possible = ", ".join(str(count) for count in fewer if not width.is_cut_by(count))

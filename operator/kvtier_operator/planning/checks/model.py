@@ -75,7 +75,7 @@ def attention_heads(parts: CheckInput) -> CheckResult:
             f"{query_heads} attention heads cannot be shared out over {ranks} ranks; "
             f"use one of {_divisors(query_heads)}",
         )
-    return _groups_apart(parts, ranks) or _copied(parts, ranks)
+    return _groups_apart(parts, ranks) or _judge_copies(parts, ranks)
 
 
 def _groups_apart(parts: CheckInput, ranks: int) -> CheckResult | None:
@@ -105,7 +105,7 @@ def _groups_apart(parts: CheckInput, ranks: int) -> CheckResult | None:
     return None
 
 
-def _copied(parts: CheckInput, ranks: int) -> CheckResult:
+def _judge_copies(parts: CheckInput, ranks: int) -> CheckResult:
     for group in parts.geometry.groups:
         if group.kind not in {LayerKind.MLA, LayerKind.STATE} and group.kv_heads < ranks:
             copies = ranks // group.kv_heads

@@ -60,7 +60,7 @@ def picker_gpu_entries(parts: CheckInput) -> CheckResult:
         return picker_gpu_entries.passed(
             "this picker keeps no index for the device's cache", reason="NotAskedFor"
         )
-    missing = _missing(parts)
+    missing = _missing_fields(parts)
     return picker_gpu_entries.passed(
         "the device's cache is not known before the engine runs: the operator asks the first one that is "
         "ready, and the picker starts anew once with its entries; to have them in the plan, or without an "
@@ -70,7 +70,7 @@ def picker_gpu_entries(parts: CheckInput) -> CheckResult:
     )
 
 
-def _missing(parts: CheckInput) -> list[str]:
+def _missing_fields(parts: CheckInput) -> list[str]:
     """Fields that lack: memory and weights tell the size together."""
     return [
         name

@@ -25,7 +25,7 @@ def remote_use(parts: CheckInput) -> CheckResult:
     remote, traits, backend = parts.spec.tiers.remote, parts.traits.remote, parts.spec.backend
     if remote is None:
         return remote_use.passed("no remote tier", reason="NoRemoteTier")
-    asked = set(_asked(remote)) if remote.scheme in traits.schemes else set[RemoteUse]()
+    asked = set(_requested_uses(remote)) if remote.scheme in traits.schemes else set[RemoteUse]()
     reasons = {use: f"a store of engine {remote.engine} {why}" for use, why in _store_cannot(remote).items()}
     reasons |= {use: f"backend {backend} {why}" for use, why in traits.cannot.items()}
     faults = [(f"{remote_use.field}.{use.field}", why) for use, why in reasons.items() if use in asked]
@@ -40,7 +40,7 @@ def _store_cannot(remote: RemoteTierSpec) -> Mapping[RemoteUse, str]:
     return _STORE_CANNOT.get(remote.engine, {})
 
 
-def _asked(remote: RemoteTierSpec) -> Iterator[RemoteUse]:
+def _requested_uses(remote: RemoteTierSpec) -> Iterator[RemoteUse]:
     asked = {
         RemoteUse.CLUSTER: len(remote.hosts) > 1,
         RemoteUse.PREFIX: bool(urlsplit(remote.url or "").path.strip("/")),

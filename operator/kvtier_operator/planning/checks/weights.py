@@ -38,13 +38,13 @@ def weights_known(parts: CheckInput) -> CheckResult:
         return weights_known.warn(
             "WeightsUnknown",
             f"the size of the model's weights is not known, and is part of the pod's {amounts}; set it",
-            by_itself=f"leaves them out of that{_unchecked(parts)}",
+            by_itself=f"leaves them out of that{_unchecked_text(parts)}",
             weight=90,
         )
     return weights_known.passed("not known, and not needed for memory or disk", reason="Unknown")
 
 
-def _unchecked(parts: CheckInput) -> str:
+def _unchecked_text(parts: CheckInput) -> str:
     """What nothing looks at where the device's own cache follows from the weights."""
     if parts.spec.engine.device is Device.CPU or parts.tiers.gpu is not None:
         return ""

@@ -12,7 +12,7 @@ from kvtier_operator.planning.base.label_selector import (
     selects,
     with_values_at_hand,
 )
-from kvtier_operator.planning.base.node import Node, Taint, whole
+from kvtier_operator.planning.base.node import Node, Taint, whole_number
 
 PODS: Final = "pods"
 ONE_PER_NODE: Final = "engines of one node"
@@ -53,7 +53,7 @@ def _container_requests(container: Mapping[str, Any]) -> Needs:
     """A container's requests; its limit where it gives only that, as the API server's defaulting has it."""
     resources = container.get("resources", {})
     quantities = {**resources.get("limits", {}), **resources.get("requests", {})}
-    return {name: whole(name, quantity, round_up=True) for name, quantity in quantities.items()}
+    return {name: whole_number(name, quantity, round_up=True) for name, quantity in quantities.items()}
 
 
 def _sum(one: Needs, other: Needs) -> Needs:

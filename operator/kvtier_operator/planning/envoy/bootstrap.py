@@ -83,7 +83,7 @@ _LATE_ROUTER: Final = f"the model router did not answer in {_MODEL_TIMEOUT_S} s"
 _LATE_PICKER: Final = f"the endpoint picker did not answer in {PICK_TIMEOUT_S:g} s"
 
 
-def _late(gateway: Gateway) -> dict[str, Any]:
+def _timeout_reply(gateway: Gateway) -> dict[str, Any]:
     """Nothing else here has a time limit: with a 504 of Envoy's own, one of these was late."""
     has_router = gateway.entrance is not None and gateway.entrance.model_router is not None
     said = f"{_LATE_ROUTER}, or {_LATE_PICKER}" if has_router else _LATE_PICKER
@@ -147,7 +147,7 @@ def _listener(gateway: Gateway) -> dict[str, Any]:
                 {"mutations": [{"remove": name} for name in (DESTINATION, RESOURCE)]},
             )
         ],
-        "local_reply_config": {"mappers": [_late(gateway)]},
+        "local_reply_config": {"mappers": [_timeout_reply(gateway)]},
         # a generation may be silent for as long as it takes
         "stream_idle_timeout": UNLIMITED,
         "route_config": {

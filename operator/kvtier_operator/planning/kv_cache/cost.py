@@ -73,7 +73,7 @@ def kv_geometry(shape: ModelShape, spec: Spec, minor: int | None) -> Geometry:
         split = split_on(spec.engine.architecture, split, shape)
     if shape.bytes_per_token is not None:
         return _of_sum_alone(shape, shape.bytes_per_token, spec, split)
-    layers = _kept(shape, spec)
+    layers = _managed_groups(shape, spec)
     if not any(layer.kind is not LayerKind.STATE for layer in layers):
         state_bytes = sum(layer.layers * split.state_bytes(layer, 0) * split.ranks for layer in layers)
         of = f" ({size(state_bytes)} a sequence)" if state_bytes else ""
@@ -110,7 +110,7 @@ def kv_geometry(shape: ModelShape, spec: Spec, minor: int | None) -> Geometry:
         )
     elif any(group.kind is LayerKind.SLIDING for group in shape.groups):
         notes.append(why_full(shape, spec))
-    notes += _decided_by_the_gpu(sizing, choice, cost, on_gpus)
+    notes += _explain_gpu_choices(sizing, choice, cost, on_gpus)
     return Geometry(
         shape=replace(shape, groups=_merge_alike(shape.groups)),
         cache_dtype=split.dtype,
@@ -164,7 +164,7 @@ def _of_sum_alone(shape: ModelShape, bytes_per_token: int, spec: Spec, split: Sp
     )
 
 
-def _kept(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
+def _managed_groups(shape: ModelShape, spec: Spec) -> tuple[LayerGroup, ...]:
     """The layers as vLLM's cache manager takes them: all as full attention where it is no hybrid one."""
     hybrid_manager = (
         traits_of(spec.backend).no_hybrid_manager is None
@@ -233,7 +233,7 @@ def _on_gpus(
     return costs
 
 
-def _decided_by_the_gpu(
+def _explain_gpu_choices(
     sizing: Sizing, choice: BlockChoice, cost: KVCost, on_gpus: Mapping[Architecture, tuple[KVCost, ...]]
 ) -> list[str]:
     """What a plan cannot know, with the range, in words."""

@@ -135,7 +135,7 @@ def shape_from_config(
         kv_heads_replicated=model_type != _WHOLE_HEADS,
         attention_heads=fields.optional_int("num_attention_heads", "n_head"),
         max_position_tokens=longest_sequence(fields),
-        most_position_tokens=longest_taken(fields),
+        most_position_tokens=length_limit_tokens(fields),
         weights_bytes=weights_bytes,
         experts=experts_of(fields, weights_bytes),
         expert_count=expert_count(fields),
@@ -175,7 +175,7 @@ def _computes_in(config: Mapping[str, Any], fields: ConfigFields) -> str:
     dtypes = ((name, level.get(name)) for level in levels for name in ("torch_dtype", "dtype"))
     name, dtype = next(((name, dtype) for name, dtype in dtypes if isinstance(dtype, str)), ("", ""))
     if dtype and _DTYPE.fullmatch(dtype) is None:
-        raise fields.wrong(name, f"got {show_value(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
+        raise fields.error(name, f"got {show_value(dtype)}, must be a dtype of PyTorch's, such as bfloat16")
     return dtype
 
 
@@ -208,13 +208,13 @@ def _refuse_other_caches(fields: ConfigFields) -> None:
     if field is None and model_type.startswith(_OTHER_TYPES):
         field = "model_type"
     if field is not None:
-        raise fields.wrong(
+        raise fields.error(
             field,
             f"model type {model_type or '(none)'} gives layers caches of different shapes, which kvtier "
             "cannot size; set spec.model.geometry.kvBytesPerToken",
         )
     if 0 in fields.numbers("attn_type_list") and not model_type.startswith("minimax_m2"):
-        raise fields.wrong(
+        raise fields.error(
             "attn_type_list",
             "vLLM serves MiniMax's lightning attention (0) no more; take MiniMax-M2 or later",
         )
@@ -246,13 +246,13 @@ def longest_sequence(config: ConfigFields) -> int | None:
 
     `model_max_length` goes before the others (Command R), and of the others the smallest counts.
     """
-    most = longest_taken(config)
+    most = length_limit_tokens(config)
     if most is not None and any(_kind(config, name, rope) in _LONGROPE for name, rope in _ropes(config)):
         return config.root_int("original_max_position_embeddings") or most
     return most
 
 
-def longest_taken(config: ConfigFields) -> int | None:
+def length_limit_tokens(config: ConfigFields) -> int | None:
     """Tokens above which vLLM does not start, whoever asks for them; None where the file does not tell."""
     tokens = config.optional_int("model_max_length") or min(
         (tokens for name in _FIELDS if (tokens := config.optional_int(name))), default=None
@@ -289,7 +289,7 @@ def _factor(config: ConfigFields, name: str, rope: Mapping[str, Any]) -> float |
         return None
     is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
     if not is_number or not 0 < factor <= _MOST_FACTOR:  # NaN is in no range
-        raise config.wrong(
+        raise config.error(
             f"{name}.factor",
             f"got {show_value(factor)}, must be a number above 0 and at most {_MOST_FACTOR:,}",
         )
@@ -300,5 +300,5 @@ def _kind(config: ConfigFields, name: str, rope: Mapping[str, Any]) -> str:
     """Kind of scaling; empty where the file names none."""
     kind = rope.get("rope_type", rope.get("type"))
     if kind is not None and not isinstance(kind, str):
-        raise config.wrong(f"{name}.rope_type", f"got {show_value(kind)}, must be text")
+        raise config.error(f"{name}.rope_type", f"got {show_value(kind)}, must be text")
     return kind or ""

@@ -225,7 +225,7 @@ def plan_storage(
     tier = _lines(
         disk, _DISK_LINES, "spec.tiers.disk.capacity", "a tenth: what a filesystem keeps for itself"
     )
-    if own := _own(spec):
+    if own := _own_line(spec):
         return (own, *tier)
     downloaded = _lines(
         (weights,) if weights else (),
@@ -233,7 +233,7 @@ def plan_storage(
         "each pod downloads them once, for all its engines",
         "a tenth, at least 1 GiB: tokenizer, what a download leaves",
     )
-    downloaded += _image(weights) + _moved(moved_bytes)
+    downloaded += _image(weights) + _moved_weights_lines(moved_bytes)
     if not tier and not downloaded:
         return ()
     logs = BudgetLine(_LOGS_LINE, LOGS_AND_SCRATCH_BYTES, "logs, the writable layer, compile caches")
@@ -248,7 +248,7 @@ def _image(weights: Mount | None) -> tuple[BudgetLine, ...]:
     return (BudgetLine(_WEIGHTS_LINES[0], weights.payload_bytes, why),)
 
 
-def _moved(weights_bytes: int) -> tuple[BudgetLine, ...]:
+def _moved_weights_lines(weights_bytes: int) -> tuple[BudgetLine, ...]:
     """Downloads that the resource's environment puts into the container's writable layer."""
     if not weights_bytes:
         return ()
@@ -275,7 +275,7 @@ def tier_bytes(lines: Iterable[BudgetLine]) -> int:
     return sum(line.bytes for line in lines if line.what in _DISK_LINES)
 
 
-def _own(spec: Spec) -> BudgetLine | None:
+def _own_line(spec: Spec) -> BudgetLine | None:
     """The engine without tiers, as the resource says."""
     resources = spec.engine.resources
     for where, quantities in (("requests", resources.requests), ("limits", resources.limits)):

@@ -182,7 +182,7 @@ class RouteOrder:
     def __iter__(self) -> Iterator[str]:
         return iter([*self._claims])
 
-    def hidden(self, route: str) -> Hidden | None:
+    def find_hidden(self, route: str) -> Hidden | None:
         """What hides a route or part of it; None if all that it asks for reaches it, or it does not ask.
 
         A route that attaches to a listener more than the others gets that one's requests, such as those for
@@ -213,10 +213,10 @@ class RouteOrder:
 
         Args:
             changes: By route; None for one that is gone or in nobody's way.
-            asking: Those of them of which `hidden` is asked; with several parents or paths they are not.
+            asking: Those of them of which `find_hidden` is asked; with several parents or paths they are not.
 
         Returns:
-            Routes of which `hidden` may say something else now.
+            Routes of which `find_hidden` may say something else now.
         """
         asks = {
             route
@@ -233,12 +233,12 @@ class RouteOrder:
             for route, claim in new.items()
             for slot in (*self._slots_taken_by(self._claims.get(route)), *self._slots_taken_by(claim))
         }
-        before = {route: self.hidden(route) for route in new}
+        before = {route: self.find_hidden(route) for route in new}
         for route, claim in new.items():
             self._remove(route)
             if claim is not None:
                 self._add(claim, asks=route in asks)
-        changed = {route for route, what in before.items() if self.hidden(route) != what}
+        changed = {route for route, what in before.items() if self.find_hidden(route) != what}
         for slot, first in touched.items():
             changed.update(claim.route for claim in _behind(slot, first))
         return changed

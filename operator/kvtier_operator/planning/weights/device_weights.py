@@ -55,7 +55,7 @@ def rank_weights(engine: EngineSpec, geometry: Geometry) -> RankWeights | None:
     if weights is None:
         return None
     ranks, engines = engine.tensor_parallel_size, engine.data_parallel_size
-    least, most = _left(engine, geometry)
+    least, most = _remaining_shares(engine, geometry)
     if engines > 1 and experts is None:
         held = RankWeights(ceil(weights * least / (ranks * engines)), ceil(weights * most / ranks))
     else:
@@ -81,7 +81,7 @@ def online_quantization(engine: EngineSpec, geometry: Geometry) -> str:
     return next((value for name in _QUANTIZATION if (value := engine.extra_args.value(name))), "")
 
 
-def _left(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
+def _remaining_shares(engine: EngineSpec, geometry: Geometry) -> tuple[Fraction, Fraction]:
     """The least and the most that is left of the checkpoint's bytes."""
     method = online_quantization(engine, geometry)
     if not method:

@@ -160,7 +160,7 @@ class Applier:
         result = ApplyResult()
         creatable, taken = await self._look_up(diff.missing, owner_uid, result)
         taken = (*diff.owned_by_others, *taken)
-        result.failures += [_name_taken(holder) for holder in taken]
+        result.failures += [_name_conflict(holder) for holder in taken]
         if any(holder.kind.wave <= RUNNING for holder in taken) or result.errors:
             return result
         to_apply = sorted((*creatable, *diff.out_of_sync), key=lambda change: change.kind.wave)
@@ -281,7 +281,7 @@ def _template_failure(desired: DesiredObject, error: InvalidObjectError) -> Appl
     )
 
 
-def _name_taken(desired: DesiredObject) -> ApplyFailure:
+def _name_conflict(desired: DesiredObject) -> ApplyFailure:
     return ApplyFailure(
         _component(desired),
         "NameTaken",

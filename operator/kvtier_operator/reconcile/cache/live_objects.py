@@ -161,7 +161,7 @@ class RouteCache:
 
     def hidden_by(self, namespace: str, name: str) -> Hidden | None:
         """What hides a route of kvtier's; None if nothing does."""
-        return self._order.hidden(f"{namespace}/{name}")
+        return self._order.find_hidden(f"{namespace}/{name}")
 
     def upsert(self, document: Mapping[str, Any], *, ours: bool) -> None:
         """Takes a route from a list or a watch."""

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from kvtier_operator.api.parse import MOST_SPEC_BYTES, too_long
+from kvtier_operator.api.parse import MOST_SPEC_BYTES, size_problem
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, FoundModelConfig
 
 MOST_OF_NAMESPACE_BYTES: Final = 64 << 20
@@ -33,12 +33,12 @@ class MemoryLimit:
     def refusal(self, namespace: str, spec_bytes: int, status_bytes: int) -> str:
         """Why one more resource does not fit, and what to do; empty where it fits."""
         if spec_bytes > MOST_SPEC_BYTES:
-            return too_long(spec_bytes).message
+            return size_problem(spec_bytes).message
         more = OBJECTS_BYTES + spec_bytes + status_bytes
         if self._namespace_bytes.get(namespace, 0) + more > MOST_OF_NAMESPACE_BYTES:
-            return _full(f"the KVCacheTiers of namespace {namespace}", MOST_OF_NAMESPACE_BYTES)
+            return _no_room_text(f"the KVCacheTiers of namespace {namespace}", MOST_OF_NAMESPACE_BYTES)
         if self._total_bytes + more > MOST_BYTES:
-            return _full("all KVCacheTiers of the cluster", MOST_BYTES)
+            return _no_room_text("all KVCacheTiers of the cluster", MOST_BYTES)
         return ""
 
     def add(self, namespace: str, count_bytes: int) -> None:
@@ -49,7 +49,7 @@ class MemoryLimit:
             del self._namespace_bytes[namespace]  # namespaces come and go
 
 
-def _full(whose: str, most_bytes: int) -> str:
+def _no_room_text(whose: str, most_bytes: int) -> str:
     return (
         f"{whose} have no room left in the {most_bytes >> 20} MiB that the operator has for them: delete "
         "some or make their specs shorter; this one is looked at again within minutes"

@@ -110,7 +110,7 @@ class Watches:
             for kind in KINDS:
                 if kind.optional:
                     asked = self._expect_answer(place)
-                    group.create_task(self._while_served(kind, place, asked), name=f"watch {kind.kind}")
+                    group.create_task(self._watch_while_served(kind, place, asked), name=f"watch {kind.kind}")
                 else:
                     self._start_required(group, place, self._of_kind(place, kind))
             pods = PodSink(self.pods, place)
@@ -126,7 +126,7 @@ class Watches:
         self._synced.add(place)
         self.namespace_synced(place)
 
-    def stuck(self, now: float, longest_s: float) -> Iterator[str]:
+    def find_stuck(self, now: float, longest_s: float) -> Iterator[str]:
         """Names of watches that have done nothing for so long, not even try again, by the loop's clock."""
         return (
             reflector.name
@@ -213,7 +213,7 @@ class Watches:
             self.nodes_unknown = why
             self.nodes.touch()
 
-    async def _while_served(self, kind: Kind, place: str | None, asked: asyncio.Event) -> None:
+    async def _watch_while_served(self, kind: Kind, place: str | None, asked: asyncio.Event) -> None:
         """Watches a kind while there is a CRD for it, and asks for the CRD while there is none."""
         while True:
             why = await self._why_unserved(kind, place)

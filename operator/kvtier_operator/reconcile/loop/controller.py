@@ -40,11 +40,11 @@ class Controller:
     ) -> None:
         self._timings = timings.reconcile
         self.resources = ResourceCache(lambda key: self._reconcile_in(key, 0))
-        self._live_objects = LiveObjectCache(self._object_changed)
-        routes = RouteCache(self._report_changed)
-        pods = PodCache(self._report_changed)
-        nodes = NodeCache(self._surroundings_changed)
-        storage_classes = StorageClassCache(self._surroundings_changed)
+        self._live_objects = LiveObjectCache(self._on_object_changed)
+        routes = RouteCache(self._on_report_changed)
+        pods = PodCache(self._on_report_changed)
+        nodes = NodeCache(self._on_surroundings_changed)
+        storage_classes = StorageClassCache(self._on_surroundings_changed)
         self._watches = Watches(
             api=api,
             live_objects=self._live_objects,
@@ -54,8 +54,8 @@ class Controller:
             storage_classes=storage_classes,
             namespaces=options.namespaces,
             until_readable=until_readable,
-            kinds_changed=self._kinds_changed,
-            namespace_synced=self._namespace_synced,
+            kinds_changed=self._on_kinds_changed,
+            namespace_synced=self._on_namespace_synced,
             timings=timings.watches,
         )
         self._engines = EngineObserver(api, pods, self._reconcile_in, timings.engines)
@@ -97,8 +97,8 @@ class Controller:
         """What makes no progress; nothing for a healthy operator."""
         now = asyncio.get_running_loop().time()
         return [
-            *self._dispatcher.stuck(now, self._timings.stuck_s),
-            *(f"the watch of {name}" for name in self._watches.stuck(now, self._timings.stuck_s)),
+            *self._dispatcher.find_stuck(now, self._timings.stuck_s),
+            *(f"the watch of {name}" for name in self._watches.find_stuck(now, self._timings.stuck_s)),
         ]
 
     def unready(self) -> list[str]:
@@ -123,21 +123,21 @@ class Controller:
             if engine is not None and engine.owner_uid == resource.uid:
                 yield Scaled(key, engine.uid, plan.engine_port)
 
-    def _object_changed(self, namespace: str, name: str, manifest: bool) -> None:
+    def _on_object_changed(self, namespace: str, name: str, manifest: bool) -> None:
         self._reconcile_in(
             Key(namespace, name), self._timings.manifest_s if manifest else self._timings.report_s
         )
 
-    def _report_changed(self, namespace: str, name: str) -> None:
+    def _on_report_changed(self, namespace: str, name: str) -> None:
         self._reconcile_in(Key(namespace, name), self._timings.report_s)
 
-    def _surroundings_changed(self) -> None:
+    def _on_surroundings_changed(self) -> None:
         self._reconcile_all(None, self._timings.surroundings_s)
 
-    def _kinds_changed(self) -> None:
+    def _on_kinds_changed(self) -> None:
         self._reconcile_all(None, 0)
 
-    def _namespace_synced(self, namespace: str | None) -> None:
+    def _on_namespace_synced(self, namespace: str | None) -> None:
         _LOG.info(
             "everything was seen once%s, %d objects of ours by now: reconciling",
             f" in namespace {namespace}" if namespace is not None else "",

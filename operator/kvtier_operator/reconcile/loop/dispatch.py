@@ -89,7 +89,7 @@ class WorkQueue(Generic[KeyT]):
         """Failures in a row of the work on a key."""
         return self._failures.get(key, 0)
 
-    def done(self, key: KeyT) -> None:
+    def succeed(self, key: KeyT) -> None:
         """The work on a key ended well."""
         self._failures.pop(key, None)
         self._finish(key)
@@ -151,7 +151,7 @@ class Dispatcher:
                 key = await self._next()
                 group.create_task(self._one(key)).add_done_callback(lambda _: free.release())
 
-    def stuck(self, now: float, longest_s: float) -> list[str]:
+    def find_stuck(self, now: float, longest_s: float) -> list[str]:
         """What has made no progress for so long."""
         stuck = [f"reconciling {key}" for key, since in self._started_at.items() if now - since > longest_s]
         if (
@@ -194,7 +194,7 @@ class Dispatcher:
         if result in (ReconcileResult.WAITING, ReconcileResult.FAILED):
             self.queue.fail(key, _now(), least_s=least_s)
         else:
-            self.queue.done(key)
+            self.queue.succeed(key)
         self._woken.set()
 
     async def _report(self, key: Key, error: Exception) -> None:

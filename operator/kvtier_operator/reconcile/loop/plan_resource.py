@@ -37,7 +37,7 @@ from kvtier_operator.reconcile.status.plan import (
     accepted_condition,
     budget_fits,
     nodes_fit_condition,
-    nodes_not_seen,
+    nodes_not_seen_condition,
     not_valid,
 )
 from kvtier_scorer.config.model import PREFIX_SCORERS
@@ -126,7 +126,7 @@ def plan_resource(
     desired: tuple[DesiredObject, ...] = ()
     if not plan.rejected:
         desired = desired_objects(build_objects(plan), name=key.name, uid=resource.uid, templates=templates)
-    nodes = nodes_not_seen(cluster.nodes_unknown)
+    nodes = nodes_not_seen_condition(cluster.nodes_unknown)
     if not cluster.nodes_unknown:
         nodes = nodes_fit_condition(nodes_fit(plan, cluster.observed.nodes or ()))
     cached = CachedPlan(

@@ -204,17 +204,21 @@ class Reconciler:
         return live_object.facts if live_object else None
 
     def _live_deployment(self, key: Key, resource: CachedResource, component: Component) -> LiveObject | None:
-        return self._own(resource, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
+        return self._owned_object(resource, Ref("Deployment", key.namespace, f"{key.name}-{component.value}"))
 
     def _autoscaler(self, key: Key, resource: CachedResource, plan: CachedPlan) -> AutoscalerFacts | None:
         if plan.scaling is None:
             return None
-        live_object = self._own(resource, Ref(plan.scaling.scaler.value, key.namespace, plan.scaling.name))
+        live_object = self._owned_object(
+            resource, Ref(plan.scaling.scaler.value, key.namespace, plan.scaling.name)
+        )
         return live_object.autoscaler if live_object else None
 
     def _route(self, key: Key, resource: CachedResource) -> Route | None:
         """The live route, not the desired one: beside a rejected spec the earlier one stays in use."""
-        route, pool = (self._own(resource, Ref(kind, *key)) for kind in ("HTTPRoute", "InferencePool"))
+        route, pool = (
+            self._owned_object(resource, Ref(kind, *key)) for kind in ("HTTPRoute", "InferencePool")
+        )
         if route is None:
             return None
         pool_parents = pool.parents if pool else ()
@@ -243,7 +247,7 @@ class Reconciler:
             return dict.fromkeys(planned.kind for planned in plan.desired)
         return (BY_NAME["InferencePool"],)
 
-    def _own(self, resource: CachedResource, ref: Ref) -> LiveObject | None:
+    def _owned_object(self, resource: CachedResource, ref: Ref) -> LiveObject | None:
         live_object = self.live_objects.get(ref)
         return live_object if live_object and live_object.owner_uid == resource.uid else None
 
@@ -271,7 +275,7 @@ _UNREPORTED_FAILURES: Final = 5
 """So many momentary errors in a row are not reported: six seconds, with the queue's back-off."""
 
 
-def _round_failed(error: Exception) -> UntimedCondition:
+def _failed_round_condition(error: Exception) -> UntimedCondition:
     """Condition Ready with the error that stopped the reconciliation."""
     what = (
         str(error) if isinstance(error, KvtierError) else f"a bug in kvtier, {type(error).__name__}: {error}"
@@ -297,7 +301,7 @@ class FailureReporter:
             momentary and (failures <= _UNREPORTED_FAILURES or resource.state.reported_failure)
         ):
             return
-        ready, previous = _round_failed(error), orjson.loads(resource.status)
+        ready, previous = _failed_round_condition(error), orjson.loads(resource.status)
         before = previous.get("conditions", ())
         condition = with_transition_time(ready, before, resource.generation, self.clock.now())
         others = (condition for condition in before if condition["type"] != ready.type)

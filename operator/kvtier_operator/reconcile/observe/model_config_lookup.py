@@ -51,16 +51,16 @@ class ModelConfigLookup:
         try:
             items = items_of(parse_document(await self.api.get(path, query, most_bytes=_MOST_BYTES)))
         except TooLargeError:
-            return _missing(nothing, f"{called} is too long to be read")
+            return _without_config(nothing, f"{called} is too long to be read")
         if not items:
-            return _missing(
+            return _without_config(
                 nothing, f"{called} is not there: make it with the model's config.json", again=True
             )
         try:
             config, source = config_of_map(as_object(items[0]), called)
             return FoundModelConfig(nothing.generation, compact(config, called), source, from_config_map=True)
         except InvalidInputError as error:
-            return _missing(nothing, str(error), again=True)
+            return _without_config(nothing, str(error), again=True)
 
     async def _from_hub(
         self, hub: HubClient, name: str, revision: str | None, nothing: FoundModelConfig
@@ -69,9 +69,9 @@ class ModelConfigLookup:
             config, source = await hub.config(name, revision)
             return FoundModelConfig(nothing.generation, compact(config, source), source)
         except UnreachableError as error:
-            return _missing(nothing, str(error), again=True)
+            return _without_config(nothing, str(error), again=True)
         except KvtierError as error:
-            return _missing(nothing, str(error))
+            return _without_config(nothing, str(error))
 
 
 def waits_for_model(resource: CachedResource) -> bool:
@@ -85,5 +85,5 @@ def waits_for_model(resource: CachedResource) -> bool:
     return model.retry or (model.from_config_map and was_rejected)
 
 
-def _missing(nothing: FoundModelConfig, why: str, *, again: bool = False) -> FoundModelConfig:
+def _without_config(nothing: FoundModelConfig, why: str, *, again: bool = False) -> FoundModelConfig:
     return FoundModelConfig(nothing.generation, missing=why, retry=again)

@@ -15,10 +15,15 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
-from kvtier_operator.reconcile.status.engines import autoscaler_ready, engines_ready, tiers_in_use, with_cause
+from kvtier_operator.reconcile.status.engines import (
+    autoscaler_ready_condition,
+    engines_ready_condition,
+    tiers_in_use,
+    with_cause,
+)
 from kvtier_operator.reconcile.status.plan import with_engines
-from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready
-from kvtier_operator.reconcile.status.store import StorePods, store_ready
+from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready_condition
+from kvtier_operator.reconcile.status.store import StorePods, store_ready_condition
 
 READY: Final = "Ready"
 _NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
@@ -28,7 +33,7 @@ _BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("B
 Status = dict[str, Any]
 
 
-def ready(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
+def ready_condition(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
     """True where the spec is accepted and engines and router are ready; else the first reason why not."""
     by_type = {untimed_condition.type: untimed_condition for untimed_condition in untimed_conditions}
     failing = [by_type[name] for name in _NEEDED if not by_type[name].is_true]
@@ -101,10 +106,10 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     if plan.scaling is None:  # one that is no longer wanted, and holds the engines up
         engines += scalers
     tiers = "; ".join(filter(None, (tiers_in_use(plan.tiers), inputs.rejected_report)))
-    engines_condition = engines_ready(
+    engines_condition = engines_ready_condition(
         inputs.engine, inputs.engine_pods_not_ready, engines, plan.startup_s, tiers
     )
-    router_condition = router_ready(
+    router_condition = router_ready_condition(
         inputs.picker, inputs.picker_pods_not_ready, others, inputs.kinds, inputs.way_in
     )
     parts = (
@@ -116,7 +121,7 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     )
     scalers += inputs.kinds.scaler_failures
     beside = (
-        *([autoscaler_ready(plan.scaling, inputs.autoscaler, scalers)] if plan.scaling else []),
-        *([store_ready(inputs.store, stores)] if inputs.store else []),
+        *([autoscaler_ready_condition(plan.scaling, inputs.autoscaler, scalers)] if plan.scaling else []),
+        *([store_ready_condition(inputs.store, stores)] if inputs.store else []),
     )
-    return (*parts, *beside, ready(parts))
+    return (*parts, *beside, ready_condition(parts))

@@ -39,7 +39,7 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-def not_created(type_: str, what: str) -> UntimedCondition:
+def not_created_condition(type_: str, what: str) -> UntimedCondition:
     """A condition that is False, for want of a Deployment; `with_cause` adds why."""
     return false_condition(type_, NOT_CREATED, f"{what} Deployment is not there")
 
@@ -130,7 +130,7 @@ def tiers_in_use(tiers: Mapping[str, Any]) -> str:
     )
 
 
-def engines_ready(
+def engines_ready_condition(
     engine: DeploymentFacts | None,
     not_ready: Sequence[NotReadyPod],
     failures: Sequence[ApplyFailure],
@@ -143,7 +143,7 @@ def engines_ready(
             ENGINES_READY, failures[0].reason, "; ".join(failure.message for failure in failures)
         )
     if engine is None:
-        return not_created(ENGINES_READY, "the engines'")
+        return not_created_condition(ENGINES_READY, "the engines'")
     count = replica_counts(engine, "engine pods")
     if engine.complete:
         reason = "AllReady" if engine.desired_replicas else "ScaledToZero"
@@ -158,7 +158,7 @@ def engines_ready(
     return false_condition(ENGINES_READY, reason, f"{count}; {message}" if message else count)
 
 
-def autoscaler_ready(
+def autoscaler_ready_condition(
     scaling: Scaling, facts: AutoscalerFacts | None, failures: Sequence[ApplyFailure]
 ) -> UntimedCondition:
     """The condition by the autoscaler's own; engines serve without it, so Ready does not depend on it."""

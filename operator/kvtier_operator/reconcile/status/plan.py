@@ -86,7 +86,7 @@ def nodes_fit_condition(fit: NodesFit) -> UntimedCondition:
     return (true_condition if fit.fits else false_condition)(NODES_FIT, fit.reason, fit.message)
 
 
-def nodes_not_seen(why: str) -> UntimedCondition:
+def nodes_not_seen_condition(why: str) -> UntimedCondition:
     """The condition while the operator may not, or could not yet, list nodes."""
     return unknown_condition(NODES_FIT, "NodesNotSeen", f"nodes were not looked at: {why}")
 

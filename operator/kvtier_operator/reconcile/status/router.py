@@ -11,7 +11,12 @@ from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts, ParentAnswer, ParentFacts
-from kvtier_operator.reconcile.status.engines import NOT_CREATED, blocking_reason, not_created, replica_counts
+from kvtier_operator.reconcile.status.engines import (
+    NOT_CREATED,
+    blocking_reason,
+    not_created_condition,
+    replica_counts,
+)
 
 _MONITORING = "monitoring"
 _ROUTE_ADVICE: Final[Mapping[str, str]] = {
@@ -152,7 +157,7 @@ def hidden_by_text(name: str, by: Hidden) -> str:
     )
 
 
-def router_ready(
+def router_ready_condition(
     picker: DeploymentFacts | None,
     not_ready: Sequence[NotReadyPod],
     failures: Sequence[ApplyFailure],
@@ -166,10 +171,10 @@ def router_ready(
             ROUTER_READY, failures[0].reason, "; ".join(failure.message for failure in failures)
         )
     if kinds.missing_crds:
-        missing = _missing(kinds.missing_crds, way_in)
+        missing = _missing_kinds_text(kinds.missing_crds, way_in)
         return false_condition(ROUTER_READY, "CRDsMissing", missing + _beside(picker, not_ready))
     if picker is None:
-        return not_created(ROUTER_READY, "the picker's")
+        return not_created_condition(ROUTER_READY, "the picker's")
     if picker.desired_replicas > 1:
         picker = replace(picker, stalled=False)  # as the standbys are, from ten minutes on, always
     count = replica_counts(picker, "picker pods")
@@ -205,7 +210,7 @@ def _beside(picker: DeploymentFacts | None, not_ready: Sequence[NotReadyPod]) ->
     return f"; picker pods: {message}" if message else ""
 
 
-def _missing(names: Sequence[str], way_in: Route | GatewayPods | None) -> str:
+def _missing_kinds_text(names: Sequence[str], way_in: Route | GatewayPods | None) -> str:
     it = "it" if len(names) == 1 else "them"
     without = "" if isinstance(way_in, GatewayPods) else _WITHOUT
     return (

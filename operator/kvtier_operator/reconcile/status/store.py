@@ -8,7 +8,7 @@ from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.cache.pods import NotReadyPod
 from kvtier_operator.reconcile.facts.cached_plan import UntimedCondition, false_condition, true_condition
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts
-from kvtier_operator.reconcile.status.engines import blocking_reason, not_created, replica_counts
+from kvtier_operator.reconcile.status.engines import blocking_reason, not_created_condition, replica_counts
 
 STORE_READY: Final = "StoreReady"
 _MEANWHILE: Final = "engines serve without it meanwhile"
@@ -22,7 +22,7 @@ class StorePods:
     not_ready: Sequence[NotReadyPod] = ()
 
 
-def store_ready(store: StorePods, failures: Sequence[ApplyFailure]) -> UntimedCondition:
+def store_ready_condition(store: StorePods, failures: Sequence[ApplyFailure]) -> UntimedCondition:
     """The condition by the store's Deployment; engines serve without it, so Ready does not depend on it.
 
     A store that runs is ready although its Secret cannot be made: then somebody else has made it.
@@ -34,7 +34,7 @@ def store_ready(store: StorePods, failures: Sequence[ApplyFailure]) -> UntimedCo
         why = "; ".join(failure.message for failure in failures)
         return false_condition(STORE_READY, failures[0].reason, f"{why}; {_MEANWHILE}")
     if facts is None:
-        condition = not_created(STORE_READY, "the store's")
+        condition = not_created_condition(STORE_READY, "the store's")
         return false_condition(STORE_READY, condition.reason, f"{condition.message} yet; {_MEANWHILE}")
     reason, message = blocking_reason(facts, store.not_ready)
     parts = (replica_counts(facts, "store pods"), message, _MEANWHILE)

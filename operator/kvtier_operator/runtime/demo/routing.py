@@ -235,7 +235,7 @@ async def run_routing(
         with console.status(f"starting {ENGINES} engines with the tier, {ENGINES} without, picker and Envoy"):
             for session in (on, off):
                 await stack.enter_async_context(session)
-            await asyncio.gather(on.ready(), off.ready())
+            await asyncio.gather(on.wait_ready(), off.wait_ready())
             addresses = [_address(engine) for engine in on.engines]
             turns = LocalGateway(
                 Address(LOOPBACK, turns_port), addresses, Routing(), logs / "in-turns", console.print

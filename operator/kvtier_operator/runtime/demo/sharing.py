@@ -133,7 +133,7 @@ async def run_sharing(  # noqa: PLR0913, PLR0917 - as the other parts, and the s
 async def _session(plan: Plan, model: Path, folder: Path) -> AsyncIterator[Session]:
     [port] = free_ports(1, LOOPBACK)
     async with Session(RunOptions(LOOPBACK, port, folder, model), plan.engine, 1) as session:
-        await session.ready()
+        await session.wait_ready()
         yield session
 
 

@@ -283,7 +283,7 @@ async def run_tier(
         with console.status("starting two real vLLM engines, tier on and tier off"):
             for session in (on, off):
                 await stack.enter_async_context(session)
-            await asyncio.gather(on.ready(), off.ready())
+            await asyncio.gather(on.wait_ready(), off.wait_ready())
         ready = time.monotonic()
         console.print(f"both engines are ready after {ready - started:.0f} s; logs in {logs}")
 

@@ -121,18 +121,18 @@ def _device_tokens(samples: Sequence[Sample]) -> int:
     if tokens or not samples:
         return tokens
     first = _labels(samples[0][0])
-    return prod(_whole(first.get(name)) for name in DEVICE_BLOCKS)
+    return prod(_whole_number(first.get(name)) for name in DEVICE_BLOCKS)
 
 
 def _sum_of_label(samples: Sequence[Sample], name: str) -> int:
     """The sum over all engines; 0 where one of them does not tell it, or there are more than any pod has."""
     if len(samples) > _MOST_ENGINES:
         return 0
-    numbers = [_whole(_labels(labels).get(name)) for labels, _ in samples]
+    numbers = [_whole_number(_labels(labels).get(name)) for labels, _ in samples]
     return sum(numbers) if all(numbers) else 0
 
 
-def _whole(text: str | None) -> int:
+def _whole_number(text: str | None) -> int:
     """A label as a whole number of at most 15 digits; 0 where it is none."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else 0  # noqa: PLR2004
 

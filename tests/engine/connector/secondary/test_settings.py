@@ -68,7 +68,7 @@ def test_a_folder_that_another_engine_has(start: Start, tmp_path: Path) -> None:
 
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     from kvtier_connector.core.disk.files.folder import LockedFolder  # noqa: PLC0415 - as above
-    from kvtier_connector.vllm.secondary.settings import errors_named  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.secondary.settings import rename_errors  # noqa: PLC0415 - takes seconds
 
     (tmp_path / "closed").mkdir(mode=0o500)
     user = os.geteuid()
@@ -79,7 +79,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
             pytest.raises(
                 SettingError, match=r"^secondary_tiers\[0\]\.path: no permission to write .*closed"
             ),
-            errors_named("secondary_tiers[0]"),
+            rename_errors("secondary_tiers[0]"),
         ):
             LockedFolder.take(tmp_path / "closed" / "disk", "a")
     finally:

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.connect import NoClusterError, connection, own_namespace, usable
+from kvtier_common.kubernetes.connect import (
+    NoClusterError,
+    connection,
+    own_namespace,
+    translate_kubeconfig_errors,
+)
 
 CONFIG = {
     "apiVersion": "v1",
@@ -66,7 +71,7 @@ def test_a_certificate_that_is_none(kubeconfig: Path, field: str) -> None:
 
     async def connect() -> None:
         configuration = await connection()
-        with usable():
+        with translate_kubeconfig_errors():
             Api(configuration, "test")
 
     with pytest.raises(NoClusterError, match="no cluster to talk to: ") as error:

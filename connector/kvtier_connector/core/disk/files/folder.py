@@ -219,10 +219,10 @@ def _check(descriptor: int, path: Path) -> None:
     kind = stat.S_IFMT(status.st_mode)
     mode = stat.S_IMODE(status.st_mode)
     if kind not in {stat.S_IFDIR, stat.S_IFREG}:
-        raise UnsafeFolderError(_foreign(path, _KINDS.get(kind, "no file")))
+        raise UnsafeFolderError(_foreign_text(path, _KINDS.get(kind, "no file")))
     is_folder = kind == stat.S_IFDIR
     if not is_folder and status.st_nlink > 1:
-        raise UnsafeFolderError(_foreign(path, f"a file of {status.st_nlink} names"))
+        raise UnsafeFolderError(_foreign_text(path, f"a file of {status.st_nlink} names"))
     if status.st_uid != user:
         raise UnsafeFolderError(
             f"disk_path: {path} belongs to user {status.st_uid} and the engine is user {user}: "
@@ -253,10 +253,10 @@ def _check_kind(parent: int, name: str, path: Path, wanted: int) -> None:
         return
     if wanted == stat.S_IFDIR:
         raise SettingError(f"disk_path: {path} is {_KINDS[kind]}; name a folder")
-    raise UnsafeFolderError(_foreign(path, _KINDS[kind]))
+    raise UnsafeFolderError(_foreign_text(path, _KINDS[kind]))
 
 
-def _foreign(path: Path, what: str) -> str:
+def _foreign_text(path: Path, what: str) -> str:
     return (
         f"disk_path: {path} is {what}, which the tier did not make: see who else writes there, then rm -r "
         f"{path}"

@@ -101,7 +101,7 @@ class Completer:
                 self._partial_reads.leave_to_worker(done)
             elif follows is _NEXT_PART:
                 self._queue.continued.append(transfer)
-                self._partial_reads.part_arrived(transfer)
+                self._partial_reads.tell_of_part(transfer)
             else:
                 self._queue.continued += transfer.apart()
         return ended
@@ -113,7 +113,7 @@ class Completer:
             transfer, failure = done.transfer, done.completion.error
             first = transfer.order
             if failure or not first.write:  # a write has succeeded when it is put down
-                self._served.transfer_ended(failure)
+                self._served.on_transfer_ended(failure)
             error: Exception | None = failure
             if not transfer.is_last or not self._served.serves(first):
                 error = error or DiskError("the disk tier has let go of this block")
@@ -146,7 +146,7 @@ class Completer:
         error: DiskError | None = None
         try:
             store.record(entries_of(blocks, store.shape.key_bytes), ())
-            self._served.transfer_ended(None)
+            self._served.on_transfer_ended(None)
         except DiskError as failure:
             error = failure
         for done in written:

@@ -167,7 +167,7 @@ class PartialReads:
         """Return how many blocks are left to workers."""
         return len(self._unchecked)
 
-    def part_arrived(self, transfer: Transfer) -> None:
+    def tell_of_part(self, transfer: Transfer) -> None:
         """Tell of a part that is there, and is not the last."""
         if self._arrivals is not None:
             order = transfer.order

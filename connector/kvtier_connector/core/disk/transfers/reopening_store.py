@@ -69,7 +69,7 @@ class ReopeningStore:
         """Whether the store should be let go of."""
         return self._health.is_down
 
-    def transfer_ended(self, failure: OSError | None) -> None:
+    def on_transfer_ended(self, failure: OSError | None) -> None:
         """Learn from a transfer."""
         self._health = self._health.after(failure)
 

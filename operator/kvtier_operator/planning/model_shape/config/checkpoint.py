@@ -44,7 +44,7 @@ def is_mixed_by_modelopt(config: ConfigFields) -> bool:
 def _refuse_unloaded(config: ConfigFields, quantization: Mapping[str, Any], method: str) -> None:
     """vLLM, config/model.py, _verify_quantization; quantization/utils/gptq_utils.py."""
     if method and not has_method(method):
-        raise config.wrong(
+        raise config.error(
             f"{_FIELD}.quant_method",
             f"got {show_value(quantization.get('quant_method'))}, which vLLM does not load; "
             "serve a checkpoint that is quantised otherwise, or not",
@@ -52,13 +52,13 @@ def _refuse_unloaded(config: ConfigFields, quantization: Mapping[str, Any], meth
     if method not in _GPTQ:
         return
     if quantization.get("desc_act") is True and quantization.get("group_size") != -1:
-        raise config.wrong(
+        raise config.error(
             f"{_FIELD}.desc_act", "vLLM loads no GPTQ checkpoint that orders its groups by activation"
         )
     for name, loaded, wanted in _GPTQ_FIELDS:
         value = quantization.get(name, loaded[0])
         if value not in loaded:
-            raise config.wrong(
+            raise config.error(
                 f"{_FIELD}.{name}", f"got {show_value(value)}; vLLM loads GPTQ checkpoints only of {wanted}"
             )
 
@@ -84,7 +84,7 @@ def checkpoint_cache(config: ConfigFields, *, latent: bool) -> tuple[KVCacheDtyp
     scheme = quantization.get("kv_cache_scheme")
     if method == _COMPRESSED_TENSORS and scheme is not None and not latent:
         if not isinstance(scheme, Mapping):
-            raise config.wrong(f"{_FIELD}.kv_cache_scheme", f"got {show_value(scheme)}, must be an object")
+            raise config.error(f"{_FIELD}.kv_cache_scheme", f"got {show_value(scheme)}, must be an object")
         _check_scheme(config, scheme)
         return KVCacheDtype.FP8, True
     return KVCacheDtype.AUTO, method in _SCALES and not latent
@@ -101,7 +101,7 @@ def _method(config: ConfigFields, quantization: Mapping[str, Any]) -> str:
     if weights is not None and (producer.get("name") == _MODELOPT or "modelopt_quant_config" in inner):
         if str(weights).upper() not in _MODELOPT_WEIGHTS:
             known = ", ".join(sorted(_MODELOPT_WEIGHTS))
-            raise config.wrong(
+            raise config.error(
                 f"{_FIELD}.quantization.quant_algo",
                 f"got {show_value(weights)}; vLLM loads ModelOpt's checkpoints of {known}",
             )
@@ -144,7 +144,7 @@ def _check_scheme(config: ConfigFields, scheme: Mapping[str, Any]) -> None:
     )
     for name, ok, wanted in accepted:
         if not ok:
-            raise config.wrong(
+            raise config.error(
                 f"{_FIELD}.kv_cache_scheme.{name}",
                 f"got {show_value(scheme.get(name))}; vLLM loads such a checkpoint only with {wanted}",
             )

@@ -64,7 +64,7 @@ class ConfigFields:
         for name, kind, wanted in (("model_type", str, "text"), ("text_config", Mapping, "an object")):
             value = self._root.get(name)
             if value is not None and not isinstance(value, kind):
-                raise self.wrong(name, f"got {show_value(value)}, must be {wanted}")
+                raise self.error(name, f"got {show_value(value)}, must be {wanted}")
 
     def get(self, *names: str) -> object:
         """First of these fields that is not null.
@@ -94,11 +94,11 @@ class ConfigFields:
 
     def optional_int(self, *names: str) -> int | None:
         """A whole number, 0 or more; None where no such field is there."""
-        return self._whole(*self._find(names), _MOST)
+        return self._whole_number(*self._find(names), _MOST)
 
     def layers(self, *names: str) -> int | None:
         """A number of layers, or of what layers are multiplied by; None where no such field is there."""
-        return self._whole(*self._find(names), MOST_LAYERS)
+        return self._whole_number(*self._find(names), MOST_LAYERS)
 
     def int_in_file(self, *names: str) -> builtins.int | None:
         """First of these fields that is a whole number in the file itself; the defaults do not count."""
@@ -107,30 +107,30 @@ class ConfigFields:
 
     def root_int(self, name: str) -> int | None:
         """A whole number that stands at the root; None where it is not there."""
-        return self._whole(name, self._root.get(name), _MOST)
+        return self._whole_number(name, self._root.get(name), _MOST)
 
-    def _whole(self, name: str, value: object, most: builtins.int) -> builtins.int | None:
+    def _whole_number(self, name: str, value: object, most: builtins.int) -> builtins.int | None:
         if value is None:
             return None
         # NaN is in no range
         if not isinstance(value, builtins.int | float) or isinstance(value, bool) or not 0 <= value <= most:
-            raise self.wrong(name, f"got {show_value(value)}, must be a whole number from 0 to {most:,}")
+            raise self.error(name, f"got {show_value(value)}, must be a whole number from 0 to {most:,}")
         if value != builtins.int(value):
-            raise self.wrong(name, f"got {show_value(value)}, must be a whole number")
+            raise self.error(name, f"got {show_value(value)}, must be a whole number")
         return builtins.int(value)
 
     def period(self, *names: str) -> int | None:
         """After how many layers something comes again, 1 or more; None where no such field is there."""
         number = self.optional_int(*names)
         if number == 0:
-            raise self.wrong(self._find(names)[0], "got 0, must be 1 or more: layers are counted by it")
+            raise self.error(self._find(names)[0], "got 0, must be 1 or more: layers are counted by it")
         return number
 
     def int(self, *names: str) -> int:
         """A whole number, 1 or more."""
         value = self.optional_int(*names)
         if not value:
-            raise self.wrong(
+            raise self.error(
                 self._find(names)[0],
                 "missing or 0; give a config.json of a decoder model, or set spec.model.geometry",
             )
@@ -140,13 +140,13 @@ class ConfigFields:
         """A string; empty where no such field is there."""
         name, value = self._find(names)
         if value is not None and not isinstance(value, str):
-            raise self.wrong(name, f"got {show_value(value)}, must be text")
+            raise self.error(name, f"got {show_value(value)}, must be text")
         return self.word(*names)
 
     def word(self, *names: str) -> str:
         """A string; empty where the field holds none, which it need not."""
         name, value = self._find(names)
-        return self._short(name, value) if isinstance(value, str) else ""
+        return self._check_length(name, value) if isinstance(value, str) else ""
 
     def strings(self, *names: str) -> tuple[str, ...]:
         """A list of strings; empty where no such field is there."""
@@ -161,8 +161,8 @@ class ConfigFields:
             return ()
         words = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         if not isinstance(value, list | tuple) or not words:
-            raise self.wrong(name, f"got {show_value(value)}, must be a list of words")
-        return self._short(name, tuple(value))
+            raise self.error(name, f"got {show_value(value)}, must be a list of words")
+        return self._check_length(name, tuple(value))
 
     def numbers(self, name: str) -> tuple[builtins.int, ...]:
         """A list of whole numbers; empty where no such field is there."""
@@ -171,13 +171,13 @@ class ConfigFields:
             return ()
         whole = isinstance(value, list | tuple) and all(type(item) is builtins.int for item in value)
         if not isinstance(value, list | tuple) or not whole:
-            raise self.wrong(name, f"got {show_value(value)}, must be a list of whole numbers")
-        return self._short(name, tuple(value))
+            raise self.error(name, f"got {show_value(value)}, must be a list of whole numbers")
+        return self._check_length(name, tuple(value))
 
-    def _short(self, name: str, entries: Entries) -> Entries:
+    def _check_length(self, name: str, entries: Entries) -> Entries:
         """What has an entry for each layer."""
         if len(entries) > MOST_LAYERS:
-            raise self.wrong(name, f"has {len(entries):,} entries, must be at most {MOST_LAYERS:,}")
+            raise self.error(name, f"has {len(entries):,} entries, must be at most {MOST_LAYERS:,}")
         return entries
 
     def default_layer_types(self, layers: builtins.int) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ class ConfigFields:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            raise self.wrong(name, f"got {show_value(value)}, must be an object")
+            raise self.error(name, f"got {show_value(value)}, must be an object")
         return value
 
     def part(self, name: str) -> "ConfigFields":
@@ -207,10 +207,10 @@ class ConfigFields:
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise self.wrong(name, "must be a list of objects")
-        for place, item in enumerate(self._short(name, value)):
+            raise self.error(name, "must be a list of objects")
+        for place, item in enumerate(self._check_length(name, value)):
             if not isinstance(item, Mapping):
-                raise self.wrong(f"{name}[{place}]", f"got {show_value(item)}, must be an object")
+                raise self.error(f"{name}[{place}]", f"got {show_value(item)}, must be an object")
         within = self._within + name
         return tuple(
             ConfigFields(item, self._source, f"{within}[{place}].") for place, item in enumerate(value)
@@ -230,7 +230,7 @@ class ConfigFields:
         value = self._root.get(name)
         return value if isinstance(value, str) else ""
 
-    def wrong(self, field: str, message: str) -> InvalidInputError:
+    def error(self, field: str, message: str) -> InvalidInputError:
         """The error that names a field of this file."""
         return InvalidInputError(self._source, Problem(self._within + field, message))
 

@@ -117,7 +117,7 @@ def _full_heads(config: ConfigFields, heads: int, *, gemma4: bool) -> tuple[int,
     if entries.names:
         own = entries.part(entries.names[0])
         if any(entries.get(number) != entries.get(entries.names[0]) for number in entries.names):
-            raise config.wrong(
+            raise config.error(
                 _PER_LAYER, "gives layers several sizes, which kvtier cannot size; set spec.model.geometry"
             )
         heads = own.optional_int("num_key_value_heads") or heads
@@ -178,5 +178,5 @@ def one_head_dim(config: ConfigFields) -> int:
     width = config.optional_int("n_embed") or config.int("hidden_size", "n_embd", "d_model")
     width *= 2 if config.text("model_type") == _ZAMBA2 else 1
     if heads > width:
-        raise config.wrong("num_attention_heads", f"{heads:,} heads in a width of {width:,} have no elements")
+        raise config.error("num_attention_heads", f"{heads:,} heads in a width of {width:,} have no elements")
     return width // heads

@@ -70,7 +70,7 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
     if config.has("loop_window_size"):  # IQuest's loop coder: each further loop has a window
         loops = config.layers("loop_num") or 2
         if layers * loops > MOST_LAYERS:
-            raise config.wrong(
+            raise config.error(
                 "loop_num", f"{loops:,} loops of {layers:,} layers, kvtier plans {MOST_LAYERS:,}"
             )
         return (LayerKind.FULL,) * layers + (LayerKind.SLIDING,) * layers * (loops - 1)
@@ -83,7 +83,7 @@ def layer_kinds(config: ConfigFields) -> tuple[LayerKind, ...]:
         kinds = tuple(LayerKind.FULL if kind is LayerKind.SLIDING else kind for kind in kinds)
     shared = config.layers("num_kv_shared_layers")  # Gemma 3n and 4: the last ones keep nothing
     if shared and shared >= layers:
-        raise config.wrong("num_kv_shared_layers", f"got {shared:,}, must be less than the {layers:,} layers")
+        raise config.error("num_kv_shared_layers", f"got {shared:,}, must be less than the {layers:,} layers")
     return kinds[: layers - shared] if shared else kinds
 
 
@@ -93,7 +93,7 @@ def _refuse_some_windows(config: ConfigFields, kinds: tuple[LayerKind, ...]) -> 
     if mixed and any(name.startswith(_ALL_OR_NONE) for name in architectures_of(config)):
         layers = config.optional_int("max_window_layers") or 0
         if layers != len(kinds):
-            raise config.wrong(
+            raise config.error(
                 "max_window_layers",
                 f"{layers} of {len(kinds)} layers without a window: vLLM does not start where some layers of "
                 "this model have one; set use_sliding_window to false in --hf-overrides",
@@ -146,7 +146,7 @@ def _from_lists(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
         return tuple(LayerKind.SLIDING if number else LayerKind.FULL for number in numbers[:layers])
     name, full = _full_layers(config)
     if full and not any(0 <= number < layers for number in full):
-        raise config.wrong(
+        raise config.error(
             name, f"names none of the {layers:,} layers; give the model's own, or leave it out"
         )
     return _from_full_layers(full, layers)
@@ -203,7 +203,7 @@ def _from_family(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
 def _of_zamba2(config: ConfigFields, layers: int) -> tuple[LayerKind, ...]:
     """Where no `layers_block_type` is: the class has one list, whatever `hybrid_layer_ids` says."""
     if layers != _ZAMBA2_LAYERS:
-        raise config.wrong(
+        raise config.error(
             "layers_block_type",
             f"missing; transformers knows the {_ZAMBA2_LAYERS} layers of Zamba2 2.7B alone",
         )
@@ -247,7 +247,7 @@ def _period(config: ConfigFields) -> int | None:
 
 def _from_layer_types(config: ConfigFields, names: tuple[str, ...], layers: int) -> tuple[LayerKind, ...]:
     if len(names) < layers:
-        raise config.wrong("layer_types", f"names {len(names)} layers, num_hidden_layers is {layers}")
+        raise config.error("layer_types", f"names {len(names)} layers, num_hidden_layers is {layers}")
     return _from_names(config, "layer_types", names[:layers])  # what is left are layers that draft (Step 3.5)
 
 
@@ -259,7 +259,7 @@ def _from_names(config: ConfigFields, field: str, names: tuple[str, ...]) -> tup
         elif name not in _KEEP_NOTHING:
             if name not in _KINDS:
                 known = ", ".join(sorted({*_KINDS, *_KEEP_NOTHING, _BOTH}))
-                raise config.wrong(
+                raise config.error(
                     field,
                     f"{name!r} is no kind of layer that kvtier knows ({known}); set spec.model.geometry",
                 )
@@ -269,13 +269,13 @@ def _from_names(config: ConfigFields, field: str, names: tuple[str, ...]) -> tup
 
 def _from_pattern(config: ConfigFields, pattern: str) -> tuple[LayerKind, ...]:
     if unknown := sorted(set(pattern) - set(_NEMOTRON_PATTERN)):
-        raise config.wrong(
+        raise config.error(
             "hybrid_override_pattern",
             f"{unknown[0]!r} is no kind of layer that kvtier knows; set spec.model.geometry",
         )
     kinds = tuple(kind for letter in pattern if (kind := _NEMOTRON_PATTERN[letter]) is not None)
     if not kinds:
-        raise config.wrong("hybrid_override_pattern", f"{pattern!r} has no layer that keeps anything")
+        raise config.error("hybrid_override_pattern", f"{pattern!r} has no layer that keeps anything")
     return kinds
 
 
@@ -292,7 +292,7 @@ def interleaved_windows(config: ConfigFields, layers: int) -> tuple[int, ...]:
     if isinstance(value, Sequence) and not isinstance(value, str) and value:
         windows = tuple(0 if window is None else window for window in value)
         if not all(type(window) is int and window >= 0 for window in windows):
-            raise config.wrong(_FIELD, "must be a whole number, or a list of whole numbers and nulls")
+            raise config.error(_FIELD, "must be a whole number, or a list of whole numbers and nulls")
         return tuple(windows[i % len(windows)] for i in range(layers))
     if value is not None:
         return (config.int(_FIELD),) * layers
@@ -313,7 +313,7 @@ def interleaved_window(config: ConfigFields) -> int:
     longest = len(value) if isinstance(value, Sequence) else 1
     sizes = set(interleaved_windows(config, max(longest, 2))) - {0}
     if len(sizes) > 1:
-        raise config.wrong(
+        raise config.error(
             _FIELD, "has windows of several sizes, which kvtier cannot size; set spec.model.geometry"
         )
     return next(iter(sizes), 0)

@@ -159,7 +159,7 @@ async def connection_to(
         reader, writer = await _open(host, port)
     try:
         async with asyncio.timeout(_HANDSHAKE_S):
-            writer.write(_GREETING + _ready(kind))
+            writer.write(_GREETING + _ready_command(kind))
             await read_greeting(reader)
         yield Connection(reader, writer, large_messages, timeouts)
     finally:
@@ -197,7 +197,7 @@ async def read_greeting(reader: asyncio.StreamReader) -> None:
         raise ZmtpError("its port of KV events does not become ready")
 
 
-def _ready(kind: str) -> bytes:
+def _ready_command(kind: str) -> bytes:
     name = b"Socket-Type"
     body = _READY + bytes([len(name)]) + name + struct.pack(">I", len(kind)) + kind.encode()
     return bytes([_COMMAND, len(body)]) + body

@@ -310,9 +310,9 @@ class ExtProcCalls(ABC):
             if self.suspects_resets:
                 self._resets.count_call(peer, premature=premature)
             if premature and self._resets.is_suspect(peer) and not self.draining:
-                await self._held_up(peer)
+                await self._hold_up(peer)
 
-    async def _held_up(self, peer: str) -> None:
+    async def _hold_up(self, peer: str) -> None:
         if self._held_calls.is_full:
             self._cut_off(peer)
         else:

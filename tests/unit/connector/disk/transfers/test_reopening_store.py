@@ -86,6 +86,6 @@ def test_a_disk_that_is_given_up_again_is_left_alone_for_longer(tmp_path: Path) 
         return now[0] - before_s
 
     assert [waited_s() for _ in range(4)] == [1, 2, 4, 8]
-    served.transfer_ended(None)
+    served.on_transfer_ended(None)
     assert waited_s() == 1
     served.close()

@@ -1,6 +1,6 @@
 import pytest
 
-from kvtier_operator.planning.base.node import Node, Taint, node_from_object, whole
+from kvtier_operator.planning.base.node import Node, Taint, node_from_object, whole_number
 
 
 def test_a_node_of_an_api_server() -> None:
@@ -71,4 +71,4 @@ def test_a_node_that_has_just_registered() -> None:
 def test_what_a_node_has_is_rounded_down_and_what_a_pod_asks_for_up(
     name: str, quantity: str | int, down: int, up: int
 ) -> None:
-    assert (whole(name, quantity), whole(name, quantity, round_up=True)) == (down, up)
+    assert (whole_number(name, quantity), whole_number(name, quantity, round_up=True)) == (down, up)

@@ -30,7 +30,7 @@ def _by_comparing_all(claim: Claim, claims: Iterable[Claim]) -> Answer | None:
 
 
 def _answer(order: RouteOrder, route: str) -> Answer | None:
-    found = order.hidden(route)
+    found = order.find_hidden(route)
     return (found.by.route, found.hosts, found.wholly) if found else None
 
 
@@ -82,16 +82,16 @@ def test_after_any_changes_it_says_what_comparing_all_says_and_names_whose_answe
 def test_only_those_that_ask_are_told_and_answered() -> None:
     order = RouteOrder()
     assert not order.put({"a/one": _claim("a/one"), "b/two": _claim("b/two")})
-    assert order.hidden("b/two") is None
+    assert order.find_hidden("b/two") is None
     assert order.put({"b/two": _claim("b/two")}, {"b/two"}) == {"b/two"}
     assert order.put({"b/two": _claim("b/two")}) == {"b/two"}
-    assert order.hidden("b/two") is None
+    assert order.find_hidden("b/two") is None
 
 
 def test_a_route_of_several_paths_does_not_ask() -> None:
     order, both = RouteOrder(), replace(_claim("b/two"), paths=frozenset({EVERY_PATH, "/b/two"}))
     assert not order.put({"a/one": _claim("a/one"), "b/two": both}, {"b/two"})
-    assert order.hidden("b/two") is None
+    assert order.find_hidden("b/two") is None
 
 
 def _claim(route: str, *, parents: int = 1, hosts: Iterable[str] = ("a.test",), own: str = "") -> Claim:
@@ -149,7 +149,7 @@ def test_an_answer_costs_no_more_however_many_there_are() -> None:
         order = RouteOrder()
         order.put(_wide(count))
         order.put(_own(count), {*_own(count)})
-        return steps(lambda: order.hidden("b/000001"))
+        return steps(lambda: order.find_hidden("b/000001"))
 
     assert cost(1000) < 1.5 * cost(10)
 

@@ -58,7 +58,7 @@ def test_a_key_is_in_the_queue_once_with_its_earliest_time() -> None:
         queue.add("a", due)
     assert len(queue) == 1
     assert queue.take(now=3) == "a"
-    queue.done("a")
+    queue.succeed("a")
     assert queue.take(now=100) is None
 
 
@@ -80,7 +80,7 @@ def test_groups_take_turns_however_many_keys_one_has() -> None:
     assert len(queue) == 202
     taken = [queue.take(now=1) for _ in range(6)]
     assert taken == ["a001", "b0", "c0", "a002", "b1", "a003"]
-    queue.done("b0")
+    queue.succeed("b0")
     queue.add("b0", 1)
     assert [queue.take(now=1) for _ in range(2)] == ["a004", "b0"]
 
@@ -103,7 +103,7 @@ def test_a_key_is_never_worked_on_twice_at_a_time() -> None:
     assert queue.take(0) == "a"
     queue.add("a", 1)
     assert queue.take(9) is None
-    queue.done("a")
+    queue.succeed("a")
     assert queue.take(9) == "a"
 
 
@@ -117,7 +117,7 @@ def test_failures_in_a_row_wait_longer_and_a_success_forgets_them() -> None:
         delays.append(queue.next_due() or 0.0)
     assert all(later > 1.4 * earlier for earlier, later in pairwise(delays))
     queue.take(1e9)
-    queue.done("a")
+    queue.succeed("a")
     queue.add("a", 0)
     queue.take(1e9)
     queue.fail("a", now=0)
@@ -161,13 +161,13 @@ def test_no_key_is_ever_lost(steps: list[tuple[str, str]], groups: str) -> None:
             wanted.discard(taken)
         elif step == "done" and key in working:
             working.discard(key)
-            queue.done(key)
+            queue.succeed(key)
         elif step == "failed" and key in working:
             working.discard(key)
             queue.fail(key, now)
             wanted.add(key)
     for key in working:
-        queue.done(key)
+        queue.succeed(key)
     seen = set()
     while last := queue.take(1e9):
         seen.add(last)
@@ -180,6 +180,6 @@ def test_a_key_that_moves_forward_again_and_again_leaves_no_heap_of_entries() ->
         queue.add("a", due=now + 10_000)
         queue.add("a", due=now)
         assert queue.take(now) == "a"
-        queue.done("a")
+        queue.succeed("a")
     assert len(queue._heap) < 100
     assert queue.next_due() is None

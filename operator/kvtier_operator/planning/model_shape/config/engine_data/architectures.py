@@ -70,7 +70,7 @@ def refuse_removed(config: ConfigFields) -> None:
     name = next((architecture for architecture in architectures_of(config) if architecture in removed), None)
     if name is None:
         return
-    raise config.wrong(
+    raise config.error(
         "architectures",
         f"vLLM served {name} until {removed[name]} and does no more: serve another model, or set "
         "spec.model.geometry where an image of your own serves it",
@@ -83,7 +83,7 @@ def refuse_states_of_the_library(config: ConfigFields) -> None:
     Source: models/transformers/base.py (_create_attention_instances), 0.32 and 0.33.
     """
     if name := without_own_class(config):
-        raise config.wrong(
+        raise config.error(
             "architectures",
             f"vLLM has no class of {name}, and the Transformers library's cannot serve layers that keep a "
             "state: serve another model, or set spec.model.geometry where an image of your own serves it",
@@ -96,13 +96,13 @@ def gives_no_windows(model_type: str) -> bool:
 
 
 def _has_own_class(name: str) -> bool:
-    own = _own()
+    own = _own_classes()
     stems = (name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix))
     return name in own or any(stem + suffix in own for stem in stems for suffix in SUFFIXES)
 
 
 @cache
-def _own() -> frozenset[str]:
+def _own_classes() -> frozenset[str]:
     return frozenset(generated_table("architectures")["own"])
 
 
@@ -133,19 +133,19 @@ def refuse_prefixless(config: ConfigFields) -> None:
     architectures = architectures_of(config)
     for architecture in architectures:
         if architecture in generated_table("encoders")["architectures"] or architecture.endswith(_MASKED):
-            raise config.wrong(
+            raise config.error(
                 "architectures",
                 f"{architecture} sees all tokens of a text at once, so vLLM caches no prefixes of it "
                 f"and a tier has nothing to keep; {_USELESS}",
             )
     if without_own_class(config) and not _generates(architectures) and _is_encoder(config):
-        raise config.wrong(
+        raise config.error(
             "architectures",
             f"{architectures[0]} is an encoder, which sees all tokens of a text at once, so vLLM caches no "
             f"prefixes of it and a tier has nothing to keep; {_USELESS}",
         )
     if _SMALL_OR_ENCODER in architectures and _has_value(config, "is_decoder", value=False):
-        raise config.wrong(
+        raise config.error(
             "is_decoder",
             f"false makes {_SMALL_OR_ENCODER} an encoder, so vLLM caches no prefixes of it and a tier has "
             f"nothing to keep; {_USELESS}",
@@ -153,13 +153,13 @@ def refuse_prefixless(config: ConfigFields) -> None:
     for field, bidirectional in (("is_causal", False), ("use_bidirectional_attention", True)):
         # Of a language model that generates, Gemma's second one is about images alone ("vision").
         if _has_value(config, field, value=bidirectional) and not _generates(architectures):
-            raise config.wrong(
+            raise config.error(
                 field,
                 f"{str(bidirectional).lower()} lets a token see those after it, so vLLM caches no prefixes "
                 f"of this model and a tier has nothing to keep; {_USELESS}",
             )
     if _has_value(config, "is_encoder_decoder", value=True):
-        raise config.wrong(
+        raise config.error(
             "is_encoder_decoder",
             "vLLM caches no prefixes of an encoder-decoder model, so a tier has nothing to keep; " + _USELESS,
         )
