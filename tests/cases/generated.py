@@ -53,16 +53,16 @@ _OF_TYPE: Final[dict[str, list[object]]] = {
 
 def _paths(node: Schema, path: str) -> Iterator[tuple[str, list[object]]]:
     """Every field that is no list item, with values that its schema says or nearly says."""
-    for name, each in node.get("properties", {}).items():
+    for name, field in node.get("properties", {}).items():
         below = f"{path}.{name}"
         likely = [
-            *each.get("enum", ()),
-            each.get("minimum"),
-            each.get("maximum"),
-            *_OF_TYPE.get(str(each.get("type")), []),
+            *field.get("enum", ()),
+            field.get("minimum"),
+            field.get("maximum"),
+            *_OF_TYPE.get(str(field.get("type")), []),
         ]
         yield below, [value for value in likely if value is not None] or ["1Gi", 2**30]
-        yield from _paths(each, below)
+        yield from _paths(field, below)
 
 
 FIELDS = dict(_paths(openapi_schema()["properties"]["spec"], "spec"))

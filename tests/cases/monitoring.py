@@ -25,13 +25,15 @@ def monitoring(observability: dict[str, bool] | None = None, **spec: Any) -> dic
     plan = make_plan(
         resource(observability=ALL if observability is None else observability, **spec), Observed()
     )
-    return {(each["kind"], each["metadata"]["name"]): each for each in monitoring_objects(plan)}
+    return {
+        (document["kind"], document["metadata"]["name"]): document for document in monitoring_objects(plan)
+    }
 
 
 def alerts(**spec: Any) -> dict[str, Object]:  # noqa: ANN401 - as in YAML
     """Alerts by name."""
     rule = monitoring(**spec)["PrometheusRule", "case"]
-    return {each["alert"]: each for group in rule["spec"]["groups"] for each in group["rules"]}
+    return {rule["alert"]: rule for group in rule["spec"]["groups"] for rule in group["rules"]}
 
 
 def shown(**spec: Any) -> Object:  # noqa: ANN401 - as in YAML
@@ -43,7 +45,7 @@ def shown(**spec: Any) -> Object:  # noqa: ANN401 - as in YAML
 
 def expressions(**spec: Any) -> Iterator[str]:  # noqa: ANN401 - as in YAML
     """Every expression of alerts and panels, as Prometheus gets it."""
-    yield from (each["expr"] for each in alerts(**spec).values())
+    yield from (alert["expr"] for alert in alerts(**spec).values())
     yield from (expression for expression, _ in targets(shown(**spec)))
 
 

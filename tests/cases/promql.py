@@ -85,7 +85,7 @@ def registered(registry: CollectorRegistry) -> Series:
 def _selectors(node: promql_parser.Expr, asked: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
     match node:
         case promql_parser.VectorSelector():
-            yield node.name or "", asked | {each.name for each in node.matchers.matchers}
+            yield node.name or "", asked | {matcher.name for matcher in node.matchers.matchers}
         case promql_parser.MatrixSelector():
             yield from _selectors(node.vector_selector, asked)
         case promql_parser.ParenExpr():
@@ -94,8 +94,8 @@ def _selectors(node: promql_parser.Expr, asked: frozenset[str]) -> Iterator[tupl
             yield from _selectors(node.expr, _grouped_by(node, asked))
         case promql_parser.Call():
             bucket = {"le"} if node.func.name == "histogram_quantile" else set()
-            for each in node.args:
-                yield from _selectors(each, asked | bucket)
+            for argument in node.args:
+                yield from _selectors(argument, asked | bucket)
         case promql_parser.BinaryExpr():
             matched = asked | _matched_on(node)
             yield from _selectors(node.lhs, matched)

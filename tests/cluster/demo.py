@@ -175,20 +175,20 @@ def _replaced(site: Site, capacity_bytes: int, console: Console) -> Streams:
 
 
 def _of(samples: list[Sample], kind: Kind) -> Samples:
-    return Samples.of([each.answer.ttft_s for each in samples if each.kind is kind])
+    return Samples.of([sample.answer.ttft_s for sample in samples if sample.kind is kind])
 
 
 def _report(samples: list[Sample], ready_s: float) -> dict[str, Any]:
-    cold = {each.document: each.answer.text for each in samples if each.kind is Kind.COLD}
+    cold = {sample.document: sample.answer.text for sample in samples if sample.kind is Kind.COLD}
     medians = {kind: _of(samples, kind).median_s for kind in _MEANING}
     return {
-        "prompt_tokens": min(each.served.prompt_tokens for each in samples),
+        "prompt_tokens": min(sample.served.prompt_tokens for sample in samples),
         "apply_to_ready_s": ready_s,
         "cold_ttft_s": medians[Kind.COLD],
         "warm_ttft_s": medians[Kind.WARM],
         "device_hit_ttft_s": medians[Kind.DEVICE_HIT],
         "speedup": medians[Kind.COLD] / medians[Kind.WARM],
-        "outputs_equal": all(each.answer.text == cold[each.document] for each in samples),
+        "outputs_equal": all(sample.answer.text == cold[sample.document] for sample in samples),
     }
 
 
@@ -199,7 +199,7 @@ def _table(samples: list[Sample]) -> Table:
             heading, justify="left" if heading in {"query", "where the prefix came from"} else "right"
         )
     for kind, meaning in _MEANING.items():
-        times = [each.answer.ttft_s for each in samples if each.kind is kind]
+        times = [sample.answer.ttft_s for sample in samples if sample.kind is kind]
         table.add_row(str(kind), meaning, f"{Samples.of(times).median_s:.3f} s", str(len(times)))
     return table
 

@@ -86,9 +86,9 @@ def test_what_the_doctors_found(api: client.ApiClient, namespace: str) -> None:
     assert nobody.exit_code == 0
     assert "there is no engine pod yet" in nobody.stdout
     _put_pod(client.CoreV1Api(api), namespace)
-    found = CliRunner().invoke(doctor, asked, catch_exceptions=False)
-    assert found.exit_code == 1
-    assert found.stdout.splitlines() == [
+    result = CliRunner().invoke(doctor, asked, catch_exceptions=False)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
         f"{namespace}/{NAME}: pod one on no node yet",
         "Fail  memory: 2 GiB needed, 1 GiB allowed",
     ]

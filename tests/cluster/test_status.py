@@ -69,7 +69,7 @@ def _put_resource(there: KVCacheTiers, namespace: str, port: int) -> None:
             "spec": spec,
         }
     )
-    timed = [each | {"lastTransitionTime": "2026-11-27T17:00:00Z"} for each in conditions()]
+    timed = [condition | {"lastTransitionTime": "2026-11-27T17:00:00Z"} for condition in conditions()]
     written = {"observedGeneration": 1, "readyReplicas": 1, "conditions": timed}
     there.replace(made | {"status": written}, subresource="status")
 
@@ -137,7 +137,7 @@ def _fields(namespace: str) -> dict[str, Any]:
 def test_all_that_there_is(namespace: str) -> None:
     found = _fields(namespace)
     assert (found["name"], found["readyReplicas"], found["notRead"]) == (NAME, 1, [])
-    assert [(each["name"], each["state"]) for each in found["pods"]] == [("one", "ready")]
+    assert [(pod["name"], pod["state"]) for pod in found["pods"]] == [("one", "ready")]
     assert found["engines"]["answered"] == 1
     assert found["tiers"]["cpu"]["hitTokens"] == 200_000
     assert found["next"]["text"] == "nothing: it serves"
@@ -153,7 +153,7 @@ def test_as_a_person_reads_it(namespace: str) -> None:
 @pytest.mark.usefixtures("viewer")
 def test_a_viewer_sees_all_but_what_engines_count(namespace: str) -> None:
     found = _fields(namespace)
-    assert [each["name"] for each in found["pods"]] == ["one"]
+    assert [pod["name"] for pod in found["pods"]] == ["one"]
     assert found["engines"]["answered"] == 0
     [line] = found["notRead"]
     assert line.startswith("what engines and pickers count: you may not get pods/proxy in namespace ")

@@ -36,7 +36,7 @@ PARTS: Final = st.fixed_dictionaries(
 TEXTS: Final = st.sampled_from(WORDS)
 CONTENTS: Final = st.one_of(st.none(), TEXTS, st.lists(st.one_of(PARTS, TEXTS), max_size=2))
 MESSAGES: Final = st.fixed_dictionaries({"role": ROLES}, optional={"content": CONTENTS, "name": SCALARS})
-TOKENS: Final = st.lists(st.sampled_from([each for each in NUMBERS if 0 <= each < 2**32]), max_size=3)
+TOKENS: Final = st.lists(st.sampled_from([number for number in NUMBERS if 0 <= number < 2**32]), max_size=3)
 MODEL: Final = {"model": st.one_of(st.none(), TEXTS), "cache_salt": SCALARS}
 MANY: Final = st.one_of(
     bodies(VALUES),
@@ -68,9 +68,9 @@ def numbers_that_are_none(body: object) -> bool:
 
 
 def _is_odd(items: list[object]) -> bool:
-    numbers = [each for each in items if isinstance(each, int | float)]
-    in_words = any(isinstance(each, str) for each in items)
-    return any(isinstance(each, float) or not 0 <= each < 2**32 for each in numbers) or bool(
+    numbers = [item for item in items if isinstance(item, int | float)]
+    in_words = any(isinstance(item, str) for item in items)
+    return any(isinstance(number, float) or not 0 <= number < 2**32 for number in numbers) or bool(
         numbers and in_words
     )
 

@@ -35,7 +35,7 @@ def _known(_context: click.Context, _option: click.Parameter, names: Sequence[st
             raise click.BadParameter(
                 f"{name!r} is none of {', '.join(TARGETS)}, and no module: {error}"
             ) from error
-        if missing := [each for each in ("run", "SEEDS") if not hasattr(module, each)]:
+        if missing := [name for name in ("run", "SEEDS") if not hasattr(module, name)]:
             raise click.BadParameter(f"module {name} has no {' and no '.join(missing)}")
     return names
 

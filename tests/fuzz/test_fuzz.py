@@ -70,7 +70,7 @@ def test_an_input_is_slow_only_if_it_always_is(monkeypatch: pytest.MonkeyPatch) 
     now = iter([0.0, 5.0, 5.0, 5.05])  # the first takes long, the second does not
     monkeypatch.setattr(time, "process_time", lambda: next(now))
     timed(lambda _: None, b"")
-    now = iter(float(each) for each in range(8))
+    now = iter(float(number) for number in range(8))
     with pytest.raises(TooSlowError, match="3 bytes take 1000 ms"):
         timed(lambda _: None, b"abc")
 

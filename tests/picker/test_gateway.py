@@ -36,8 +36,8 @@ def envoy(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[En
 def test_fail_open_goes_round_robin(envoy: Envoy, fleet: Fleet, routing: Routing) -> None:
     url = envoy.url(f"{routing.name}-True") + CHAT
     answers = [post(url, b"{}") for _ in range(2 * len(fleet.addresses))]
-    assert {each.status for each in answers} == {200}
-    assert {each.engine for each in answers} == set(fleet.addresses)
+    assert {answer.status for answer in answers} == {200}
+    assert {answer.engine for answer in answers} == set(fleet.addresses)
 
 
 @pytest.mark.parametrize("routing", Routing, ids=lambda each: each.name)

@@ -96,7 +96,7 @@ def test_a_folder_with_something_else_stays_as_it_is(
         1,
         f"release: {tmp_path}/thesis.pdf is no part of a release: give another --dist, or remove it\n",
     )
-    assert [each.name for each in tmp_path.iterdir()] == ["thesis.pdf"]
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.pdf"]
 
 
 def test_archives_in_the_folder_that_is_made_anew_stay(

@@ -170,9 +170,9 @@ def test_a_folder_without_a_release_is_one_line(release: Release, tmp_path: Path
 def operator_of(rendered: str) -> dict[str, Any]:
     [container] = [
         box
-        for each in yaml.safe_load_all(rendered)
-        if each and each["kind"] == "Deployment"
-        for box in each["spec"]["template"]["spec"]["containers"]
+        for document in yaml.safe_load_all(rendered)
+        if document and document["kind"] == "Deployment"
+        for box in document["spec"]["template"]["spec"]["containers"]
     ]
     found: dict[str, Any] = container
     return found

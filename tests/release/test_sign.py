@@ -58,7 +58,7 @@ def test_with_a_key_everything_is_signed_by_its_digest(
     done = publish("signed", "--cosign", "--annotations=a=b")
     assert not done.returncode, done.stderr
     start = "sign --yes --key my.key --allow-http-registry --annotations=a=b "
-    published = [each.rpartition("@") for each in done.stdout.splitlines()]
+    published = [line.rpartition("@") for line in done.stdout.splitlines()]
     signed = [f"{start}{tagged.rpartition(':')[0]}@{digest}" for tagged, _, digest in published]
     assert typed.read_text().splitlines() == ["public-key --key my.key", *signed]
 

@@ -10,9 +10,9 @@ _CHECKOUT = Path(__file__).parents[2]
 
 def test_whoever_sets_the_pool_is_with_the_others_that_do() -> None:
     files = [
-        each.relative_to(_CHECKOUT) for each in _CHECKOUT.glob("tests/**/test_*.py") if each != Path(__file__)
+        path.relative_to(_CHECKOUT) for path in _CHECKOUT.glob("tests/**/test_*.py") if path != Path(__file__)
     ]
-    sets_it = [str(each) for each in files if hugepage_pool.__name__ in (_CHECKOUT / each).read_text("utf-8")]
+    sets_it = [str(file) for file in files if hugepage_pool.__name__ in (_CHECKOUT / file).read_text("utf-8")]
     assert len(sets_it) > 1
     assert [each for each in sets_it if not each.startswith(OF_THE_MACHINE)] == []
 

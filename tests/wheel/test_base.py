@@ -39,7 +39,7 @@ def test_planning(base: Environment) -> None:
 def test_objects(base: Environment, command: str) -> None:
     done = base.run("kvtier", *command.split(), "-f", FIRST)
     assert (done.returncode, done.stderr) == (0, "")
-    kinds = [each["kind"] for each in yaml.safe_load_all(done.stdout)]
+    kinds = [document["kind"] for document in yaml.safe_load_all(done.stdout)]
     assert kinds[-1] == "Job" if command == "bench job" else "Deployment" in kinds
 
 

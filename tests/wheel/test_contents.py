@@ -21,7 +21,7 @@ def imported(source: str) -> Iterator[str]:
     """The top packages that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (each.name.partition(".")[0] for each in node.names)
+            yield from (name.name.partition(".")[0] for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.partition(".")[0]
 

@@ -55,7 +55,7 @@ def creating(mask: int) -> Iterator[None]:
 
 def built(sources: Path, target: Path) -> dict[str, str]:
     build_packages(sources, target, CREATED_S)
-    return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in target.iterdir()}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in target.iterdir()}
 
 
 def test_two_builds_are_the_same(tmp_path: Path) -> None:

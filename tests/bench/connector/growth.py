@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> None:
         return time.perf_counter() - begun_s
 
     def is_growing() -> bool:
-        return any(each.value for each in llm.get_metrics() if each.name == cpu_tier.GROWING)
+        return any(metric.value for metric in llm.get_metrics() if metric.name == cpu_tier.GROWING)
 
     def watched(_question: object) -> dict[str, Any]:
         begun_s, growing = time.monotonic(), [ask()]

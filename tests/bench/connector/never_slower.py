@@ -68,8 +68,8 @@ class ThrottledEngine:
         """Return what has ended on the disk."""
         until_s = time.monotonic() + timeout_s
         while True:
-            for each in self._within.take_completions(0.0):
-                heapq.heappush(self._done, (self._due_s[each.io.tag], next(self._number), each))
+            for completion in self._within.take_completions(0.0):
+                heapq.heappush(self._done, (self._due_s[completion.io.tag], next(self._number), completion))
             now_s = time.monotonic()
             found = list[Completion]()
             while self._done and (self._done[0][0] <= now_s or not self.is_throttled):

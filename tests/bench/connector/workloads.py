@@ -228,7 +228,7 @@ def _measure(
                 answer = ask_round(engine, asked, connected=connected)
                 engine.rest()
                 found[name, connected].append(answer)
-                answers.append([each.tokens for each in answer.requests])
+                answers.append([request.tokens for request in answer.requests])
         differing += requests_differing(answers)
         on, off = (found["kvtier", connected][-1].seconds for connected in (True, False))
         say(f"{section.name}, round {number + 1} of {rounds}: {off:.1f} -> {on:.1f} s")

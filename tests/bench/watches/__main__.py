@@ -52,7 +52,7 @@ def _watch(kubeconfig: Path, side: str, count: int) -> dict[str, Any]:
 async def _measure(crs: int, rounds: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     async with fleet_cluster(chosen_provider(), console.print) as (connection, kubeconfig):
-        objects = [each for number in range(crs) for each in fleet.objects(number)]
+        objects = [document for number in range(crs) for document in fleet.objects(number)]
         await connection.create_all(objects)
         count = len(objects)
         for scene, data, more in (("fleet", {}, 0), ("large", _LARGE, 60), ("dense", _DENSE, 40)):

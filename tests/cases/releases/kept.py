@@ -53,7 +53,9 @@ class KeptRelease:
 
     def crd(self) -> Document:
         """Its CRD."""
-        (found,) = [each for each in self.installed() if each["kind"] == "CustomResourceDefinition"]
+        (found,) = [
+            document for document in self.installed() if document["kind"] == "CustomResourceDefinition"
+        ]
         return found
 
     def resources(self) -> list[Document]:
@@ -62,7 +64,7 @@ class KeptRelease:
 
     def objects(self) -> dict[Key, Document]:
         """All objects that it made of them."""
-        return {key_of(each): each for each in _documents(self.text(OBJECTS))}
+        return {key_of(document): document for document in _documents(self.text(OBJECTS))}
 
 
 def _documents(text: str) -> Iterator[Document]:
@@ -71,7 +73,7 @@ def _documents(text: str) -> Iterator[Document]:
 
 def last_release() -> KeptRelease:
     """The release that an upgrade to this checkout comes from."""
-    (folder,) = [each for each in HERE.iterdir() if each.is_dir() and each.name[0].isdigit()]
+    (folder,) = [path for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit()]
     return KeptRelease(folder)
 
 

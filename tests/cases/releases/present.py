@@ -59,8 +59,8 @@ def _applied(resource: Document) -> Iterable[Document]:
     plan = present_plan(resource)
     built = build_objects(plan)
     templates = pod_templates(plan.resource.spec)
-    for each in desired_objects(built, name=resource["metadata"]["name"], uid="", templates=templates):
-        yield dict(each.body or {})
+    for document in desired_objects(built, name=resource["metadata"]["name"], uid="", templates=templates):
+        yield dict(document.body or {})
 
 
 def contents() -> dict[str, str]:
@@ -70,9 +70,9 @@ def contents() -> dict[str, str]:
 
 def files_in(image: str) -> list[Path]:
     """What decides how an image of engines' pods behaves."""
-    parts = (ROOT / each for each in _IN_IMAGES[image])
+    parts = (ROOT / image for image in _IN_IMAGES[image])
     files = (file for part in parts for file in (part.rglob("*") if part.is_dir() else [part]))
-    return sorted(each for each in files if each.is_file() and not LEFT_OUT & {*each.parts})
+    return sorted(file for file in files if file.is_file() and not LEFT_OUT & {*file.parts})
 
 
 def older_images() -> frozenset[str]:

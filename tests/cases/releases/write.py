@@ -41,9 +41,9 @@ def main() -> None:
     release = KeptRelease(HERE / KVTIER_VERSION)
     if release.folder.exists() and release.is_out:
         sys.exit(f"{release.folder} is a release that is out, and stays: raise the version first")
-    for each in HERE.iterdir():
-        if each.is_dir() and each.name[0].isdigit():
-            shutil.rmtree(each)
+    for path in HERE.iterdir():
+        if path.is_dir() and path.name[0].isdigit():
+            shutil.rmtree(path)
     release.folder.mkdir()
     resources = [_resource(name) for name in _NAMES]
     files = {

@@ -41,7 +41,7 @@ class Others:
         """Kind and name of an object of kvtier's; None where there is none of a kind."""
         kind = self._random.choice(CHILDREN)
         items = (await self._connection.request("GET", collection(kind, self._namespace)))["items"]
-        owned = [each["metadata"]["name"] for each in items if "managedFields" in each["metadata"]]
+        owned = [item["metadata"]["name"] for item in items if "managedFields" in item["metadata"]]
         return (kind, self._random.choice(owned)) if owned else None
 
     async def do(self, deed: str, kind: str, name: str) -> bool:
@@ -163,4 +163,4 @@ def _filled(value: Any) -> Any:  # noqa: ANN401 - JSON
 async def objects(connection: Connection, namespace: str) -> list[tuple[str, dict[str, Any]]]:
     """All objects of a namespace that kvtier made, each with its kind."""
     listed = {kind: await connection.request("GET", collection(kind, namespace)) for kind in CHILDREN}
-    return [(kind, each) for kind, found in listed.items() for each in found["items"] if [*own_fields(each)]]
+    return [(kind, item) for kind, found in listed.items() for item in found["items"] if [*own_fields(item)]]

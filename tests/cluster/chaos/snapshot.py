@@ -39,11 +39,11 @@ async def snapshot(connection: Connection, namespace: str) -> str:
     found = {}
     for kind in (*CHILDREN, "KVCacheTier"):
         listed = await connection.request("GET", collection(kind, namespace))
-        for each in listed["items"]:
+        for item in listed["items"]:
             if kind != "KVCacheTier":
-                each.pop("status", None)  # others write it
-            if "ownerReferences" in each["metadata"] or kind == "KVCacheTier":
-                found[f"{kind}/{each['metadata']['name']}"] = _comparable(each)
+                item.pop("status", None)  # others write it
+            if "ownerReferences" in item["metadata"] or kind == "KVCacheTier":
+                found[f"{kind}/{item['metadata']['name']}"] = _comparable(item)
     return re.sub(rf"\b{namespace}\b", "NAMESPACE", json.dumps(found, sort_keys=True, indent=1))
 
 

@@ -88,8 +88,8 @@ async def _see_all(stage: Stage, folder: Path) -> None:
         resource = resources.get(key)
         assert resource
         wanted = {
-            each.ref: each
-            for each in plan_resource(key, resource, ClusterObservation(Observed(nodes=()), 0, ""))[1]
+            child.ref: child
+            for child in plan_resource(key, resource, ClusterObservation(Observed(nodes=()), 0, ""))[1]
         }
         live = await objects(connection, "seen")
         assert len(live) == len(wanted)

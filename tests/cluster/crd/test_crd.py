@@ -23,7 +23,7 @@ def stored(kvcachetiers: KVCacheTiers) -> Iterator[str]:
 @pytest.mark.usefixtures("kvcachetiers")
 def test_is_established_without_complaint_about_its_schema(api: client.ApiClient) -> None:
     definition = client.ApiextensionsV1Api(api).read_custom_resource_definition(CRD_NAME)
-    conditions = {each.type: each.status for each in definition.status.conditions}
+    conditions = {condition.type: condition.status for condition in definition.status.conditions}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}  # no NonStructuralSchema
     assert definition.status.accepted_names.short_names == ["kvct"]
     assert definition.status.accepted_names.categories == ["kvtier"]
@@ -171,8 +171,8 @@ def test_prints_what_a_person_looks_for(api: client.ApiClient, stored: str) -> N
         )
     )
     body = json.loads(answer.read())
-    columns = [each["name"] for each in body["columnDefinitions"] if each["priority"] == 0]
-    names = [each["name"] for each in body["columnDefinitions"]]
+    columns = [definition["name"] for definition in body["columnDefinitions"] if definition["priority"] == 0]
+    names = [definition["name"] for definition in body["columnDefinitions"]]
     cells = dict(zip(names, body["rows"][0]["cells"], strict=True))
     assert columns == ["Name", "Model", "Backend", "CPU", "Disk", "Replicas", "Ready", "Age"]
     assert (cells["Model"], cells["Backend"], cells["CPU"], cells["Replicas"]) == (

@@ -121,7 +121,7 @@ def _hold(folder: Path) -> None:
                 sys.exit(reason)
             cluster = stack.enter_context(provider.cluster(click.echo))
         else:
-            mounts, images = engine_mounts(click.echo), [each(click.echo) for each in ARCHIVES]
+            mounts, images = engine_mounts(click.echo), [archive(click.echo) for archive in ARCHIVES]
             making = provider.node(click.echo, hugepages=_HUGEPAGES, images=images, mounts=mounts)
             cluster = stack.enter_context(making).cluster
         state = Standing(os.getpid(), str(cluster.kubeconfig(folder)))

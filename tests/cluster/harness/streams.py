@@ -152,14 +152,14 @@ def streaming(url: str, model: str, *, clients: int, tokens: int) -> Iterator[St
     """Begins with every client's first stream under way; ends when the last one has ended."""
     streams = Streams(url, model, tokens)
     threads = [
-        threading.Thread(target=streams.keep_asking, args=(each,), daemon=True) for each in range(clients)
+        threading.Thread(target=streams.keep_asking, args=(number,), daemon=True) for number in range(clients)
     ]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     try:
         eventually(lambda: streams.under_way == clients or streams.troubles, "streams under way")
         yield streams
     finally:
         streams.stop()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.join()

@@ -35,11 +35,11 @@ Before = tuple[Traces, set[str]]
 
 
 def _links() -> set[str]:
-    return {each.name for each in Path("/sys/class/net").glob("kvtier*")}
+    return {path.name for path in Path("/sys/class/net").glob("kvtier*")}
 
 
 def _cgroups() -> set[str]:
-    return {str(each) for each in Path("/sys/fs/cgroup").glob("*/kvtier*")}
+    return {str(path) for path in Path("/sys/fs/cgroup").glob("*/kvtier*")}
 
 
 def _networks() -> set[str]:
@@ -50,15 +50,15 @@ def _networks() -> set[str]:
     """
     own = Path("/proc/self/ns/net").readlink()
     found = set()
-    for each in Path("/proc").glob("[0-9]*/ns/net"):
+    for path in Path("/proc").glob("[0-9]*/ns/net"):
         with suppress(OSError):  # ended meanwhile, or the kernel's own
-            found.add(str(each.readlink()))
+            found.add(str(path.readlink()))
     return found - {str(own)}
 
 
 def _folders(temporary: Path) -> set[str]:
     """Of clusters and nodes."""
-    return {each.name for kind in ("cluster", "node") for each in temporary.glob(f"kvtier-{kind}-*")}
+    return {path.name for kind in ("cluster", "node") for path in temporary.glob(f"kvtier-{kind}-*")}
 
 
 def _traces(temporary: Path) -> Traces:

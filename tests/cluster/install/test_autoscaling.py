@@ -76,7 +76,11 @@ def _metrics(held: int) -> str:
 def _pods(kubectl: Command, namespace: str) -> dict[str, dict[str, Any]]:
     """Engines that nobody has told to go, by name."""
     found = kubectl.json("get", "pods", "--namespace", namespace, *ENGINES)["items"]
-    return {each["metadata"]["name"]: each for each in found if "deletionTimestamp" not in each["metadata"]}
+    return {
+        document["metadata"]["name"]: document
+        for document in found
+        if "deletionTimestamp" not in document["metadata"]
+    }
 
 
 def _all_engines(kubectl: Command, namespace: str) -> list[str]:
@@ -94,8 +98,8 @@ def _make_ready(kubectl: Command, namespace: str, pod: str, address: str) -> Non
 
 def _costs(kubectl: Command, namespace: str) -> dict[str, str]:
     found = {
-        name: (each["metadata"].get("annotations") or {}).get(COST, "")
-        for name, each in _pods(kubectl, namespace).items()
+        name: (pod["metadata"].get("annotations") or {}).get(COST, "")
+        for name, pod in _pods(kubectl, namespace).items()
     }
     return found if all(found.values()) else {}
 
@@ -104,11 +108,11 @@ def _refusal(kubectl: Command, namespace: str) -> str:
     status = kubectl.json("get", "kvct", "scaled", "--namespace", namespace).get("status", {})
     return next(
         (
-            str(each["message"])
-            for each in status.get("conditions", ())
-            if each["type"] == "AutoscalerReady"
-            and each["status"] == "False"
-            and each["reason"] != "NotCreated"
+            str(condition["message"])
+            for condition in status.get("conditions", ())
+            if condition["type"] == "AutoscalerReady"
+            and condition["status"] == "False"
+            and condition["reason"] != "NotCreated"
         ),
         "",
     )

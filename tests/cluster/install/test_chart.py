@@ -29,11 +29,11 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
     rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--skip-tests")
     of_chart = {_key(each): _without_chart(each) for each in yaml.safe_load_all(rendered) if each}
     of_base = {
-        _key(each): each
+        _key(document): document
         for path in (MANIFESTS / "base").glob("*.yaml")
         if path.name != "kustomization.yaml"
-        for each in yaml.safe_load_all(path.read_text())
-        if each["kind"] != "Namespace"
+        for document in yaml.safe_load_all(path.read_text())
+        if document["kind"] != "Namespace"
     }
     assert of_chart.keys() == of_base.keys()
     for key, document in of_base.items():
@@ -44,7 +44,11 @@ def test_defaults_are_the_manifests(helm: Command) -> None:
 def test_helm_leaves_the_dashboard_as_it_is(helm: Command) -> None:
     """Legends are in braces, too."""
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--values", EVERYTHING))
-    [made] = [each for each in rendered if each and each["metadata"]["name"] == f"{OPERATOR}-dashboard"]
+    [made] = [
+        document
+        for document in rendered
+        if document and document["metadata"]["name"] == f"{OPERATOR}-dashboard"
+    ]
     assert made["data"] == dashboard(Installation())["data"]
     assert made["metadata"]["labels"].items() >= {"grafana_dashboard": "1", "team": "inference"}.items()
     assert made["metadata"]["annotations"] == {"grafana_folder": "kvtier"}
@@ -114,7 +118,7 @@ def test_values_kept_from_a_release_without_images_are_enough(helm: Command) -> 
 def test_who_may_edit_may_write_tiers_only_with_the_policy(helm: Command, *, enabled: bool) -> None:
     given = f"admissionPolicy.enabled={str(enabled).lower()}"
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--set", given))
-    made = {(each["kind"], each["metadata"]["name"]) for each in rendered if each}
+    made = {(document["kind"], document["metadata"]["name"]) for document in rendered if document}
     assert (("ClusterRole", f"{OPERATOR}-edit") in made) is enabled
     assert (("ValidatingAdmissionPolicyBinding", OPERATOR) in made) is enabled
     assert ("ClusterRole", f"{OPERATOR}-view") in made
@@ -129,7 +133,9 @@ def test_the_name_that_charts_have(helm: Command) -> None:
     for given in ("nameOverride=own", "fullnameOverride=own", "nameOverride=other,fullnameOverride=own"):
         rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--set", given))
         assert "own" in {
-            each["metadata"]["name"] for each in rendered if each and each["kind"] == "Deployment"
+            document["metadata"]["name"]
+            for document in rendered
+            if document and document["kind"] == "Deployment"
         }
 
 
@@ -171,10 +177,14 @@ def test_the_release_s_namespace_may_be_made_with_it(helm: Command, kubectl: Com
 
 def test_offline_the_tiers_are_rendered(helm: Command) -> None:
     rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", EVERYTHING)
-    tiers = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "KVCacheTier"]
-    assert [each["metadata"]["name"] for each in tiers] == ["qwen3-32b", "llama"]
-    assert [each["spec"]["router"]["flavor"] for each in tiers] == ["gaie", "llm-d"]
-    assert [each["spec"]["router"]["failureMode"] for each in tiers] == ["FailClose", "FailClose"]
+    tiers = [
+        document
+        for document in yaml.safe_load_all(rendered)
+        if document and document["kind"] == "KVCacheTier"
+    ]
+    assert [tier["metadata"]["name"] for tier in tiers] == ["qwen3-32b", "llama"]
+    assert [tier["spec"]["router"]["flavor"] for tier in tiers] == ["gaie", "llm-d"]
+    assert [tier["spec"]["router"]["failureMode"] for tier in tiers] == ["FailClose", "FailClose"]
 
 
 def test_install_upgrade_rollback_uninstall(helm: Command, kubectl: Command, clean_system: str) -> None:
@@ -251,5 +261,5 @@ def test_an_install_without_rights_beyond_its_namespaces(helm: Command) -> None:
     values = ",".join(("watchNamespaces={one}", *(f"{each}=false" for each in off)))
     at = ("--namespace", SYSTEM, "--skip-tests")
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, *at, "--set", values))
-    kinds = {each["kind"] for each in rendered if each}
+    kinds = {document["kind"] for document in rendered if document}
     assert kinds == {"Deployment", "Role", "RoleBinding", "Service", "ServiceAccount"}

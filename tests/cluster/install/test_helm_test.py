@@ -20,13 +20,13 @@ def test_it_is_admitted_and_needs_no_rights_but_its_own(
     at = ("--namespace", clean_system)
     helm("install", "kvtier", CHART, *at)
     rendered = [each for each in yaml.safe_load_all(helm("template", "kvtier", CHART, *at)) if each]
-    own = [each for each in rendered if each["metadata"]["name"] == NAME]
-    account = [each for each in own if each["kind"] in OF_TEST]
+    own = [document for document in rendered if document["metadata"]["name"] == NAME]
+    account = [document for document in own if document["kind"] in OF_TEST]
     assert len(account) == len(OF_TEST)
     try:
         kubectl("apply", "--filename", "-", stdin=yaml.safe_dump_all(account))
         kubeconfig = site.kubeconfig_for_service_account(clean_system, NAME, tmp_path)
-        [pod] = [each for each in own if each["kind"] == "Pod"]
+        [pod] = [document for document in own if document["kind"] == "Pod"]
         # the namespace admits the least
         kubectl("create", "--dry-run=server", "--filename", "-", stdin=yaml.safe_dump(pod))
         _, *command = pod["spec"]["containers"][0]["command"]

@@ -88,7 +88,7 @@ def test_component(kubectl: Command, overlay: str, component: str, tmp_path: Pat
         {"components": [_relative(MANIFESTS / "components" / component, tmp_path)]},
     )
     admitted = kubectl.json("apply", "-k", tmp_path, *STRICT, "--dry-run=server")["items"]
-    [document] = [each for each in admitted if each["kind"] == "KVCacheTier"]
+    [document] = [document for document in admitted if document["kind"] == "KVCacheTier"]
     plan = make_plan(parse_resource(document, component), Observed())
     assert [check.message for check in plan.checks if check.outcome is Outcome.REJECT] == []
     spec = document["spec"]

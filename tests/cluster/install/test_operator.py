@@ -148,7 +148,7 @@ def test_a_right_that_is_missing_makes_it_unready(
     helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--set", f"watchNamespaces={{{namespace}}}")
     at = ("--namespace", namespace)
     whole = kubectl.json("get", "role", OPERATOR, *at)
-    less = whole | {"rules": [each for each in whole["rules"] if "deployments" not in each["resources"]]}
+    less = whole | {"rules": [rule for rule in whole["rules"] if "deployments" not in rule["resources"]]}
     kubectl("apply", "--server-side", "--force-conflicts", "--filename", "-", stdin=_appliable(less))
     with installed(site, kubectl, tmp_path) as operator:
         line = f"watching Deployment in {namespace}: "
@@ -162,10 +162,10 @@ def _refused_to_kopf(site: ControlPlane, namespace: str) -> int:
     """How often kopf, who says who it is, was refused in a namespace."""
     events = map(json.loads, site.audit_log.read_text().splitlines())
     return sum(
-        each.get("objectRef", {}).get("namespace") == namespace
-        and each["responseStatus"]["code"] == 403
-        and each["userAgent"].startswith("kopf")
-        for each in events
+        event.get("objectRef", {}).get("namespace") == namespace
+        and event["responseStatus"]["code"] == 403
+        and event["userAgent"].startswith("kopf")
+        for event in events
     )
 
 
@@ -231,7 +231,7 @@ def _any_there(kubectl: Command, namespace: str) -> str:
 def _conditions(kubectl: Command, namespace: str) -> dict[str, Any]:
     """By type; empty while there are none."""
     status = kubectl.json("get", "kvct", "all", "--namespace", namespace).get("status", {})
-    return {each["type"]: each for each in status.get("conditions", ())}
+    return {condition["type"]: condition for condition in status.get("conditions", ())}
 
 
 def _engine(kubectl: Command, namespace: str) -> dict[str, Any]:

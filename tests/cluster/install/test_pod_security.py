@@ -48,9 +48,9 @@ def test_the_namespace_does_refuse(site_api: client.ApiClient) -> None:
 def _template(stream: str, name: str) -> dict[str, Any]:
     """The pod of a Deployment."""
     [deployment] = [
-        each
-        for each in yaml.safe_load_all(stream)
-        if each and each["kind"] == "Deployment" and each["metadata"]["name"] == name
+        document
+        for document in yaml.safe_load_all(stream)
+        if document and document["kind"] == "Deployment" and document["metadata"]["name"] == name
     ]
     template: dict[str, Any] = deployment["spec"]["template"]
     return template

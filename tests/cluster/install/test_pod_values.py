@@ -65,7 +65,9 @@ def test_further_variables_and_objects(helm: Command) -> None:
     assert proxy == {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}
     assert token["valueFrom"]["secretKeyRef"]["name"] == "tokens"
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--values", EVERYTHING))
-    of_maps = [each["metadata"]["name"] for each in rendered if each and each["kind"] == "ConfigMap"]
+    of_maps = [
+        document["metadata"]["name"] for document in rendered if document and document["kind"] == "ConfigMap"
+    ]
     assert "kvtier-note" in of_maps
 
 
@@ -104,6 +106,6 @@ def _pod_of_test(helm: Command, *values: str | Path) -> dict[str, Any]:
 
 def _only(helm: Command, kind: str, *values: str | Path) -> dict[str, Any]:
     rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, *values)
-    [found] = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] == kind]
+    [found] = [document for document in yaml.safe_load_all(rendered) if document and document["kind"] == kind]
     only: dict[str, Any] = found
     return only

@@ -113,7 +113,9 @@ def _apply(kubectl: Command, namespace: str, name: str, asked: dict[str, Any]) -
 def _accepted(kubectl: Command, namespace: str, name: str) -> dict[str, Any]:
     """The condition; empty while there is none."""
     status = kubectl.json("get", "kvct", name, "--namespace", namespace).get("status", {})
-    return next((each for each in status.get("conditions", ()) if each["type"] == "Accepted"), {})
+    return next(
+        (condition for condition in status.get("conditions", ()) if condition["type"] == "Accepted"), {}
+    )
 
 
 def _engine(kubectl: Command, namespace: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def release(kubectl: Command, clean_system: str) -> Iterator[KeptRelease]:
     yield found
     kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     for text in (found.text(INSTALL), present_install()):
-        objects = [each for each in yaml.safe_load_all(text) if each["kind"] != "Namespace"]
+        objects = [document for document in yaml.safe_load_all(text) if document["kind"] != "Namespace"]
         kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=_listed(objects))
 
 
@@ -101,22 +101,24 @@ def _apply(kubectl: Command, objects: dict[Key, Document]) -> None:
 
 
 def _owned(objects: dict[Key, Document], resources: dict[str, Document]) -> dict[Key, Document]:
-    uids = {name: each["metadata"]["uid"] for name, each in resources.items()}
-    return {key: owned(each, uids) for key, each in objects.items()}
+    uids = {name: resource["metadata"]["uid"] for name, resource in resources.items()}
+    return {key: owned(document, uids) for key, document in objects.items()}
 
 
 def _resources(kubectl: Command) -> dict[str, Document]:
-    return {each["metadata"]["name"]: each for each in kubectl.json("get", "kvct", *_AT)["items"]}
+    return {item["metadata"]["name"]: item for item in kubectl.json("get", "kvct", *_AT)["items"]}
 
 
 def _specs(resources: dict[str, Document]) -> dict[str, Any]:
-    return {name: (each["metadata"]["generation"], each["spec"]) for name, each in resources.items()}
+    return {
+        name: (resource["metadata"]["generation"], resource["spec"]) for name, resource in resources.items()
+    }
 
 
 def _settled(kubectl: Command) -> bool:
     return all(
-        each.get("status", {}).get("observedGeneration") == each["metadata"]["generation"]
-        for each in _resources(kubectl).values()
+        resource.get("status", {}).get("observedGeneration") == resource["metadata"]["generation"]
+        for resource in _resources(kubectl).values()
     )
 
 
@@ -124,15 +126,15 @@ def _rolled_out(kubectl: Command) -> dict[str, dict[str, Any]]:
     """By Deployment its generation, its pods, and how many ReplicaSets it had; empty until all have one."""
     deployments = kubectl.json("get", "deployments", *_AT)["items"]
     sets = kubectl.json("get", "replicasets", *_AT)["items"]
-    owners = [each["metadata"]["ownerReferences"][0]["name"] for each in sets]
+    owners = [document["metadata"]["ownerReferences"][0]["name"] for document in sets]
     found = {
-        each["metadata"]["name"]: {
-            "generation": each["metadata"]["generation"],
-            "template": each["spec"]["template"],
-            "ran": owners.count(each["metadata"]["name"]),
+        deployment["metadata"]["name"]: {
+            "generation": deployment["metadata"]["generation"],
+            "template": deployment["spec"]["template"],
+            "ran": owners.count(deployment["metadata"]["name"]),
         }
-        for each in deployments
-        if each.get("status", {}).get("observedGeneration") == each["metadata"]["generation"]
+        for deployment in deployments
+        if deployment.get("status", {}).get("observedGeneration") == deployment["metadata"]["generation"]
     }
     return found if len(found) == len(deployments) and all(each["ran"] for each in found.values()) else {}
 

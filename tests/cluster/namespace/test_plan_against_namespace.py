@@ -51,10 +51,10 @@ def _report(folder: Path, namespace: str, exit_code: int, **spec: Any) -> dict[s
     result = CliRunner().invoke(plan, arguments, catch_exceptions=False)
     assert result.exit_code == exit_code, result.output
     found: dict[str, list[str]] = {}
-    for each in json.loads(result.stdout)["checks"]:
-        if each["name"] in ("storage", "namespace"):
-            words = [] if each["outcome"] == "Pass" else [f"{each['reason']}: {each['message']}"]
-            found.setdefault(each["name"], []).extend(words)
+    for check in json.loads(result.stdout)["checks"]:
+        if check["name"] in ("storage", "namespace"):
+            words = [] if check["outcome"] == "Pass" else [f"{check['reason']}: {check['message']}"]
+            found.setdefault(check["name"], []).extend(words)
     return found
 
 

@@ -23,7 +23,10 @@ _CPU = {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}}
 @pytest.fixture(scope="module")
 def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The cluster with an operator, for as long as these tests take."""
-    definitions = [crd(), *(each for each in published_crds() if each["metadata"]["name"] == _POOLS)]
+    definitions = [
+        crd(),
+        *(definition for definition in published_crds() if definition["metadata"]["name"] == _POOLS),
+    ]
     log = tmp_path_factory.mktemp("operator") / "operator.log"
     with cluster.client() as api:
         for definition in definitions:
@@ -57,7 +60,7 @@ def test_a_limit_range(world: World) -> None:
         ("RouterReady", ("qwen-picker", "must be less than or equal to cpu limit of 250m")),
     ):
         said = world.until_condition(type_, reason="FailedCreate")["message"]
-        assert all(each in said for each in words)
+        assert all(word in said for word in words)
         assert "ask the namespace's owner" in said
     world.until_condition("Ready", reason="FailedCreate")
     world.core.delete_namespaced_limit_range("team", world.namespace)

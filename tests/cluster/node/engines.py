@@ -81,4 +81,4 @@ class Engines:
     def cached(self) -> dict[str, float]:
         """Prompt tokens that each engine had cached, by the engine's own counters."""
         text = {ip: get(f"http://{ip}:{SERVING_PORT}/metrics").body.decode() for ip in self.ips().values()}
-        return {ip: sum(parse_metrics(each).cached_tokens.values()) for ip, each in text.items()}
+        return {ip: sum(parse_metrics(character).cached_tokens.values()) for ip, character in text.items()}

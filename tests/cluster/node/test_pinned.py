@@ -7,23 +7,23 @@ from tests.cluster.node.engines import CAPACITY_BYTES, Engines
 
 def test_tier_is_in_memory_as_asked_for(engines: Engines) -> None:
     for processes in engines.processes():
-        hugetlb = sum(each.hugetlb_bytes for each in processes)
-        locked = sum(each.locked_bytes for each in processes)
+        hugetlb = sum(process.hugetlb_bytes for process in processes)
+        locked = sum(process.locked_bytes for process in processes)
         if engines.has_hugepages:
             assert hugetlb == CAPACITY_BYTES  # hugetlbfs pages are never swapped: nothing is left to lock
-            assert not any(each.may_lock for each in processes), "more rights than the default asks for"
+            assert not any(process.may_lock for process in processes), "more rights than the default asks for"
         else:
             assert hugetlb == 0
             assert locked >= CAPACITY_BYTES
-            (limit,) = {each.memlock_limit_bytes for each in processes}
+            (limit,) = {process.memlock_limit_bytes for process in processes}
             assert limit is not None
             assert limit < CAPACITY_BYTES, "the node's limit would do: IPC_LOCK is not shown to be needed"
-            assert all(each.may_lock for each in processes)
+            assert all(process.may_lock for process in processes)
 
 
 def test_limits_are_what_the_report_says(engines: Engines) -> None:
     budget = engines.plan.budget
-    everyone = [each for processes in engines.processes() for each in processes]
+    everyone = [process for processes in engines.processes() for process in processes]
     assert {each.memory_limit_bytes for each in everyone} == {sum(line.bytes for line in budget.memory)}
     assert {each.shm_bytes for each in everyone} == {budget.shm_bytes}
 
@@ -36,7 +36,9 @@ def test_doctor_has_looked_before_each_engine_started(engines: Engines) -> None:
 
 
 def test_status_says_what_is_there(engines: Engines) -> None:
-    conditions = {each["type"]: each["status"] for each in engines.resource["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition["status"] for condition in engines.resource["status"]["conditions"]
+    }
     assert conditions == dict.fromkeys(conditions, "True")
     assert engines.resource["status"]["tiers"]["cpu"]["bytes"] == CAPACITY_BYTES
 

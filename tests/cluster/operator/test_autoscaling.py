@@ -80,7 +80,7 @@ def test_what_somebody_changes_of_it_is_put_back(world: World) -> None:
 def test_keda_takes_over_when_it_comes_and_gives_back_when_it_goes(world: World) -> None:
     world.create(resource(replicas=1, autoscaling={**SCALED, "prometheusUrl": URL}))
     assert world.until_object(*HPA, lambda live: live)
-    definitions = [each for each in published_crds() if each["spec"]["group"] == "keda.sh"]
+    definitions = [definition for definition in published_crds() if definition["spec"]["group"] == "keda.sh"]
     with installed(world.api, definitions):
         assert world.until_object(*HPA, lambda live: live is None) is None
         made = eventually(lambda: world.find(*SCALED_OBJECT) or {}, "a ScaledObject")
@@ -151,9 +151,9 @@ def _annotations(document: Document) -> dict[str, str]:
 
 def _holds_replicas(deployment: Document) -> bool:
     return any(
-        (each["manager"], each["operation"]) == ("kvtier", "Apply")
-        and "f:replicas" in each["fieldsV1"].get("f:spec", {})
-        for each in deployment["metadata"]["managedFields"]
+        (field["manager"], field["operation"]) == ("kvtier", "Apply")
+        and "f:replicas" in field["fieldsV1"].get("f:spec", {})
+        for field in deployment["metadata"]["managedFields"]
     )
 
 

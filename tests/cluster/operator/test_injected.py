@@ -20,7 +20,7 @@ def _injected(deployment: Document) -> list[Document]:
     """A sidecar and an annotation that kvtier knows nothing of, and another image than it wants."""
     template = deployment["spec"]["template"]
     patch: list[Document] = []
-    if not any(each["name"] == "mesh" for each in template["spec"]["containers"]):
+    if not any(container["name"] == "mesh" for container in template["spec"]["containers"]):
         patch.append({"op": "add", "path": "/spec/template/spec/containers/-", "value": MESH})
     image: str = template["spec"]["containers"][0]["image"]
     if not image.startswith(MIRROR):
@@ -58,8 +58,8 @@ def test_what_admission_makes_of_it_stays(world: World, operator: Operator, engi
     _until_replicas(world, 3)
     _mended(world)
     assert operator.writes("Deployment") - before <= 2
-    assert [each["name"] for each in _pod(world)["containers"]] == [
-        each["name"] for each in pod["containers"]
+    assert [container["name"] for container in _pod(world)["containers"]] == [
+        container["name"] for container in pod["containers"]
     ]
 
 

@@ -22,9 +22,9 @@ def test_policies_are_as_planned_and_are_put_back(world: World) -> None:
     made = world.create(resource(router=BOTH))
     world.until_settled()
     planned = {
-        each["metadata"]["name"]: each["spec"]
-        for each in build_objects(make_plan(parse_resource(made, "test"), Observed()))
-        if each["kind"] == POLICY[1]
+        document["metadata"]["name"]: document["spec"]
+        for document in build_objects(make_plan(parse_resource(made, "test"), Observed()))
+        if document["kind"] == POLICY[1]
     }
     assert set(planned) == {"qwen-engine", "qwen-picker"}
     for name, spec in planned.items():
@@ -33,9 +33,11 @@ def test_policies_are_as_planned_and_are_put_back(world: World) -> None:
         assert live["spec"] == spec, "no field is another's, and none was dropped"
         # somebody opens it to all
         world.patch(*POLICY, name, {"spec": {"ingress": [{}]}})
-        world.until_object(*POLICY, name, lambda each, spec=spec: each and each["spec"] == spec)  # type: ignore[misc]
+        world.until_object(*POLICY, name, lambda document, spec=spec: document and document["spec"] == spec)  # type: ignore[misc]
     world.delete(*POLICY, "qwen-picker")
-    world.until_object(*POLICY, "qwen-picker", lambda each: each and each["spec"] == planned["qwen-picker"])
+    world.until_object(
+        *POLICY, "qwen-picker", lambda document: document and document["spec"] == planned["qwen-picker"]
+    )
 
 
 def test_they_go_when_they_are_switched_off(world: World) -> None:

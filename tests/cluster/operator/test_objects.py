@@ -15,7 +15,11 @@ _OF_CRDS = {"InferencePool", "HTTPRoute"}
 
 def _planned(document: Document) -> set[tuple[str, str]]:
     built = build_objects(make_plan(parse_resource(document, "test"), Observed()))
-    return {(each["kind"], each["metadata"]["name"]) for each in built if each["kind"] not in _OF_CRDS}
+    return {
+        (document["kind"], document["metadata"]["name"])
+        for document in built
+        if document["kind"] not in _OF_CRDS
+    }
 
 
 def test_every_object_of_the_plan_is_made_and_owned(world: World) -> None:
@@ -28,7 +32,7 @@ def test_every_object_of_the_plan_is_made_and_owned(world: World) -> None:
         assert owner["uid"] == made["metadata"]["uid"]
         assert owner["controller"] is True
         assert not owner.get("blockOwnerDeletion")
-        managers = [(each["manager"], each["operation"]) for each in child["metadata"]["managedFields"]]
+        managers = [(field["manager"], field["operation"]) for field in child["metadata"]["managedFields"]]
         assert managers == [("kvtier", "Apply")]
     assert "finalizers" not in made["metadata"]
     assert "annotations" not in world.get()["metadata"]
@@ -122,7 +126,7 @@ def test_what_others_add_to_the_pods_stays(world: World) -> None:
     assert spec["replicas"] == 3
     pod = spec["template"]["spec"]
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"zone": "a"}, [toleration])
-    assert {each["name"] for each in pod["containers"]} == {"engine", "mesh"}
+    assert {container["name"] for container in pod["containers"]} == {"engine", "mesh"}
 
 
 def test_a_service_that_someone_widened_is_put_back(world: World) -> None:

@@ -102,7 +102,7 @@ def test_what_is_not_locked_in_memory_is_said(world: World, engine: FakeEngine) 
     engine.cpu_tokens, engine.pinned_bytes = PLANNED_TOKENS, 20 << 30
     status = _run(world, engine)["status"]
     assert status["tiers"]["cpu"]["pinnedBytes"] == 20 << 30
-    [engines] = [each for each in status["conditions"] if each["type"] == "EnginesReady"]
+    [engines] = [condition for condition in status["conditions"] if condition["type"] == "EnginesReady"]
     assert "a CPU tier of 100 GiB, of which 20 GiB are locked in memory" in engines["message"]
 
 

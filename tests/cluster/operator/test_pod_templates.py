@@ -19,8 +19,8 @@ def test_everything_that_is_taken_comes_to_the_pods(world: World) -> None:
     world.create(resource(engine={"podTemplate": TEMPLATE}, router={"podTemplate": {"spec": picker}}))
     world.until_settled()
     pod = _pod(world)
-    assert [each["name"] for each in pod["containers"]] == ["engine", "more"]
-    assert [each["name"] for each in pod["initContainers"]] == ["doctor", "before"]
+    assert [container["name"] for container in pod["containers"]] == ["engine", "more"]
+    assert [container["name"] for container in pod["initContainers"]] == ["doctor", "before"]
     assert pod["containers"][0]["startupProbe"]["periodSeconds"] == 7
     assert "runAsUser" not in pod["securityContext"]
     assert pod["serviceAccountName"] == "reader"
@@ -58,11 +58,11 @@ def test_what_the_server_refuses_is_said_and_nothing_is_made(
 def test_what_runs_stays_when_a_template_is_refused(world: World) -> None:
     world.create(resource())
     before = _pod(world)
-    made = {name: each["metadata"]["resourceVersion"] for name, each in world.children().items()}
+    made = {name: child["metadata"]["resourceVersion"] for name, child in world.children().items()}
     change: Document = {"router": {"weights": {"queue": 7}, "podTemplate": {"spec": {"dnsPolicy": "Wrong"}}}}
     world.change(**change)
     world.until_condition("RouterReady", reason="PodTemplateInvalid")
-    assert {name: each["metadata"]["resourceVersion"] for name, each in world.children().items()} == made
+    assert {name: child["metadata"]["resourceVersion"] for name, child in world.children().items()} == made
     assert _pod(world) == before
 
 

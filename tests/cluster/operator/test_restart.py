@@ -30,6 +30,6 @@ def test_a_restart_writes_nothing(quiet_server: Cluster, own_account: Account, t
             world.create(resource("new"))
             world.until_settled("new")
             new_objects = len(world.children("new"))
-            told = len([each for each in world.events() if each[0] == "Warning"])
+            told = len([event for event in world.events() if event[0] == "Warning"])
             assert second.writes() <= new_objects + 1 + told
             assert second.writes("Deployment") == 2

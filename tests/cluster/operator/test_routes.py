@@ -19,7 +19,7 @@ _CRDS = {"inferencepools.inference.networking.k8s.io", "httproutes.gateway.netwo
 @pytest.fixture(scope="module", autouse=True)
 def _served(server: Cluster, operator: Operator) -> Iterator[None]:
     del operator
-    definitions = (each for each in published_crds() if each["metadata"]["name"] in _CRDS)
+    definitions = (definition for definition in published_crds() if definition["metadata"]["name"] in _CRDS)
     with server.client() as api:
         with installed(api, definitions):
             yield
@@ -105,7 +105,7 @@ def test_two_resources_that_share_a_gateway_by_paths_of_their_own(world: World) 
     world.until_condition("Ready", status="True", name="second")
     made = world.find(*ROUTE, "second")
     assert made
-    [path] = (each["path"] for each in made["spec"]["rules"][0]["matches"])
+    [path] = (match["path"] for match in made["spec"]["rules"][0]["matches"])
     assert path == {"type": "PathPrefix", "value": f"/{world.namespace}/second/v1/models"}
     # more paths than a route can have that rewrites them; none is left when they need no rewriting
     world.until_object(*ROUTE, "second-paths-2", lambda live: live)

@@ -11,7 +11,7 @@ _GIB = 1 << 30
 def test_a_new_resource_says_what_was_planned(world: World) -> None:
     world.create(resource(engine={"gpuMemory": "80Gi", "tensorParallelSize": 2}))
     status = world.until_settled()["status"]
-    assert [each["type"] for each in status["conditions"]] == [
+    assert [condition["type"] for condition in status["conditions"]] == [
         "Accepted",
         "BudgetFits",
         "NodesFit",
@@ -22,18 +22,20 @@ def test_a_new_resource_says_what_was_planned(world: World) -> None:
     assert status["tiers"]["cpu"] == {"bytes": 100 * _GIB, "tokens": 409_600, "source": "Planned"}
     assert status["router"]["entries"]["cpuPrefix"] == 6400
     assert status["router"]["tokensPerEntry"] == 64
-    assert all(each["observedGeneration"] == 1 and each["message"] for each in status["conditions"])
+    assert all(
+        condition["observedGeneration"] == 1 and condition["message"] for condition in status["conditions"]
+    )
 
 
 def test_a_rejected_edit_leaves_what_runs_alone(world: World) -> None:
     world.create(resource())
     before = world.until_settled()
-    versions = {key: each["metadata"]["resourceVersion"] for key, each in world.children().items()}
+    versions = {key: child["metadata"]["resourceVersion"] for key, child in world.children().items()}
     world.change(engine={"tensorParallelSize": 3})
     said = world.until_condition("Accepted", status="False")
     assert said["reason"] == "HeadsNotDivisible"
     assert "spec.engine.tensorParallelSize" in said["message"]
-    assert {key: each["metadata"]["resourceVersion"] for key, each in world.children().items()} == versions
+    assert {key: child["metadata"]["resourceVersion"] for key, child in world.children().items()} == versions
     after = world.get()["status"]
     assert after["tiers"] == before["status"]["tiers"]
     ready = condition({"status": after}, "Ready")

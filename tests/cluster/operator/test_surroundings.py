@@ -17,7 +17,7 @@ def test_kinds_that_are_installed_later(world: World) -> None:
     world.make_ready()
     said = world.until_condition("RouterReady", reason="CRDsMissing")["message"]
     assert all(name in said for name in _ROUTES)
-    definitions = (each for each in published_crds() if each["metadata"]["name"] in _ROUTES)
+    definitions = (definition for definition in published_crds() if definition["metadata"]["name"] in _ROUTES)
     with installed(world.api, definitions):
         world.until_condition("RouterReady", reason="RouteUnanswered")
         world.gateway_says(condition())
@@ -29,7 +29,7 @@ def test_kinds_that_are_installed_later(world: World) -> None:
 
 def test_a_label_more_in_a_pools_selector_is_taken_out(world: World) -> None:
     """It would leave the pool without pods, and an apply does not touch it."""
-    definitions = (each for each in published_crds() if each["metadata"]["name"] in _ROUTES)
+    definitions = (definition for definition in published_crds() if definition["metadata"]["name"] in _ROUTES)
     with installed(world.api, definitions):
         world.create(resource(router={"gateway": {"parentRef": {"name": "gateway"}}}))
         pool = world.until_object(*POOL, "qwen", lambda live: live)

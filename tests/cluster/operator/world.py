@@ -128,7 +128,9 @@ class World:
     def until_settled(self, name: str = "qwen") -> Document:
         """The resource as soon as its present generation has a status."""
         return self.until(
-            lambda each: each.get("status", {}).get("observedGeneration") == each["metadata"]["generation"],
+            lambda document: (
+                document.get("status", {}).get("observedGeneration") == document["metadata"]["generation"]
+            ),
             "status of this generation",
             name,
         )
@@ -154,10 +156,10 @@ class World:
     def children(self, name: str = "qwen") -> dict[tuple[str, str], Document]:
         """Objects that name the resource as their owner, by kind and name."""
         return {
-            (kind, each["metadata"]["name"]): each
+            (kind, document["metadata"]["name"]): document
             for api_version, kind in CHILDREN
-            for each in self._all(api_version, kind)
-            for owner in each["metadata"].get("ownerReferences", ())
+            for document in self._all(api_version, kind)
+            for owner in document["metadata"].get("ownerReferences", ())
             if owner["name"] == name
         }
 
@@ -202,7 +204,9 @@ class World:
         live = self.find(*of, name)
         assert live
         current = {"observedGeneration": live["metadata"]["generation"]}
-        entry = parent_status(*(each | current for each in conditions), gateway=f"{self.namespace}/{gateway}")
+        entry = parent_status(
+            *(condition | current for condition in conditions), gateway=f"{self.namespace}/{gateway}"
+        )
         self._dynamic.resources.get(api_version=of[0], kind=of[1]).status.patch(
             name=name,
             namespace=self.namespace,

@@ -177,5 +177,5 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     published_images = images - {stranger.envoy}
     assert len(published_images) == len(IMAGES)
     assert {image.partition("@sha256:")[0] for image in published_images} == {
-        f"{stranger.registry}/kvtier/{each}" for each in IMAGES
+        f"{stranger.registry}/kvtier/{image}" for image in IMAGES
     }

@@ -29,13 +29,17 @@ def objects(api: client.ApiClient) -> dynamic.DynamicClient:
 
 
 def _documents(path: Path) -> list[dict[str, Any]]:
-    return [each for each in read_documents(path.read_text(), str(path)) if isinstance(each, dict)]
+    return [
+        document for document in read_documents(path.read_text(), str(path)) if isinstance(document, dict)
+    ]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def namespaces(api: client.ApiClient) -> None:
     """The namespaces that the golden resources name."""
-    named = {each["metadata"].get("namespace", "default") for path in INPUTS for each in _documents(path)}
+    named = {
+        document["metadata"].get("namespace", "default") for path in INPUTS for document in _documents(path)
+    }
     for name in named - {"default"}:
         client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
 
@@ -50,9 +54,9 @@ def test_resource_is_admitted(kvcachetiers: KVCacheTiers, path: Path) -> None:
 def test_golden_objects_are_admitted(objects: dynamic.DynamicClient, path: Path) -> None:
     rendered = _documents(GOLDEN / "output" / path.stem / "objects.yaml")
     assert rendered
-    for each in rendered:
-        if each["apiVersion"] not in UNPUBLISHED:
-            _apply(objects, each)
+    for document in rendered:
+        if document["apiVersion"] not in UNPUBLISHED:
+            _apply(objects, document)
 
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: path.parent.name)
@@ -63,9 +67,9 @@ def test_golden_jobs_are_admitted(objects: dynamic.DynamicClient, path: Path) ->
 
 def test_an_unknown_field_would_be_seen(objects: dynamic.DynamicClient) -> None:
     [deployment, *_] = [
-        each
-        for each in _documents(GOLDEN / "output" / "minimal" / "objects.yaml")
-        if each["kind"] == "Deployment"
+        document
+        for document in _documents(GOLDEN / "output" / "minimal" / "objects.yaml")
+        if document["kind"] == "Deployment"
     ]
     deployment["spec"]["template"]["spec"]["hugepages"] = True
     with pytest.raises(client.ApiException, match="hugepages"):

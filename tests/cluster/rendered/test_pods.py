@@ -28,11 +28,11 @@ def namespace(api: client.ApiClient) -> Iterator[None]:
 def _pod(api: client.ApiClient, name: str, component: str) -> dict[str, Any]:
     """The spec of a pod of that component, whose service account is there."""
     [deployment] = [
-        each
-        for each in read_documents((OUTPUT / name / "objects.yaml").read_text(), name)
-        if isinstance(each, dict)
-        and each["kind"] == "Deployment"
-        and each["metadata"]["name"].endswith(f"-{component}")
+        document
+        for document in read_documents((OUTPUT / name / "objects.yaml").read_text(), name)
+        if isinstance(document, dict)
+        and document["kind"] == "Deployment"
+        and document["metadata"]["name"].endswith(f"-{component}")
     ]
     pod: dict[str, Any] = deployment["spec"]["template"]["spec"]
     metadata = {"name": pod.get("serviceAccountName", "default")}

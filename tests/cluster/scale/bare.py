@@ -14,8 +14,8 @@ DEPLOYMENTS = collection("Deployment")
 
 async def bare_ready_s(connection: Connection, count: int) -> float:
     """Seconds from the first request until every Deployment of `count` resources is ready."""
-    objects = [each for number in range(count) for each in fleet.objects(number)]
-    deployments = sum(each["kind"] == "Deployment" for each in objects)
+    objects = [document for number in range(count) for document in fleet.objects(number)]
+    deployments = sum(document["kind"] == "Deployment" for document in objects)
     start = time.monotonic()
     async with asyncio.TaskGroup() as both:
         both.create_task(follow_until(connection, DEPLOYMENTS, _is_ready, deployments))

@@ -17,9 +17,9 @@ async def follow_until(
     while True:
         done: set[str] = set()
         with suppress(WatchEndedError):
-            async for kind, each in connection.events(path):
-                uid = each["metadata"]["uid"]
-                if kind != "DELETED" and is_done(each):
+            async for kind, event in connection.events(path):
+                uid = event["metadata"]["uid"]
+                if kind != "DELETED" and is_done(event):
                     done.add(uid)
                 else:
                     done.discard(uid)

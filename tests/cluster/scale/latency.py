@@ -19,7 +19,7 @@ async def creation_to_last_object_ms(
         ExceptionGroup: With a WatchEndedError in it: what comes while nobody watches has no time.
     """
     wanted = {fleet.name_of(number): len(fleet.objects(number)) for number in numbers}
-    kinds = dict.fromkeys(each["kind"] for each in fleet.objects(0))
+    kinds = dict.fromkeys(document["kind"] for document in fleet.objects(0))
     seen: Counter[str] = Counter()
     complete_at: dict[str, float] = {}
     created_at: dict[str, float] = {}
@@ -29,8 +29,8 @@ async def creation_to_last_object_ms(
     async def listen(kind: str) -> None:
         path = collection(kind, fleet.NAMESPACE)
         try:
-            async for what, each in connection.events(path, started=listening.wait):
-                name = each["metadata"].get("labels", {}).get(INSTANCE_LABEL, "")
+            async for what, event in connection.events(path, started=listening.wait):
+                name = event["metadata"].get("labels", {}).get(INSTANCE_LABEL, "")
                 if what != "ADDED" or name not in wanted:
                     continue
                 seen[name] += 1

@@ -32,7 +32,7 @@ class _Watches:
 def test_a_watch_that_ends_is_begun_again() -> None:
     first = [_event("ADDED", "a", done=True)]
     second = [_event("ADDED", "b", done=False), _event("MODIFIED", "b", done=True)]
-    third = [_event("ADDED", each, done=True) for each in ("a", "b", "c")]
+    third = [_event("ADDED", name, done=True) for name in ("a", "b", "c")]
     watches = _Watches(first, second, third)
     asyncio.run(follow_until(cast("Connection", watches), "/things", lambda each: bool(each["done"]), 2))
     assert watches.left == []

@@ -27,8 +27,8 @@ class _Server:
         self.told: dict[str, asyncio.Queue[Mapping[str, Any]]] = {}
 
     async def create_all(self, resources: Iterable[Mapping[str, Any]]) -> None:
-        for each in resources:
-            number = int(each["metadata"]["name"].rpartition("-")[2])
+        for resource in resources:
+            number = int(resource["metadata"]["name"].rpartition("-")[2])
             for made in fleet.objects(number):
                 self.told[collection(made["kind"], fleet.NAMESPACE)].put_nowait(made)
 

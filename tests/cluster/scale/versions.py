@@ -5,7 +5,7 @@ from typing import Final
 from tests.cluster.harness.api.connection import Connection, collection
 from tests.cluster.scale import fleet
 
-_KINDS: Final = (*dict.fromkeys(each["kind"] for each in fleet.objects(0)), "KVCacheTier")
+_KINDS: Final = (*dict.fromkeys(document["kind"] for document in fleet.objects(0)), "KVCacheTier")
 
 
 async def resource_versions(connection: Connection) -> dict[tuple[str, str], str]:
@@ -13,6 +13,6 @@ async def resource_versions(connection: Connection) -> dict[tuple[str, str], str
     found = {}
     for kind in _KINDS:
         listed = await connection.request("GET", collection(kind, fleet.NAMESPACE))
-        for each in listed["items"]:
-            found[kind, each["metadata"]["uid"]] = each["metadata"]["resourceVersion"]
+        for item in listed["items"]:
+            found[kind, item["metadata"]["uid"]] = item["metadata"]["resourceVersion"]
     return found

@@ -66,7 +66,7 @@ def test_who_calls_the_manager_holds_its_lock(
 def test_what_stays_as_it_is_is_told_as_labels(engine: Callable[..., Any], tmp_path: Path) -> None:
     with engine(kv_transfer_config(tier(tmp_path)), **SMALL_DEVICE) as llm:
         answers(llm, PROMPTS[:2])
-        (found,) = [each for each in llm.get_metrics() if each.name == "vllm:kv_offload_config_info"]
+        (found,) = [metric for metric in llm.get_metrics() if metric.name == "vllm:kv_offload_config_info"]
     labels = {name: value for name, value in found.labels.items() if name.startswith(("cpu_", "disk_"))}
     assert labels == {
         "cpu_num_chunks": "128",

@@ -101,15 +101,15 @@ def _minor() -> int:
 
 def test_every_route_is_classified_and_no_other(apps: list[Any]) -> None:
     has = {*_written()} - _WRITTEN_ELSEWHERE
-    has |= {each.path for app in apps for each in app.routes}
-    known = {each.path for each in ENGINE_ROUTES if (each.since or 0) <= _minor()}
+    has |= {route.path for app in apps for route in app.routes}
+    known = {route.path for route in ENGINE_ROUTES if (route.since or 0) <= _minor()}
     assert (has - known, known - has) == (set(), set())
 
 
 def test_below_what_passes_no_other_route_answers(apps: list[Any]) -> None:
     """It takes paths as they are, but for %: neither dots nor slashes nor capitals lead elsewhere."""
-    ends = [each.path for each in ENGINE_ROUTES if not each.use.passes]
-    passing = {each.path for each in ENGINE_ROUTES if each.use.passes}
+    ends = [route.path for route in ENGINE_ROUTES if not route.use.passes]
+    passing = {route.path for route in ENGINE_ROUTES if route.use.passes}
     for path in passed_paths():
         for end in ends:
             for asked in (f"{path}{end}", f"{path}/..{end}", f"{path}/../..{end}", f"{path}/..;{end}"):

@@ -10,7 +10,7 @@ _KIB: Final = 1024
 
 def peak_bytes(pid: int) -> int:
     """Resident memory at its peak, with the peaks of the processes that it has now."""
-    family = [pid, *(each.pid for each in psutil.Process(pid).children(recursive=True))]
+    family = [pid, *(process.pid for process in psutil.Process(pid).children(recursive=True))]
     return sum(map(_peak_bytes, family))
 
 

@@ -38,13 +38,15 @@ def rendered() -> Rendered:
     """The example's picker, planned now."""
     objects = build_objects(make_plan(parse_resource(_RESOURCE, "attacks"), Observed()))
     pod = _picker(objects, "Deployment")["spec"]["template"]["spec"]
-    [container] = [each for each in pod["containers"] if each["name"] == "picker"]
+    [container] = [container for container in pod["containers"] if container["name"] == "picker"]
     [config] = _picker(objects, "ConfigMap")["data"].values()
     return Rendered(config, int(parse_quantity(container["resources"]["limits"]["memory"])))
 
 
 def _picker(objects: tuple[dict[str, Any], ...], kind: str) -> dict[str, Any]:
     [found] = [
-        each for each in objects if each["kind"] == kind and each["metadata"]["name"] == "example-picker"
+        document
+        for document in objects
+        if document["kind"] == kind and document["metadata"]["name"] == "example-picker"
     ]
     return found

@@ -25,9 +25,9 @@ def own(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]
 def open_to_others(own: Own) -> set[int]:
     """Ports at which another pod reaches it."""
     return {
-        each.laddr.port
-        for each in psutil.Process(own.process.pid).net_connections("tcp")
-        if each.status == psutil.CONN_LISTEN and not ip_address(each.laddr.ip).is_loopback
+        connection.laddr.port
+        for connection in psutil.Process(own.process.pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and not ip_address(connection.laddr.ip).is_loopback
     }
 
 

@@ -144,7 +144,7 @@ async def test_metrics_that_are_none_leave_the_pod_in_and_its_reading_grows_old(
     assert len(world.table) == 3
     assert world.table.queue_depth[world.number(0)] == 3, "the last reading that there was"
     assert stale_pods(SETTINGS, world.table, world.now_s) == 1
-    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
     assert warnings[0].startswith(f"pod {broken.address}: /metrics is not an engine's")
     broken.metrics = None
@@ -156,7 +156,7 @@ async def test_metrics_that_are_none_leave_the_pod_in_and_its_reading_grows_old(
 async def test_absurd_figures_are_taken_as_the_most_there_can_be(world: World, layer: DataLayer) -> None:
     engine = next(iter(world.fleet.engines.values()))
     lines = b'vllm:num_requests_waiting{engine="%d"} 4e18\nvllm:num_requests_running{engine="%d"} 4e18\n'
-    engine.metrics = b"".join(lines % (each, each) for each in range(50))
+    engine.metrics = b"".join(lines % (number, number) for number in range(50))
     await until(lambda: world.table.queue_depth[world.number(0)] == 1 << 40)
     engine.metrics = None
     await until(lambda: world.table.queue_depth[world.number(0)] == 0)

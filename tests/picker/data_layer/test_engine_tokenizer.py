@@ -71,7 +71,7 @@ async def test_no_redirect_is_followed(engine: EngineTokenizer, pod: Pod) -> Non
 
     pod.answer = send_on
     assert await tokens(engine, CHAT) is None
-    assert [each.path for each in pod.requests] == ["/tokenize"]
+    assert [request.path for request in pod.requests] == ["/tokenize"]
 
 
 @pytest.mark.parametrize("body", [CHAT, COMPLETION])
@@ -157,7 +157,7 @@ async def test_an_engine_that_says_something_else_is_told_of_once_and_tokens_are
     pod.answer = fault
     for _ in range(2):
         assert await tokens(engine, COMPLETION) is None
-    assert sum("tokens are estimated" in each.getMessage() for each in caplog.records) == 1
+    assert sum("tokens are estimated" in record.getMessage() for record in caplog.records) == 1
     pod.answer = says(b'{"tokens": [1]}')
     assert await tokens(engine, COMPLETION) == [1]
 
@@ -215,7 +215,7 @@ async def test_a_pod_that_does_not_answer_is_not_asked_for_a_while(
     for _ in range(2):
         assert await tokens(engine, COMPLETION) == [1]
     assert (len(pod.requests), engine.skipped_pods) == (6, 0)
-    assert len([each for each in caplog.records if each.name.startswith("kvtier")]) == 1
+    assert len([record for record in caplog.records if record.name.startswith("kvtier")]) == 1
     await engine.close()
 
 

@@ -109,7 +109,7 @@ async def test_a_watch_that_says_something_else_changes_nothing(
     await api.send(PODS, "ADDED", C)
     await sink.until(lambda: sink.here == here("a", "b", "c"))
     assert sink.dropped == []
-    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
     assert "\n" not in warnings[0]
     assert "the pods stay as they were" in warnings[0]
@@ -190,7 +190,7 @@ async def test_nothing_is_known_before_a_list_was_right(
     await sink.until(lambda: sink.here == here("a", "b"))
     assert len(synced) >= 3
     assert not any(synced[:3])
-    assert sum(each.levelname == "WARNING" for each in caplog.records) == 1, "told once"
+    assert sum(record.levelname == "WARNING" for record in caplog.records) == 1, "told once"
     run.cancel()
     await asyncio.wait([run])
 

@@ -44,7 +44,7 @@ async def as_the_mode_says(client: Client, mode: FailureMode, requests: int) -> 
 async def test_one_prompt_goes_to_one_engine_whatever_a_client_writes(start_gateway: StartGateway) -> None:
     async with start_gateway(OPEN) as (gateway, client):
         home = await client.picked()
-        other = next(str(each) for each in gateway.engines if str(each) != home)
+        other = next(str(engine) for engine in gateway.engines if str(engine) != home)
         for _ in range(3):
             assert await client.picked() == home
         status, served = await client.ask(**{"x-gateway-destination-endpoint": other})

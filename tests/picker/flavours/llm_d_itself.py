@@ -27,7 +27,7 @@ def start_of(version: str, asked: PickerInput = EXAMPLE, *more: str) -> LlmDStar
 
 def blocks(count: int, name: str) -> str:
     """A prompt of so many entries, none of which a prompt of another name has."""
-    return "".join(f"{name}-{each}".ljust(BLOCK_BYTES, ".") for each in range(count))
+    return "".join(f"{name}-{number}".ljust(BLOCK_BYTES, ".") for number in range(count))
 
 
 def until(is_so: Callable[[], bool]) -> None:

@@ -129,17 +129,17 @@ class Document(Strict):
 
     @model_validator(mode="after")
     def _names_are_different(self) -> "Document":
-        names = [each.known_as for each in self.plugins]
+        names = [plugin.known_as for plugin in self.plugins]
         if len(names) != len(set(names)):
             raise ValueError("duplicate plugin name")
-        profiles = [each.name for each in self.scheduling_profiles]
+        profiles = [profile.name for profile in self.scheduling_profiles]
         if len(profiles) != len(set(profiles)):
             raise ValueError("duplicate profile name")
         return self
 
     @model_validator(mode="after")
     def _references_have_a_target(self) -> "Document":
-        names = {each.known_as for each in self.plugins}
+        names = {plugin.known_as for plugin in self.plugins}
         for profile in self.scheduling_profiles:
             for reference in profile.plugins:
                 if reference.plugin_ref not in names:
@@ -148,14 +148,14 @@ class Document(Strict):
 
     @model_validator(mode="after")
     def _one_handler_and_one_picker(self) -> "Document":
-        handlers = [each for each in self.plugins if each.type == _HANDLER]
+        handlers = [plugin for plugin in self.plugins if plugin.type == _HANDLER]
         if len(handlers) > 1:
             raise ValueError("multiple profile handlers")
         if handlers and len(self.scheduling_profiles) > 1:
             raise ValueError("single-profile-handler cannot have several profiles")
-        pickers = {each.known_as for each in self.plugins if each.type == _PICKER}
+        pickers = {plugin.known_as for plugin in self.plugins if plugin.type == _PICKER}
         for profile in self.scheduling_profiles:
-            if len([each for each in profile.plugins if each.plugin_ref in pickers]) > 1:
+            if len([plugin for plugin in profile.plugins if plugin.plugin_ref in pickers]) > 1:
                 raise ValueError("a profile has one picker")
         return self
 
@@ -202,7 +202,7 @@ def load(version: str, text: str) -> Document:
     """
     model, types = VERSIONS[version]
     document = model.model_validate(yaml.safe_load(text))
-    producers = {each.known_as for each in document.plugins if each.type == _PRODUCER}
+    producers = {plugin.known_as for plugin in document.plugins if plugin.type == _PRODUCER}
     for plugin in document.plugins:
         if plugin.type not in types:
             raise ValueError(f"plugin type {plugin.type} is not registered")

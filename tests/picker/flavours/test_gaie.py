@@ -29,7 +29,7 @@ _LOGS_WHAT_WAS_MADE = 2
 
 
 # Earlier pickers take minutes to build, and how they are configured is pinned by golden files.
-VERSIONS = [pytest.param(each, marks=[] if each == "1.5" else pytest.mark.long) for each in PROGRAMS]
+VERSIONS = [pytest.param(program, marks=[] if program == "1.5" else pytest.mark.long) for program in PROGRAMS]
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +77,10 @@ def test_a_corrupted_configuration_is_refused(  # noqa: PLR0913, PLR0917 - fixtu
 def prefix_parameters(text: str) -> list[dict[str, Any]]:
     """Parameters of the plugins that hold a prefix index, as they are rendered."""
     plugins = yaml.safe_load(text)["plugins"]
-    return [each["parameters"] for each in plugins if "autoTune" in each.get("parameters", {})]
+    return [plugin["parameters"] for plugin in plugins if "autoTune" in plugin.get("parameters", {})]
 
 
 def made_with(log: Path, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the picker's log says that these plugins were made with, of the parameters that were asked for."""
-    made = [json.loads(each) for each in _MADE.findall(log.read_text())]
+    made = [json.loads(word) for word in _MADE.findall(log.read_text())]
     return [{name: one.get(name) for name in parameters} for one, parameters in zip(made, asked, strict=True)]

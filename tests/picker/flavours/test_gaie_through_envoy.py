@@ -73,15 +73,15 @@ def test_requests_reach_engines(envoy: Envoy, fleet: Fleet, routing: Routing, re
 
 def test_an_engine_sees_the_body_as_it_was_sent(envoy: Envoy, fleet: Fleet) -> None:
     seen: list[bytes] = []
-    for each in fleet.engines.values():
-        each.bodies = lambda _path, body: seen.append(body)
+    for engine in fleet.engines.values():
+        engine.bodies = lambda _path, body: seen.append(body)
     try:
         prompt = "é" * 200_000  # several chunks of the protocol's 62,000 bytes
         assert chat(envoy, "ORIGINAL_DST-False", prompt).status == 200
     finally:
-        for each in fleet.engines.values():
-            each.bodies = None
-    assert [json.loads(each)["messages"][0]["content"] for each in seen] == [prompt]
+        for engine in fleet.engines.values():
+            engine.bodies = None
+    assert [json.loads(body)["messages"][0]["content"] for body in seen] == [prompt]
 
 
 def test_a_client_cannot_choose_the_engine(envoy: Envoy, fleet: Fleet) -> None:

@@ -21,8 +21,8 @@ def golden_configs() -> dict[str, str]:
     """The EndpointPickerConfigs in the golden objects that are llm-d-router's."""
     found = {}
     for path in sorted(GOLDEN.glob("*/objects.yaml")):
-        for each in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
-            for text in (each.get("data") or {}).values() if each["kind"] == "ConfigMap" else ():
+        for document in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader):
+            for text in (document.get("data") or {}).values() if document["kind"] == "ConfigMap" else ():
                 if f"apiVersion: {API_VERSION}\n" in text:
                     found[path.parent.name] = text
     return found

@@ -66,8 +66,8 @@ def test_indexes_hold_what_was_planned_and_no_more(
     arguments, config = rendered(version, engine={"kvCacheMemory": "20Gi"})
     with running_llm_d(LlmDStart(version, config, arguments), pool, ENGINES, tmp_path) as picker:
         first = fleet.addresses[0]
-        for each in range(12):
-            assert picker.pick(blocks(600, f"{each}"), [first]).engine == first
+        for number in range(12):
+            assert picker.pick(blocks(600, f"{number}"), [first]).engine == first
         # 20 GiB and 100 GiB of 262,144 bytes a token and 64 tokens an entry; 7,200 entries were asked for
         entries_are(picker, 1_280, 6_400)
 
@@ -79,7 +79,7 @@ def test_scores_weigh_2_2_1_1_and_each_tier_has_its_own_index(
     """Of queue, utilisation, GPU and CPU; 0.9 does not tell its scores."""
     tiers = TierTokens({Tier.GPU: 32 * MIN_BLOCK_TOKENS, Tier.CPU: 128 * MIN_BLOCK_TOKENS})
     start = start_of("0.10", replace(EXAMPLE, tokens=tiers), SCORES)
-    holder, busy, full = (fleet.engines[each] for each in fleet.addresses)
+    holder, busy, full = (fleet.engines[address] for address in fleet.addresses)
     with running_llm_d(start, pool, ENGINES, tmp_path) as picker:
 
         def scores(prompt: str) -> list[float]:
@@ -116,8 +116,8 @@ def test_requests_reach_engines_through_envoy(version: str, pool: Pool, fleet: F
                 body = {"model": "fake", "prompt": blocks(16, routing.name)}
                 url = f"{envoy.url(routing.name)}/v1/completions"
                 answers = [post(url, json.dumps(body).encode()) for _ in range(4)]
-                assert {each.status for each in answers} == {200}
-                assert len({each.engine for each in answers}) == 1
+                assert {answer.status for answer in answers} == {200}
+                assert len({answer.engine for answer in answers}) == 1
                 assert envoy.statistic(f"http.{routing.name}.ext_proc.streams_started") == 4
 
 
@@ -152,8 +152,8 @@ def test_what_auto_tune_found_at_first_stays(version: str, pool: Pool, fleet: Fl
 def test_of_an_engines_ranks_the_first_is_heard(
     rank: str, scores: list[float], pool: Pool, fleet: Fleet, tmp_path: Path
 ) -> None:
-    engines = [fleet.engines[each] for each in fleet.addresses]
-    waiting = {each: 5 if each == rank else 0 for each in ("0", "1")}
+    engines = [fleet.engines[address] for address in fleet.addresses]
+    waiting = {number: 5 if number == rank else 0 for number in ("0", "1")}
     series = [f'vllm:num_requests_waiting{{engine="{each}"}} {waiting[each]}' for each in waiting]
     usual = 'vllm:num_requests_waiting{model_name="fake",engine="0"} 0.0'
     with running_llm_d(start_of("0.10", EXAMPLE, SCORES), pool, ENGINES, tmp_path) as picker:
@@ -163,7 +163,7 @@ def test_of_an_engines_ranks_the_first_is_heard(
             told = picker.pick("once upon a time").scores
         finally:
             engines[0].metrics = None
-        assert [told[each.address] for each in engines] == scores
+        assert [told[engine.address] for engine in engines] == scores
 
 
 @EACH_VERSION

@@ -38,9 +38,9 @@ def pool(control_plane: Cluster, fleet: Fleet) -> Iterator[Pool]:
 
 
 def figure(picker: LlmD, pattern: re.Pattern[bytes]) -> float:
-    found = pattern.search(picker.metrics())
-    assert found
-    return float(found[1])
+    match = pattern.search(picker.metrics())
+    assert match
+    return float(match[1])
 
 
 def heap_bytes(picker: LlmD) -> float:
@@ -60,8 +60,8 @@ def test_an_entry(version: str, pool: Pool, tmp_path: Path) -> None:
     with running_llm_d(start_of(version, asked), pool, ENGINES, tmp_path) as picker:
         empty = heap_bytes(picker)
         first = picker.pick(blocks(4, "again")).engine
-        for each in range(20):
-            picker.pick(blocks(2_000, f"{each}"), [first])
+        for number in range(20):
+            picker.pick(blocks(2_000, f"{number}"), [first])
         entries_are(picker, ENTRIES, ENTRIES)
         full = heap_bytes(picker)
         assert full - empty <= 2 * ENTRIES * PLANNED.bytes_per_entry

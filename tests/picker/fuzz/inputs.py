@@ -32,7 +32,7 @@ _BODIES: Final = (
     {"input": ["one", "two"], "encoding_format": "float"},
 )  # fmt: skip
 PATHS: Final = (*APIS, "/v1/models", "", "/prefix/v1/completions?a=b")
-BODIES: Final = [json.dumps({"model": "fake", **each}).encode() for each in _BODIES]
+BODIES: Final = [json.dumps({"model": "fake", **body}).encode() for body in _BODIES]
 GOOD: Final = [
     gateway.request_headers({":path": "/v1/completions"}),
     gateway.request_body(b'{"model": "fake", "prompt": "once upon a time"}'),
@@ -47,7 +47,7 @@ MESSAGES: Final = [
     gateway.request_headers({"x-kvtier-priority": "-1"}, mode=None, subset="127.0.0.1:80"),
     *(gateway.request_headers(mode=mode, response_mode=mode) for mode in range(5)),
     *map(gateway.request_body, BODIES),
-    *(gateway.request_body(each[:20], end_of_stream=False) for each in BODIES),
+    *(gateway.request_body(body[:20], end_of_stream=False) for body in BODIES),
     gateway.request_trailers(),
     gateway.response_headers(metadata={"x-gateway-destination-endpoint-served": "127.0.0.1:80"}),
     gateway.response_headers({":status": "503"}, end_of_stream=True),

@@ -33,7 +33,9 @@ def sequence(random: Random) -> list[bytes]:
         messages = list(GOOD) + random.choices(MESSAGES[-6:], k=random.randrange(3))
     else:
         messages = random.choices(MESSAGES, k=random.randint(1, 5))
-    return [mutated(random, [each, *MESSAGES]) if random.random() < 0.25 else each for each in messages]
+    return [
+        mutated(random, [message, *MESSAGES]) if random.random() < 0.25 else message for message in messages
+    ]
 
 
 def told(process: Process, messages: list[bytes]) -> str:
@@ -75,7 +77,8 @@ def test_sequences_are_answered_or_refused_and_leave_nothing_behind(target: Targ
     assert seen.total() == SEQUENCES
     # sequences that all end alike would test little
     assert (
-        min(seen[each] for each in ("INVALID_ARGUMENT", "400", "500", "503", "request_body", "nothing")) > 50
+        min(seen[outcome] for outcome in ("INVALID_ARGUMENT", "400", "500", "503", "request_body", "nothing"))
+        > 50
     ), seen
 
 

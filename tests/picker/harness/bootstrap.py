@@ -62,8 +62,8 @@ def bootstrap(gateways: Sequence[Gateway]) -> dict[str, Any]:
     return {
         "admin": {"address": _socket("127.0.0.1", 0)},
         "static_resources": {
-            "listeners": [_listener(each) for each in gateways],
-            "clusters": [cluster for each in gateways for cluster in _clusters(each)],
+            "listeners": [_listener(gateway) for gateway in gateways],
+            "clusters": [cluster for gateway in gateways for cluster in _clusters(gateway)],
         },
         "overload_manager": {
             "resource_monitors": [
@@ -182,7 +182,7 @@ def _named(gateway: Gateway) -> dict[str, Any]:
 
 
 def _pods(gateway: Gateway) -> dict[str, Any]:
-    endpoints = [{"endpoint": {"address": _socket(*each)}} for each in gateway.pods]
+    endpoints = [{"endpoint": {"address": _socket(*pod)}} for pod in gateway.pods]
     cluster: dict[str, Any] = {
         "name": f"{gateway.name}-pods",
         "type": "STATIC",

@@ -114,7 +114,9 @@ def _is_ready(admin_file: Path) -> bool:
 
 def _ports(admin: str) -> dict[str, int]:
     listeners = json.loads(_get(f"{admin}/listeners?format=json"))["listener_statuses"]
-    return {each["name"]: each["local_address"]["socket_address"]["port_value"] for each in listeners}
+    return {
+        listener["name"]: listener["local_address"]["socket_address"]["port_value"] for listener in listeners
+    }
 
 
 def _get(url: str) -> bytes:

@@ -51,17 +51,17 @@ class Fleet:
     @property
     def ips(self) -> list[str]:
         """IP address of each engine."""
-        return [each.rpartition(":")[0] for each in self.engines]
+        return [engine.rpartition(":")[0] for engine in self.engines]
 
     @property
     def pods(self) -> list[tuple[str, int]]:
         """Address and port of each engine."""
-        return [(each, self.port) for each in self.ips]
+        return [(address, self.port) for address in self.ips]
 
     @property
     def served(self) -> dict[str, int]:
         """Requests that each engine has answered, of those that have any."""
-        return {each.address: each.served for each in self.engines.values() if each.served}
+        return {engine.address: engine.served for engine in self.engines.values() if engine.served}
 
     def stop(self, address: str) -> None:
         """Ends an engine as a killed pod ends: its connections are reset."""
@@ -94,7 +94,7 @@ class Fleet:
         self._loop.remove_reader(listening)
         listening.close()
         await asyncio.gather(*self._accepted, return_exceptions=True)
-        for each in [each for each in self._connections if each.address == address]:
+        for each in [connection for connection in self._connections if connection.address == address]:
             each.abort()
 
     async def _stop_all(self) -> None:
@@ -140,8 +140,8 @@ def running_fleet(count: int, new: Callable[[str], Engine] = Engine) -> Iterator
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="engines", daemon=True)
     thread.start()
-    addresses = [f"{each.getsockname()[0]}:{port}" for each in sockets]
-    fleet = Fleet({each: new(each) for each in addresses}, port, loop)
+    addresses = [f"{socket.getsockname()[0]}:{port}" for socket in sockets]
+    fleet = Fleet({address: new(address) for address in addresses}, port, loop)
     try:
         for address, listening in zip(addresses, sockets, strict=True):
             fleet.start(address, listening)
@@ -206,7 +206,7 @@ class FleetProcess:
     @property
     def pods(self) -> list[tuple[str, int]]:
         """Address and port of each engine."""
-        return [(each, self.port) for each in self.ips]
+        return [(address, self.port) for address in self.ips]
 
 
 @contextmanager

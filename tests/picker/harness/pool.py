@@ -141,8 +141,8 @@ def made_pool(
         try:
             pool.put(ips)
             with ExitStack() as checks:
-                for each in pool.pickers.values():
-                    checks.enter_context(nothing_refused(each))
+                for picker in pool.pickers.values():
+                    checks.enter_context(nothing_refused(picker))
                 yield pool
         finally:
             core.delete_collection_namespaced_pod(name, grace_period_seconds=0)

@@ -47,7 +47,7 @@ WORST: Final = {
     "strings": chat(many(b'"ab",', MOST_STRINGS - 100)),
     "numbers": chat(many(b"123456789012,", MOST_VALUES - 100)),
     "lists": chat(many(b"[],", MOST_CONTAINERS - 100)),
-    "fields": chat(b"[{%s}]" % b",".join(b'"%x":1' % each for each in range(MOST_STRINGS - 100))),
+    "fields": chat(b"[{%s}]" % b",".join(b'"%x":1' % number for number in range(MOST_STRINGS - 100))),
     "wide": chat(b'"' + b"x" * (EACH - 100) + "\U0001f600".encode() + b'"'),
     "escapes": chat(b'"' + b"\\u4f60" * ((EACH - 100) // 6) + b'"'),
     "dense": chat(many(b"{},", EACH // 3 - 100)),
@@ -63,8 +63,8 @@ def messages(path: str, body: bytes, *, ended: bool = True) -> list[bytes]:
     return [
         gateway.request_headers({":path": path}),
         *(
-            gateway.request_body(each, end_of_stream=ended and place == len(parts))
-            for place, each in enumerate(parts, 1)
+            gateway.request_body(part, end_of_stream=ended and place == len(parts))
+            for place, part in enumerate(parts, 1)
         ),
     ]
 
@@ -78,7 +78,7 @@ class Peak:
         self._clear.write_text("5")  # the kernel forgets the peak so far
 
     def read(self) -> int:
-        [line] = [each for each in self._status.read_text().splitlines() if each.startswith("VmHWM:")]
+        [line] = [line for line in self._status.read_text().splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
 
 

@@ -146,7 +146,7 @@ def test_a_start_that_cannot_be_says_why_in_one_line(
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(CONFIG.replace("kind: EndpointPickerConfig", "kind: Pod"))
     ports = free_ports(4)
-    given = [each.format(taken=fleet.port, wrong=wrong) for each in arguments]
+    given = [argument.format(taken=fleet.port, wrong=wrong) for argument in arguments]
     command = [
         *(sys.executable, "-m", "kvtier_scorer.picker", f"--config-file={config}"),
         *("--bind-address=127.0.0.1", f"--grpc-port={ports[0]}", "--log-level=error"),

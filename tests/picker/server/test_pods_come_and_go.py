@@ -130,8 +130,8 @@ def test_no_request_goes_to_a_pod_that_has_gone(
     ):
         load = Load(envoy.ports["one"])
         clients = [threading.Thread(target=load.client, args=[seed]) for seed in range(CLIENTS)]
-        for each in clients:
-            each.start()
+        for client in clients:
+            client.start()
         turnover = Turnover(engines, pool, own)
         try:
             turnover.run(seconds)
@@ -139,8 +139,8 @@ def test_no_request_goes_to_a_pod_that_has_gone(
             wait_for_all(own, engines, load, before)
         finally:
             load.stop.set()
-            for each in clients:
-                each.join()
+            for client in clients:
+                client.join()
     # nothing is lost with a pod that was told to go, nor with a killed one once the picker has seen it
     too_late = [
         started_s
@@ -164,4 +164,6 @@ def picked_from(own: Own) -> float:
 
 def wait_for_all(own: Own, engines: Fleet, load: Load, before: Counter[str]) -> None:
     """Every pod that came back is picked again."""
-    own.process.wait_until(lambda: all(load.answered[each] > before[each] for each in engines.addresses))
+    own.process.wait_until(
+        lambda: all(load.answered[address] > before[address] for address in engines.addresses)
+    )

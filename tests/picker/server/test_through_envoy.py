@@ -86,14 +86,14 @@ def test_requests_without_a_prompt_go_somewhere(envoy: Envoy, fleet: Fleet) -> N
 
 def test_an_engine_sees_the_body_as_it_was_sent(envoy: Envoy, fleet: Fleet) -> None:
     seen: list[bytes] = []
-    for each in fleet.engines.values():
-        each.bodies = lambda _path, body: seen.append(body)
+    for engine in fleet.engines.values():
+        engine.bodies = lambda _path, body: seen.append(body)
     body = json.dumps({"model": "fake", "prompt": "é" * 200_000}, ensure_ascii=False).encode()
     try:
         assert post(envoy.url(ANY) + "/v1/completions", body).status == 200
     finally:
-        for each in fleet.engines.values():
-            each.bodies = None
+        for engine in fleet.engines.values():
+            engine.bodies = None
     assert seen == [body]
 
 

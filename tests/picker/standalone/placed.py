@@ -85,9 +85,9 @@ class Wanted:
         gateway = {"provider": "standalone", **own, **(self.gateway or {})}
         router = {"flavor": self.flavor, "failureMode": self.mode, "gateway": gateway, **(self.router or {})}
         [found] = [
-            each
-            for each in build_objects(make_plan(resource(router=router), Observed()))
-            if (each["kind"], each["metadata"]["name"]) == (kind, f"{NAME}-{component}")
+            document
+            for document in build_objects(make_plan(resource(router=router), Observed()))
+            if (document["kind"], document["metadata"]["name"]) == (kind, f"{NAME}-{component}")
         ]
         return found
 
@@ -136,8 +136,8 @@ def _running_model_router(wanted: Wanted, folder: Path) -> Iterator[tuple[Proces
 
 def _place_all(whole: dict[str, Any], places: Places) -> None:
     resources = whole["static_resources"]
-    for each in (whole["admin"], *resources["listeners"]):
-        each["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": 0}
+    for listener in (whole["admin"], *resources["listeners"]):
+        listener["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": 0}
     for cluster in resources["clusters"]:
         if "load_assignment" in cluster:
             _place(cluster["load_assignment"]["endpoints"][0], places)

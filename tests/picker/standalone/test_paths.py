@@ -14,7 +14,7 @@ from tests.picker.standalone.placed import NOBODY, Places, Wanted, running_gatew
 
 from kvtier_operator.planning.router.engine_routes import ENGINE_ROUTES, is_below, passed_paths
 
-KEPT_BACK = [each.path for each in ENGINE_ROUTES if not each.use.passes]
+KEPT_BACK = [route.path for route in ENGINE_ROUTES if not route.use.passes]
 MODELS = [{"name": "small", "resource": "small"}]
 
 
@@ -78,14 +78,14 @@ ROUNDABOUT = [
 def test_no_way_round_leads_to_what_is_kept_back(opened: Envoy, fleet: Fleet, form: str) -> None:
     """An engine decodes a path once and takes it as it is; here it may also clean it up."""
     seen: list[str] = []
-    for each in fleet.engines.values():
-        each.bodies = lambda path, _: seen.append(path)
+    for engine in fleet.engines.values():
+        engine.bodies = lambda path, _: seen.append(path)
     try:
         for path in ("metrics", "sleep", "METRICS", "%6detrics", "v1/load_lora_adapter"):
             assert asked(opened, form.replace("{}", path)).status in {200, 400, 404}
     finally:
-        for each in fleet.engines.values():
-            each.bodies = None
+        for engine in fleet.engines.values():
+            engine.bodies = None
     for path in (unquote(each.partition("?")[0]) for each in seen):
         assert any(is_below(path, each) for each in passed_paths()), path
         assert ".." not in path.replace("\\", "/").split("/"), path

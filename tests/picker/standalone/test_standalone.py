@@ -59,7 +59,7 @@ def test_one_prompt_goes_to_one_engine_whatever_a_client_writes(envoy: Envoy, fl
     first = ask(envoy, LONG)
     assert (first.status, first.engine in fleet.addresses) == (200, True)
     assert {ask(envoy, f"{LONG} {n}").engine for n in range(5)} == {first.engine}
-    other = next(each for each in fleet.addresses if each != first.engine)
+    other = next(address for address in fleet.addresses if address != first.engine)
     assert ask(envoy, LONG, **{DESTINATION: other}).engine == first.engine
     assert envoy.statistic("cluster.picked-engine.upstream_rq_200") >= 7
     assert envoy.statistic("cluster.engines.upstream_rq_200") == 0
@@ -83,14 +83,14 @@ def test_answers_say_which_engine_served_only_where_asked_to(
 
 def test_a_large_body_arrives_as_it_was_sent(envoy: Envoy, fleet: Fleet) -> None:
     seen: list[bytes] = []
-    for each in fleet.engines.values():
-        each.bodies = lambda _path, body: seen.append(body)
+    for engine in fleet.engines.values():
+        engine.bodies = lambda _path, body: seen.append(body)
     try:
         assert ask(envoy, "é" * 200_000).status == 200
     finally:
-        for each in fleet.engines.values():
-            each.bodies = None
-    assert [json.loads(each)["prompt"] for each in seen] == ["é" * 200_000]
+        for engine in fleet.engines.values():
+            engine.bodies = None
+    assert [json.loads(body)["prompt"] for body in seen] == ["é" * 200_000]
 
 
 def test_requests_without_a_body_are_answered_too(envoy: Envoy) -> None:
@@ -112,10 +112,10 @@ def test_without_a_picker_it_does_what_the_mode_says(
     with running_gateway(Wanted(flavor, mode), places(fleet), tmp_path) as alone:
         answers = [ask(alone, LONG) for _ in range(2 * len(fleet.addresses))]
     if mode == "FailClose":
-        assert {(each.status, each.engine) for each in answers} == {(503, "")}
+        assert {(answer.status, answer.engine) for answer in answers} == {(503, "")}
     else:
-        assert {each.status for each in answers} == {200}
-        assert {each.engine for each in answers} == set(fleet.addresses)
+        assert {answer.status for answer in answers} == {200}
+        assert {answer.engine for answer in answers} == set(fleet.addresses)
 
 
 def test_without_a_picker_no_client_chooses_the_engine(fleet: Fleet, tmp_path: Path) -> None:

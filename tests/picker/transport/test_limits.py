@@ -125,7 +125,7 @@ async def test_a_connection_without_a_call_has_a_deadline(timings: ConnectionTim
     await server.start()
     try:
         async with asyncio.timeout(_WAIT_S), wire.connected(server.port, first) as peer:
-            assert wire.GOAWAY in [each.kind for each in await peer.frames()]
+            assert wire.GOAWAY in [frame.kind for frame in await peer.frames()]
     finally:
         await server.drain(0.0)
 
@@ -140,7 +140,7 @@ async def test_a_peer_that_is_gone_is_found_out() -> None:
         async with asyncio.timeout(_WAIT_S), wire.connected(server.port) as peer:
             peer.writer.write(wire.frame(wire.SETTINGS, 1, 0))
             peer.writer.write(wire.frame(wire.HEADERS, wire.END_HEADERS, 1, wire.call_headers(ECHO)))
-            assert wire.PING in [each.kind for each in await peer.frames()]
+            assert wire.PING in [frame.kind for frame in await peer.frames()]
     finally:
         await server.drain(0.0)
 

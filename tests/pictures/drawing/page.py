@@ -30,7 +30,7 @@ def page(model: Mapping[str, Any], lines: Mapping[int, Sequence[Line]], length_s
         lines: Series by the number of their panel.
         length_s: What the time axes are long.
     """
-    places = {each["id"]: each["gridPos"] for each in model["panels"]}
+    places = {panel["id"]: panel["gridPos"] for panel in model["panels"]}
     height = _HEAD + _ROW * max(place["y"] + place["h"] for place in places.values()) + _GAP
     title = escape(model["title"])
     parts = [

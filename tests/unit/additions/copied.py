@@ -48,9 +48,9 @@ class Copied:
 
     def changed(self) -> set[str]:
         """Paths of the files that are new or differ."""
-        files = (each for each in self.root.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
-        paths = (each.relative_to(self.root) for each in files if _METADATA not in each.parts)
-        return {str(each) for each in paths if _differ(self.root / each, ROOT / each)}
+        files = (path for path in self.root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        paths = (file.relative_to(self.root) for file in files if _METADATA not in file.parts)
+        return {str(path) for path in paths if _differ(self.root / path, ROOT / path)}
 
     def python(self, *arguments: str) -> str:
         """What a Python that finds these packages prints; fails unless it ends well."""
@@ -60,7 +60,7 @@ class Copied:
             capture_output=True,
             text=True,
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(self.root / each) for each in _PATHS)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(self.root / path) for path in _PATHS)},
         )
         assert ran.returncode == 0, ran.stderr
         return ran.stdout

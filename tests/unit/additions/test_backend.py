@@ -56,7 +56,7 @@ def test_three_files(copy: Copied) -> None:
     copy.write(golden, _RESOURCE)
     report = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", golden))
     assert '{"kv_connector":"ToyConnector"}' in report["engine"]["args"]
-    said = {each["name"]: each["message"] for each in report["checks"]}
+    said = {check["name"]: check["message"] for check in report["checks"]}
     assert said["disk-restart"] == "backend Toy keeps to the capacity and is warm after a restart"
     assert said["memlock"].startswith("backend Toy pins its tier by itself on a GPU")
     assert "ToyConnector" in copy.kvtier("render", "-f", golden)

@@ -24,6 +24,6 @@ def test_two_files(copy: Copied) -> None:
     copy.insert(registry, "    model.architecture_known,\n", "    toy,\n")
     resource = "tests/unit/operator/golden/input/minimal.yaml"
     report = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", resource))
-    assert [each["reason"] for each in report["checks"] if each["name"] == "toy"] == ["ToyFound"]
+    assert [check["reason"] for check in report["checks"] if check["name"] == "toy"] == ["ToyFound"]
     assert "ToyFound" in copy.kvtier("plan", "--no-hub", "-f", resource)
     assert copy.changed() == {"operator/kvtier_operator/planning/checks/toy.py", registry}

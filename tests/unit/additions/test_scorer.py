@@ -68,7 +68,7 @@ def test_four_files(copy: Copied) -> None:
     copy.write("other.yaml", minimal + _ROUTER.replace("builtin", "llm-d").replace("queue: 0", "queue: 1"))
     others = json.loads(copy.kvtier("plan", "--no-hub", "-o", "json", "-f", "other.yaml"))
     assert "toy-scorer" not in others["router"]["config"]
-    [unread] = [each for each in others["checks"] if each["reason"] == "WeightUnread"]
+    [unread] = [check for check in others["checks"] if check["reason"] == "WeightUnread"]
     assert (unread["outcome"], unread["field"]) == ("Warn", "spec.router.weights.toy")
     assert copy.python("-c", _PICK, config).split() == ["c", "7.0", "1.0"]
     assert "self.kvCacheUtilization + self.toy + " in copy.python("-c", _CRD)

@@ -117,7 +117,9 @@ def test_two_files_and_a_line(copy: Copied) -> None:
     assert planned["tiers"]["tape"]["tokens"] == 4 * planned["tiers"]["cpu"]["tokens"]
     assert planned["router"]["entries"]["tapePrefix"] == 4 * planned["router"]["entries"]["cpuPrefix"]
     assert planned["engine"]["env"]["TOY_URL"] == "tape://robot"
-    assert {"tape tier tokens", "tape tier bytes per rank"} <= {each["name"] for each in planned["figures"]}
+    assert {"tape tier tokens", "tape tier bytes per rank"} <= {
+        figure["name"] for figure in planned["figures"]
+    }
     assert "tape prefix entries" in copy.kvtier("plan", "--no-hub", "-f", "cr.yaml")
     rendered = copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
     for text in ("tape-prefix-cache-scorer", "KVCacheTierTapeAway", "Tape tier: bytes used"):

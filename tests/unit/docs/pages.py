@@ -26,7 +26,7 @@ def name(page: Path) -> str:
 
 def fenced(page: Path, language: str) -> list[str]:
     """Blocks of one language, such as `yaml`."""
-    return [text for found, text in _FENCE.findall(page.read_text(encoding="utf-8")) if found == language]
+    return [text for word, text in _FENCE.findall(page.read_text(encoding="utf-8")) if word == language]
 
 
 @dataclass(frozen=True, slots=True)

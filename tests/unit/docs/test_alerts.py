@@ -17,7 +17,7 @@ HEADINGS: Final = re.findall(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), re.
 
 def _alerts() -> dict[str, Any]:
     [group] = prometheus_rule(Installation())["spec"]["groups"]
-    return alerts(tiers={"disk": DISK, "remote": REMOTE}) | {each["alert"]: each for each in group["rules"]}
+    return alerts(tiers={"disk": DISK, "remote": REMOTE}) | {rule["alert"]: rule for rule in group["rules"]}
 
 
 def test_headings_are_the_alerts() -> None:

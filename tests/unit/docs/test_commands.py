@@ -67,8 +67,8 @@ def _wrong_options(words: Sequence[str]) -> str:
         return f"command {' '.join(words[:2])}"
     known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | _OF_ALL
     # what follows -- is another program's
-    given = [word.partition("=")[0] for word in rest[: [*rest, "--"].index("--")] if re.match(r"--?\w", word)]
-    return next((f"option {each} of {words[0]}" for each in given if each not in known), "")
+    match = [word.partition("=")[0] for word in rest[: [*rest, "--"].index("--")] if re.match(r"--?\w", word)]
+    return next((f"option {each} of {words[0]}" for each in match if each not in known), "")
 
 
 def _command(words: Sequence[str]) -> tuple[click.Command | None, Sequence[str]]:

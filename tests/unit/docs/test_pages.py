@@ -44,7 +44,7 @@ def test_examples_are_yaml_and_kvcachetiers_that_are_accepted(page: Path) -> Non
 def test_the_first_resources_plan_without_a_warning(page: Path) -> None:
     for first in documents(page):
         plan = make_plan(parse_resource(first, name(page)), Observed())
-        assert [each for each in plan.checks if each.outcome is not Outcome.PASS] == []
+        assert [check for check in plan.checks if check.outcome is not Outcome.PASS] == []
         assert accepted_condition(plan).reason == "Accepted"
 
 
@@ -107,7 +107,7 @@ def test_expressions_are_promql() -> None:
 
 
 def test_the_conditions_shown_are_what_the_operator_says() -> None:
-    first = next(each for each in documents(KUBERNETES) if each["kind"] == "KVCacheTier")
+    first = next(document for document in documents(KUBERNETES) if document["kind"] == "KVCacheTier")
     plan = make_plan(parse_resource(first, name(KUBERNETES)), Observed())
     size = {
         "memory": 900 * GIB,
@@ -116,7 +116,7 @@ def test_the_conditions_shown_are_what_the_operator_says() -> None:
         "pods": 110,
         "ephemeral-storage": 900 * GIB,
     }
-    nodes = [Node(each, {}, (), size, ready=True, schedulable=True) for each in ("gpu-a", "gpu-b")]
+    nodes = [Node(name, {}, (), size, ready=True, schedulable=True) for name in ("gpu-a", "gpu-b")]
     said = {
         verdict.type: verdict.message
         for verdict in (
@@ -153,7 +153,7 @@ def test_lmcache_s_sizes_are_those_of_a_rank() -> None:
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    [resource, *_] = [each for each in documents(GUIDE) if each["kind"] == "KVCacheTier"]
+    [resource, *_] = [document for document in documents(GUIDE) if document["kind"] == "KVCacheTier"]
     return make_plan(parse_resource(resource, name(GUIDE)), Observed())
 
 
@@ -164,7 +164,7 @@ def test_the_walk_through_lists_the_objects_that_are_made(plan: Plan) -> None:
         for kind in kinds.split(",")
         for object_name in quoted(names)
     }
-    assert listed == {(each["kind"], each["metadata"]["name"]) for each in build_objects(plan)}
+    assert listed == {(document["kind"], document["metadata"]["name"]) for document in build_objects(plan)}
 
 
 def test_the_walk_through_has_the_plan_s_numbers(plan: Plan) -> None:

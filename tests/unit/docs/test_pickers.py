@@ -23,7 +23,7 @@ def test_of_the_inference_extension(page: str, row: str) -> None:
         for file in ROOT.glob("tests/tools/picker*/go.mod")
         for version in _REQUIRED.findall(file.read_text(encoding="utf-8"))
     }
-    [line] = [each for each in (ROOT / page).read_text(encoding="utf-8").splitlines() if each.startswith(row)]
+    [line] = [line for line in (ROOT / page).read_text(encoding="utf-8").splitlines() if line.startswith(row)]
     assert {*re.findall(r"\d+\.\d+\.\d+", line)} == run
 
 

@@ -50,7 +50,7 @@ def _reasons() -> set[str]:
     assert all(found.values()), found
     words = {word for sources in found.values() for source in sources for word in _words(source)}
     assert words >= _OTHER_WORDS, "some of _OTHER_WORDS are in the code no more"
-    return words - _OTHER_WORDS | {each for each in _errors() if each not in _NOT_OF_A_WRITE}
+    return words - _OTHER_WORDS | {reason for reason in _errors() if reason not in _NOT_OF_A_WRITE}
 
 
 def _words(source: Path) -> Iterator[str]:

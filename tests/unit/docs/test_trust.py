@@ -16,8 +16,8 @@ def _free(node: Schema, path: str) -> Iterator[str]:
     elif node["type"] == "object":
         if "properties" not in node:
             yield path
-        for name, each in node.get("properties", {}).items():
-            yield from _free(each, f"{path}.{name}")
+        for name, field in node.get("properties", {}).items():
+            yield from _free(field, f"{path}.{name}")
     elif node["type"] == "string":
         yield path
 

@@ -42,7 +42,11 @@ def test_vllm_for_the_cpu_is_beyond_pip(module: str, wanted: str) -> None:
 
 
 def test_vllm_for_the_cpu_comes_with_the_torch_of_a_checkout() -> None:
-    [torch] = [each for each in PROJECT["tool"]["uv"]["override-dependencies"] if each.startswith("torch")]
+    [torch] = [
+        requirement
+        for requirement in PROJECT["tool"]["uv"]["override-dependencies"]
+        if requirement.startswith("torch")
+    ]
     assert re.search(r"echo (\S+)\)", BY_HAND)[1] == torch  # type: ignore[index] # it is there
 
 

@@ -26,7 +26,7 @@ from kvtier_release.release import FILE, OPERATOR
 def test_it_says_what_is_known(owner: str) -> None:
     known = yaml.safe_load(artifact_hub_text("6c1c", owner))
     assert known["repositoryID"] == "6c1c"
-    assert [each["email"] for each in known.get("owners", [])] == ([owner] if owner else [])
+    assert [owner["email"] for owner in known.get("owners", [])] == ([owner] if owner else [])
 
 
 def test_what_is_not_known_it_leaves_open() -> None:
@@ -77,13 +77,14 @@ BASE = ROOT / "manifests" / "base"
 
 def test_it_is_the_manifests_with_the_release_s_images() -> None:
     found = {
-        (each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(install_text(release()))
+        (document["kind"], document["metadata"]["name"]): document
+        for document in yaml.safe_load_all(install_text(release()))
     }
     base = {
-        (each["kind"], each["metadata"]["name"]): each
+        (document["kind"], document["metadata"]["name"]): document
         for path in BASE.glob("*.yaml")
         if path.name != "kustomization.yaml"
-        for each in yaml.safe_load_all(path.read_text())
+        for document in yaml.safe_load_all(path.read_text())
     }
     [name] = [key for key in base if key[0] == "Deployment"]
     [container] = found[name]["spec"]["template"]["spec"]["containers"]
@@ -97,7 +98,7 @@ def test_it_is_the_manifests_with_the_release_s_images() -> None:
 
 
 def test_namespace_and_crd_come_first() -> None:
-    kinds = [each["kind"] for each in yaml.safe_load_all(install_text(release()))]
+    kinds = [document["kind"] for document in yaml.safe_load_all(install_text(release()))]
     assert kinds[:2] == ["Namespace", "CustomResourceDefinition"]
 
 
@@ -127,7 +128,7 @@ def test_its_operator_is_what_openshift_takes() -> None:
 
 
 def test_it_lists_every_image_that_a_pod_may_pull() -> None:
-    listed = {each["name"]: each["image"] for each in version()["spec"]["relatedImages"]}
+    listed = {image["name"]: image["image"] for image in version()["spec"]["relatedImages"]}
     assert listed.keys() == {OPERATOR, *IMAGE_NAMES}
     assert listed.items() >= release().references().items()
     assert listed[ImageName.ENVOY] == PUBLISHED[ImageName.ENVOY]
@@ -145,7 +146,7 @@ def test_its_example_is_accepted() -> None:
 
 def test_who_may_edit_a_namespace_may_not_write_tiers_without_the_policy() -> None:
     """OLM installs no admission policy."""
-    roles = [each for each in files().values() if each.get("kind") == "ClusterRole"]
+    roles = [file for file in files().values() if file.get("kind") == "ClusterRole"]
     assert [role["metadata"]["name"] for role in roles] == ["kvtier-operator-view"]
 
 

@@ -57,4 +57,4 @@ def test_what_is_another_s_stays_with_all_beside_it(tmp_path: Path, foreign: str
         (tmp_path / name).touch()
     with pytest.raises(ReleaseError, match=f"{foreign} is no part of a release"):
         clear(tmp_path, None)
-    assert {each.name for each in tmp_path.iterdir()} == {*OF_A_RELEASE, foreign}
+    assert {path.name for path in tmp_path.iterdir()} == {*OF_A_RELEASE, foreign}

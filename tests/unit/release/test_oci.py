@@ -20,8 +20,8 @@ def test_the_same_files_make_the_same_bytes_in_any_order() -> None:
 def test_it_says_nothing_of_who_made_it() -> None:
     with tarfile.open(fileobj=io.BytesIO(tar_gz(SORTED_FILES, 7))) as opened:
         entries = opened.getmembers()
-    assert [each.name for each in entries] == ["a", "b/two"]
-    assert {(each.uid, each.gid, each.uname, each.mtime, each.mode) for each in entries} == {
+    assert [entry.name for entry in entries] == ["a", "b/two"]
+    assert {(entry.uid, entry.gid, entry.uname, entry.mtime, entry.mode) for entry in entries} == {
         (0, 0, "", 7, 0o644)
     }
 

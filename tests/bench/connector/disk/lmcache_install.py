@@ -60,9 +60,9 @@ def _install(folder: Path) -> None:
     else:
         tool = ["pip", "install"]
     command = [sys.executable, "-m", *tool, "--quiet", "--no-deps", "--target", str(folder), *_PACKAGES]
-    found = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - a list
-    if found.returncode:
-        last = (found.stderr.strip().splitlines() or ["no reason given"])[-1]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - a list
+    if result.returncode:
+        last = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise LMCacheMissingError(
             f"LMCache {_VERSION} cannot be installed in {folder}, so its figures are left out: {last}"
         )

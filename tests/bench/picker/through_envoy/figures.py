@@ -27,18 +27,18 @@ def row(shape: Shape, measured: Mapping[str, Sequence[Turn]]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"pods": shape.pods, "prompt_tokens": shape.prompt_tokens}
     for side, turns in measured.items():
-        loads = [each.load for each in turns]
-        rps = [each.rps for each in loads]
-        p99_ms = [_MS * each.quantile_s(0.99) for each in loads]
+        loads = [turn.load for turn in turns]
+        rps = [load.rps for load in loads]
+        p99_ms = [_MS * load.quantile_s(0.99) for load in loads]
         found |= {
             f"{side}_rps": round(statistics.median(rps), 1),
-            f"{side}_p50_ms": round(statistics.median(_MS * each.quantile_s(0.5) for each in loads), 3),
+            f"{side}_p50_ms": round(statistics.median(_MS * load.quantile_s(0.5) for load in loads), 3),
             f"{side}_p99_ms": round(statistics.median(p99_ms), 3),
-            f"{side}_picker_cpu_us": _each_us([each.picker_cpu_s for each in turns], loads),
-            f"{side}_load_cpu_us": _each_us([each.load_cpu_s for each in turns], loads),
+            f"{side}_picker_cpu_us": _each_us([turn.picker_cpu_s for turn in turns], loads),
+            f"{side}_load_cpu_us": _each_us([turn.load_cpu_s for turn in turns], loads),
             f"{side}_rps_range": [round(min(rps), 1), round(max(rps), 1)],
             f"{side}_p99_ms_range": [round(min(p99_ms), 3), round(max(p99_ms), 3)],
-            f"{side}_refused": sum(each.refused for each in loads),
+            f"{side}_refused": sum(load.refused for load in loads),
         }
     return found
 

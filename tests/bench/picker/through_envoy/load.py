@@ -100,8 +100,8 @@ class Generator:
     def close(self) -> None:
         """Closes the connections."""
         self._poll.close()
-        for each in self._connections.values():
-            each.socket.close()
+        for connection in self._connections.values():
+            connection.socket.close()
 
     def run(self, duration_s: float) -> Load:
         """Sends for so long, and then waits for the answers that are still to come.

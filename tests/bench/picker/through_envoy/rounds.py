@@ -81,13 +81,13 @@ def compare(
     Raises:
         LoadError: A gateway does not answer.
     """
-    measured: dict[str, list[Turn]] = {each.name: [] for each in sides}
+    measured: dict[str, list[Turn]] = {side.name: [] for side in sides}
     with ExitStack() as stack:
         generators = {
-            each.name: stack.enter_context(
-                closing(Generator(each.address, templates, how.connections, seed=number + 1))
+            side.name: stack.enter_context(
+                closing(Generator(side.address, templates, how.connections, seed=number + 1))
             )
-            for number, each in enumerate(sides)
+            for number, side in enumerate(sides)
         }
         for each in sides:
             stack.enter_context(_stopped(each.picker_pid))

@@ -51,7 +51,7 @@ class Command:
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig),
             "KUBECACHEDIR": str(self.folder / "kubectl"),
-            **{f"HELM_{each}_HOME": str(self.folder / "helm") for each in ("CACHE", "CONFIG", "DATA")},
+            **{f"HELM_{name}_HOME": str(self.folder / "helm") for name in ("CACHE", "CONFIG", "DATA")},
         }
 
     def json(self, *arguments: str | Path) -> dict[str, Any]:

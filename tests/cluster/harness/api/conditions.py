@@ -7,8 +7,8 @@ from typing import Any
 def is_ready(resource: Mapping[str, Any]) -> bool:
     """Whether it is Ready as it is now: the condition speaks of its present generation."""
     return any(
-        each["type"] == "Ready"
-        and each["status"] == "True"
-        and each.get("observedGeneration") == resource["metadata"]["generation"]
-        for each in resource.get("status", {}).get("conditions", ())
+        condition["type"] == "Ready"
+        and condition["status"] == "True"
+        and condition.get("observedGeneration") == resource["metadata"]["generation"]
+        for condition in resource.get("status", {}).get("conditions", ())
     )

@@ -66,8 +66,10 @@ class Connection:
         waiting = iter(objects)
 
         async def work() -> None:
-            for each in waiting:
-                await self.request("POST", collection(each["kind"], each["metadata"]["namespace"]), each)
+            for document in waiting:
+                await self.request(
+                    "POST", collection(document["kind"], document["metadata"]["namespace"]), document
+                )
 
         async with asyncio.TaskGroup() as workers:
             for _ in range(AT_A_TIME):
@@ -87,8 +89,8 @@ class Connection:
             WatchEndedError: The server ended the watch or went away.
         """
         listed = await self.request("GET", path)
-        for each in listed["items"]:
-            yield "ADDED", each
+        for item in listed["items"]:
+            yield "ADDED", item
         version = listed["metadata"]["resourceVersion"]
         url = f"{self._url}{path}?watch=1&resourceVersion={version}"
         endless = aiohttp.ClientTimeout(total=None)

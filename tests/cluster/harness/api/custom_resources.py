@@ -26,7 +26,7 @@ def install(api: client.ApiClient, definition: dict[str, Any]) -> dict[str, Any]
     )
     for event in events:
         status = event["object"].status
-        conditions = {each.type: each for each in (status and status.conditions) or ()}
+        conditions = {status.type: status for status in (status and status.conditions) or ()}
         if "Established" in conditions and conditions["Established"].status == "True":
             return conditions
     raise RuntimeError(f"{name} is not established: {conditions}")

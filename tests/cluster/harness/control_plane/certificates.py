@@ -57,8 +57,8 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(name, group), self._name, key)
         if names := [
-            *(x509.DNSName(each) for each in hosts),
-            *(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses),
+            *(x509.DNSName(host) for host in hosts),
+            *(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses),
         ]:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())

@@ -37,4 +37,4 @@ def running_cluster(
 def _accepts_pods(api: client.ApiClient) -> bool:
     """Whether pods can be made: admission wants the service account that a controller makes."""
     accounts = client.CoreV1Api(api).list_namespaced_service_account("default").items
-    return any(each.metadata.name == "default" for each in accounts)
+    return any(account.metadata.name == "default" for account in accounts)

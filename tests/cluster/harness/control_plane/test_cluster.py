@@ -87,8 +87,8 @@ def test_pods_are_ready_on_played_nodes_where_they_fit(
 
         eventually(ready, "four Ready pods: two nodes with room for two each")
         pods = core.list_namespaced_pod(namespace).items
-        assert sorted(each.spec.node_name or "none" for each in pods) == sorted([*nodes, *nodes, "none"])
+        assert sorted(pod.spec.node_name or "none" for pod in pods) == sorted([*nodes, *nodes, "none"])
         apps.delete_namespaced_deployment("harness", namespace)
         eventually(lambda: not core.list_namespaced_pod(namespace).items, "end of the pods")
-        for each in nodes:
-            core.delete_node(each)
+        for node in nodes:
+            core.delete_node(node)

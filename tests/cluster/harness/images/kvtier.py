@@ -57,7 +57,7 @@ def engine_archive(say: Say) -> Path:
         build(image, Containerfile(_ROOT / "connector" / "Containerfile", _ROOT, arguments, mounts), say)
         export(image, archive)
 
-    own = (each.read_bytes() for each in sorted(_ENGINE_BASE.iterdir()))
+    own = (path.read_bytes() for path in sorted(_ENGINE_BASE.iterdir()))
     return _cached("engine", [base, packages.name, *own, *_sources("connector/Containerfile")], make)
 
 

@@ -78,5 +78,7 @@ def running_node(
 
 def _is_ready(api: client.ApiClient, name: str) -> bool:
     nodes: list[Any] = client.CoreV1Api(api).list_node().items
-    conditions = [each for node in nodes if node.metadata.name == name for each in node.status.conditions]
-    return any(each.type == "Ready" and each.status == "True" for each in conditions)
+    conditions = [
+        condition for node in nodes if node.metadata.name == name for condition in node.status.conditions
+    ]
+    return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)

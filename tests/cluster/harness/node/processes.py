@@ -78,11 +78,11 @@ def _memory_limit(folder: Path) -> int:
 def _groups(folder: Path) -> Iterator[tuple[list[str], str]]:
     for line in (folder / "cgroup").read_text().splitlines():
         _, controllers, group = line.split(":", 2)
-        yield [each for each in controllers.split(",") if each], group.lstrip("/")
+        yield [word for word in controllers.split(",") if word], group.lstrip("/")
 
 
 def _kib(text: str, name: str) -> int:
-    return _KIB * sum(int(each) for each in re.findall(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE))
+    return _KIB * sum(int(word) for word in re.findall(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE))
 
 
 def _found(pattern: str, text: str) -> str:

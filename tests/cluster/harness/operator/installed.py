@@ -42,7 +42,7 @@ def running_site(provider: Provider, say: Say, *, hugepages: int) -> Iterator[Si
         say: Takes lines about what takes long.
         hugepages: How many 2 MiB pages the node has.
     """
-    archives = [each(say) for each in ARCHIVES]
+    archives = [archive(say) for archive in ARCHIVES]
     with (
         tempfile.TemporaryDirectory(prefix="kvtier-site-") as folder,
         provider.node(say, hugepages=hugepages, images=archives, mounts=engine_mounts(say)) as node,

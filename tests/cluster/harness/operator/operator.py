@@ -42,7 +42,7 @@ class Operator:
 
     def writes(self, kind: str = "") -> int:
         """Writes sent to the API server so far, of objects of a kind or of all; a status is its object's."""
-        written = (each for each in self._samples() if each.name == "kvtier_api_writes_total")
+        written = (sample for sample in self._samples() if sample.name == "kvtier_api_writes_total")
         return int(sum(each.value for each in written if kind in ("", each.labels["kind"])))
 
     def _samples(self) -> list[Sample]:
@@ -84,7 +84,7 @@ def start_operator(
         env: More environment.
     """
     metrics_port, health_port = free_ports(2)
-    options = [f"--namespace={each}" for each in namespaces]
+    options = [f"--namespace={namespace}" for namespace in namespaces]
     process = Process(
         [
             sys.executable,

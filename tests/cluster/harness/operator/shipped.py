@@ -45,5 +45,5 @@ def shipped_account(cluster: Cluster, say: Say) -> Iterator[Account]:
 def _listed(helm: Command) -> dict[str, Any]:
     """The operator's namespace, its account and what it is bound to, as the chart renders them."""
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--skip-tests"))
-    own = [each for each in rendered if each and each["kind"] in _KINDS]
+    own = [document for document in rendered if document and document["kind"] in _KINDS]
     return {"apiVersion": "v1", "kind": "List", "items": [SYSTEM_NAMESPACE, *own]}

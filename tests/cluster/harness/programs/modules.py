@@ -35,7 +35,9 @@ def published_crds() -> list[dict[str, Any]]:
         for document in yaml.load_all((module_folder(module) / file).read_text(), yaml.CSafeLoader)
         if document
     ]
-    return [each for each in documents if "istio" not in each["spec"]["group"] or _is_needed(each)]
+    return [
+        document for document in documents if "istio" not in document["spec"]["group"] or _is_needed(document)
+    ]
 
 
 def _is_needed(definition: dict[str, Any]) -> bool:
@@ -50,15 +52,15 @@ def module_folder(module: str, required_by: Path = _FOLDER) -> Path:
         required_by: Folder of the go.mod that names its version.
     """
     text = (required_by / "go.mod").read_text()
-    found = re.search(rf"^(?:require)?\s+{re.escape(module)} (v\S+)", text, re.MULTILINE)
-    assert found, f"{required_by / 'go.mod'} requires no {module}"
+    match = re.search(rf"^(?:require)?\s+{re.escape(module)} (v\S+)", text, re.MULTILINE)
+    assert match, f"{required_by / 'go.mod'} requires no {module}"
     answer = subprocess.run(  # noqa: S603 - our own command
-        [go(), "mod", "download", "-json", f"{module}@{found[1]}"],
+        [go(), "mod", "download", "-json", f"{module}@{match[1]}"],
         cwd=required_by,
         capture_output=True,
         text=True,
         check=False,
     )
     if answer.returncode:
-        raise MissingToolError(f"{module} {found[1]} cannot be had: {answer.stdout} {answer.stderr}")
+        raise MissingToolError(f"{module} {match[1]} cannot be had: {answer.stdout} {answer.stderr}")
     return Path(json.loads(answer.stdout)["Dir"])

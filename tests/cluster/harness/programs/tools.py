@@ -53,19 +53,21 @@ class Module:
         """The version in go.mod, such as `v1.34.4`."""
         if not self.source:
             return "v0.0.0"
-        found = re.search(
+        match = re.search(
             rf"^\s*(?:require )?{re.escape(self.source)} (v\S+)",
             (self.folder / "go.mod").read_text(),
             re.MULTILINE,
         )
-        assert found, f"{self.folder}/go.mod requires no {self.source}"
-        return found[1]
+        assert match, f"{self.folder}/go.mod requires no {self.source}"
+        return match[1]
 
     @property
     def cache(self) -> Path:
         """Where its programs are kept: one folder for each set of sources."""
         sources = [self.folder / "go.mod", self.folder / "go.sum", *sorted(self.folder.glob("*.go"))]
-        sums = hashlib.sha256(b"".join(each.read_bytes() for each in sources if each.exists())).hexdigest()
+        sums = hashlib.sha256(
+            b"".join(source.read_bytes() for source in sources if source.exists())
+        ).hexdigest()
         return cache_folder() / "tools" / f"{self.name}-{self.version}-{sums[:12]}"
 
 

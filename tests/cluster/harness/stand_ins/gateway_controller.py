@@ -39,17 +39,17 @@ async def _answer(connection: Connection) -> None:
 def _is_answered(route: Mapping[str, Any]) -> bool:
     generation = route["metadata"]["generation"]
     parents = route.get("status", {}).get("parents", ())
-    said = [each["observedGeneration"] for parent in parents for each in parent["conditions"]]
+    said = [condition["observedGeneration"] for parent in parents for condition in parent["conditions"]]
     return bool(said) and all(each == generation for each in said)
 
 
 async def _take(connection: Connection, route: Mapping[str, Any]) -> None:
     metadata = route["metadata"]
     types = ("Accepted", "ResolvedRefs")
-    conditions = [condition(each, generation=metadata["generation"]) for each in types]
+    conditions = [condition(kind, generation=metadata["generation"]) for kind in types]
     parents = [
-        {"parentRef": each, "controllerName": _NAME, "conditions": conditions}
-        for each in route["spec"]["parentRefs"]
+        {"parentRef": reference, "controllerName": _NAME, "conditions": conditions}
+        for reference in route["spec"]["parentRefs"]
     ]
     path = f"{collection('HTTPRoute', metadata['namespace'])}/{metadata['name']}/status"
     try:

@@ -100,7 +100,7 @@ def _stages() -> list[Path]:
     """The stages by which nodes and pods become Ready at once, and go; it plays nothing without any."""
     stages = module_folder("sigs.k8s.io/kwok", _TOOLS) / "kustomize" / "stage"
     folders = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
-    return [path for each in folders for path in sorted((stages / each).glob("*-*.yaml"))]
+    return [path for folder in folders for path in sorted((stages / folder).glob("*-*.yaml"))]
 
 
 def _node(name: str, shape: Shape) -> dict[str, Any]:
@@ -110,6 +110,6 @@ def _node(name: str, shape: Shape) -> dict[str, Any]:
             "annotations": {_ANNOTATION: "fake"},
             "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **shape.labels},
         },
-        "spec": {"taints": [dict(each) for each in shape.taints]},
+        "spec": {"taints": [dict(taint) for taint in shape.taints]},
         "status": {"allocatable": dict(shape.allocatable), "capacity": dict(shape.allocatable)},
     }

@@ -22,7 +22,7 @@ from kvtier_operator.reconcile.api_server import KINDS, Kind
 
 # Google publishes no CRDs to install; what the operator asks about an object does not depend on its fields.
 UNPUBLISHED = [
-    each for each in KINDS if each.api_version.split("/")[0].endswith(("gke.io", "googleapis.com"))
+    kind for kind in KINDS if kind.api_version.split("/")[0].endswith(("gke.io", "googleapis.com"))
 ]
 PROVIDERS = ("istio", "gke")
 SCALERS = {"istio": {}, "gke": {"prometheusUrl": "http://prometheus.monitoring"}}
@@ -54,7 +54,7 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
     before = len([*asked(site.audit_log, SYSTEM, OPERATOR)])
     place = ("--namespace", namespace)
     with installed(site, kubectl, tmp_path):
-        listed = {"apiVersion": "v1", "kind": "List", "items": [resource(each) for each in PROVIDERS]}
+        listed = {"apiVersion": "v1", "kind": "List", "items": [resource(provider) for provider in PROVIDERS]}
         kubectl("apply", *place, "--filename", "-", stdin=json.dumps(listed))
         made = eventually(lambda: _of_every_kind(kubectl, namespace), "objects of every kind")
 
@@ -81,7 +81,7 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
             "end of what an earlier release made",
         )
     calls = [*asked(site.audit_log, SYSTEM, OPERATOR)][before:]
-    assert [str(each) for each in calls if each.refused] == []
+    assert [str(call) for call in calls if call.refused] == []
     assert _used(calls) == set(rights((*NAMESPACED, *CLUSTER)))
 
 
@@ -93,7 +93,7 @@ def gke_kinds(site_api: client.ApiClient) -> None:
 
 def _used(calls: Iterable[Asked]) -> set[Right]:
     """The rights that the operator's role had to give for these."""
-    own = [each for each in calls if OPERATOR in each.why]
+    own = [call for call in calls if OPERATOR in call.why]
     created = {(*each.right[:2], "create") for each in own if each.created}
     return created | {each.right for each in own}
 
@@ -101,8 +101,8 @@ def _used(calls: Iterable[Asked]) -> set[Right]:
 def _of_every_kind(kubectl: Command, namespace: str) -> list[dict[str, Any]]:
     """One object of each kind there is; empty as long as one is missing."""
     chosen = ("--namespace", namespace, "--selector", INSTANCE_LABEL)
-    kinds = ",".join(f"{each.plural}.{each.api_version.rpartition('/')[0]}".rstrip(".") for each in KINDS)
-    found = {each["kind"]: each for each in kubectl.json("get", kinds, *chosen)["items"]}
+    kinds = ",".join(f"{kind.plural}.{kind.api_version.rpartition('/')[0]}".rstrip(".") for kind in KINDS)
+    found = {item["kind"]: item for item in kubectl.json("get", kinds, *chosen)["items"]}
     return [*found.values()] if len(found) == len(KINDS) else []
 
 

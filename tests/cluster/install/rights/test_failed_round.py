@@ -25,7 +25,7 @@ def test_it_says_what_it_may_not(
         eventually(lambda: ready(kubectl, namespace, "Unschedulable"), "word of pods without a node")
 
         # a Service that vanishes has it ask whether the resource is still there
-        _set_rules(kubectl, [_without(each, "kvcachetiers", "get") for each in role["rules"]])
+        _set_rules(kubectl, [_without(rule, "kvcachetiers", "get") for rule in role["rules"]])
         kubectl("delete", "service", "qwen-engine", "--namespace", namespace)
         told = eventually(lambda: ready(kubectl, namespace, "RoundFailed"), "word in the status")
         assert told["status"] == "Unknown"
@@ -35,7 +35,7 @@ def test_it_says_what_it_may_not(
         eventually(lambda: ready(kubectl, namespace, "Unschedulable"), "the same word again")
 
         # neither can it be said in the status: an Event does
-        _set_rules(kubectl, [_without(each, "kvcachetiers/status", "patch") for each in role["rules"]])
+        _set_rules(kubectl, [_without(rule, "kvcachetiers/status", "patch") for rule in role["rules"]])
         change = json.dumps({"spec": {"replicas": 2}})
         kubectl("patch", "kvct", "qwen", "--namespace", namespace, "--type=merge", "--patch", change)
         eventually(lambda: "kvcachetiers/status" in _events(kubectl, namespace), "an Event")

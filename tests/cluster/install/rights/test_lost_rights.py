@@ -96,7 +96,7 @@ def test_resources_that_are_no_longer_seen_stay_as_they_are(
 def _taken_away(kubectl: Command, resource: str) -> Iterator[None]:
     """The operator may not see a kind."""
     rules = kubectl.json("get", "clusterrole", OPERATOR)["rules"]
-    _set_rules(kubectl, [_without(each, resource) for each in rules])
+    _set_rules(kubectl, [_without(rule, resource) for rule in rules])
     try:
         yield
     finally:
@@ -146,6 +146,6 @@ def _uids(kubectl: Command, namespace: str) -> dict[str, str]:
         "get", kinds, "--namespace", namespace, "--selector", "app.kubernetes.io/instance=qwen"
     )
     return {
-        f"{each['kind'].lower()}/{each['metadata']['name']}": each["metadata"]["uid"]
-        for each in found["items"]
+        f"{item['kind'].lower()}/{item['metadata']['name']}": item["metadata"]["uid"]
+        for item in found["items"]
     }

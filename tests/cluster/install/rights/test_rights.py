@@ -60,15 +60,15 @@ def test_it_may_not(site_api: client.ApiClient, right: Right) -> None:
 def test_it_may_write_what_plans_have(as_operator: Command, kubectl: Command) -> None:
     """Roles and their bindings among them: the API server lets nobody grant what they do not hold."""
     documents = [
-        each
+        document
         for path in GOLDEN
-        for each in read_documents(path.read_text(), str(path))
-        if isinstance(each, dict) and each["apiVersion"] not in UNPUBLISHED
+        for document in read_documents(path.read_text(), str(path))
+        if isinstance(document, dict) and document["apiVersion"] not in UNPUBLISHED
     ]
-    for name in {each["metadata"]["namespace"] for each in documents} - {"default"}:
+    for name in {document["metadata"]["namespace"] for document in documents} - {"default"}:
         kubectl("create", "namespace", name)
     # a binding to a role that is not there is refused: the roles are made, the rest only tried
-    _apply(as_operator, [each for each in documents if each["kind"] == "Role"])
+    _apply(as_operator, [document for document in documents if document["kind"] == "Role"])
     _apply(as_operator, documents, "--dry-run=server")
 
 

@@ -16,7 +16,7 @@ RESOURCE: Final = {
 def ready(kubectl: Command, namespace: str, reason: str = "") -> dict[str, Any]:
     """Condition Ready, if it has this reason where one is given; else nothing."""
     conditions = _status(kubectl, namespace).get("conditions", ())
-    found: dict[str, Any] = next((each for each in conditions if each["type"] == "Ready"), {})
+    found: dict[str, Any] = next((condition for condition in conditions if condition["type"] == "Ready"), {})
     return found if not reason or found.get("reason") == reason else {}
 
 

@@ -41,7 +41,7 @@ TEMPLATES: dict[str, dict[str, Any]] = {
 }
 """What `edit` may do by itself, and the right to have pods made alone may not."""
 ROWS = {"pods", "first", *ASKED, *TEMPLATES}
-PRIVILEGE = {each.id: each for each in PRIVILEGES}
+PRIVILEGE = {privilege.id: privilege for privilege in PRIVILEGES}
 
 
 @pytest.mark.parametrize("row", ASKED)

@@ -117,15 +117,15 @@ def _made(kubectl: Command, namespace: str) -> dict[str, str]:
         "PrometheusRule": "prometheusrules.monitoring.coreos.com",
     }
     listed = kubectl.json(
-        "get", ",".join(each.strip(".") for each in kinds.values()), "--namespace", namespace
+        "get", ",".join(kind.strip(".") for kind in kinds.values()), "--namespace", namespace
     )
     return {
-        each["kind"]: f"create {kinds[each['kind']]}"
-        for each in listed["items"]
-        if any(owner["kind"] == "KVCacheTier" for owner in each["metadata"].get("ownerReferences", ()))
+        item["kind"]: f"create {kinds[item['kind']]}"
+        for item in listed["items"]
+        if any(owner["kind"] == "KVCacheTier" for owner in item["metadata"].get("ownerReferences", ()))
     }
 
 
 def _reasons(kubectl: Command, namespace: str) -> set[str]:
     status = kubectl.json("get", "kvct", "asks", "--namespace", namespace).get("status", {})
-    return {each["reason"] for each in status.get("conditions", ())}
+    return {condition["reason"] for condition in status.get("conditions", ())}

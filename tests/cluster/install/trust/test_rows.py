@@ -15,4 +15,4 @@ def test_every_row_of_the_docs_is_tried() -> None:
     trust = PAGE.read_text().partition("\n## Trust\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", trust, re.MULTILINE)
     assert sorted(rows) == sorted(row for each in TRIED for row in each)
-    assert {each.id for each in PRIVILEGES} | {"first"} == test_asks.ROWS
+    assert {privilege.id for privilege in PRIVILEGES} | {"first"} == test_asks.ROWS

@@ -87,7 +87,7 @@ def tenant(server: Cluster) -> Iterator[tuple[str, Make]]:
         namespace = create_namespace(all_rights, f"lists-{next(_NUMBERS)}")
 
         def make(number: int, like: Mapping[str, Any]) -> set[str]:
-            names = {f"large-{each:02}" for each in range(number)}
+            names = {f"large-{number:02}" for number in range(number)}
             for name in names:
                 metadata = {"name": name, **like.get("metadata", {})}
                 body = {**like, "metadata": metadata}

@@ -114,7 +114,7 @@ async def follow(api: Api, tenant: Tenant) -> AsyncIterator[Callable[[], Sink]]:
 
 
 async def test_many_large_pods_are_read_a_few_at_a_time(tenant: Tenant, follow: Callable[[], Sink]) -> None:
-    names = {f"large-{each:03}" for each in range(100)}
+    names = {f"large-{number:03}" for number in range(100)}
     for name in names:
         tenant.make(name, "x" * 1_000_000)
     tracemalloc.start()
@@ -138,7 +138,7 @@ async def test_a_pod_too_large_to_read_holds_up_no_other(
     tenant.make("b", "<" * 1_000_000)
     tenant.make("c")
     await sink.until(lambda here: here == {"a", "c", "z"})
-    said = [each.getMessage() for each in caplog.records if "left out" in each.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert [each.split("such as ")[1] for each in said] == ["m; make them smaller", "b; make them smaller"]
 
 

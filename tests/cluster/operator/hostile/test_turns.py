@@ -21,12 +21,12 @@ async def _served_before(connection: Connection, crowd: str, quiet: str) -> tupl
     is_crowded = asyncio.Event()
 
     async def follow() -> None:
-        async for _, each in connection.events(collection("KVCacheTier")):
-            place = each["metadata"]["namespace"], each["metadata"]["name"]
-            if place[0] == crowd and _is_served(each):
+        async for _, event in connection.events(collection("KVCacheTier")):
+            place = event["metadata"]["namespace"], event["metadata"]["name"]
+            if place[0] == crowd and _is_served(event):
                 served.add(place[1])
                 is_crowded.set()
-            if place[0] == quiet and _is_served(each) and not then:
+            if place[0] == quiet and _is_served(event) and not then:
                 then.append(len(served))
             if then and len(served) == _CROWD:
                 return

@@ -83,8 +83,8 @@ def test_a_copy_that_fails_ends_it() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
-    found = CliRunner().invoke(connector, ["--only", "gpu", "--out", str(tmp_path / "gpu.json")])
-    assert found.exit_code == 1
-    assert found.output.startswith("Error: no GPU: PyTorch")
-    assert found.output.count("\n") == 1
+    result = CliRunner().invoke(connector, ["--only", "gpu", "--out", str(tmp_path / "gpu.json")])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: no GPU: PyTorch")
+    assert result.output.count("\n") == 1
     assert not (tmp_path / "gpu.json").exists()

@@ -160,8 +160,8 @@ def test_damage_gives_no_wrong_token(
     disk_engine.leave()
     (old,) = (tmp_path / "old").glob("*/index")
     dropped = 0.0
-    for each in range(folders):
-        folder = Path(shutil.copytree(known, tmp_path / str(each)))
+    for number in range(folders):
+        folder = Path(shutil.copytree(known, tmp_path / str(number)))
         damage_blocks(folder, kind, chance)
         damage_index(folder, kind, chance, old.read_bytes())
         before = metric(disk_engine.llm, "vllm:kvtier_disk_corrupt_chunks")

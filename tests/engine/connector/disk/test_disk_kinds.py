@@ -201,7 +201,7 @@ def test_a_prompt_with_another_image_is_another(disk_engine: DiskEngine, tmp_pat
         cold += found(disk_engine, [each])
     assert [cached for _, cached in cold] == [0, 0, 0]
     tokens = tokens_of(cold)
-    assert len({tuple(each) for each in tokens}) == 3, "images do not matter"
+    assert len({tuple(token) for token in tokens}) == 3, "images do not matter"
 
     disk_engine.restart(tmp_path / "disk")
     for number, each in enumerate(asked[:2]):

@@ -97,6 +97,6 @@ def test_a_patch_release_of_vllm_finds_all_and_another_minor_nothing(  # noqa: P
     monkeypatch.setattr(vllm, "__version__", "0.99.0")
     disk_engine.restart(folder)
     assert disk_engine.ask() == (cold, [0] * len(PROMPTS))
-    (told,) = {each.getMessage() for each in caplog.records if "removed" in each.getMessage()}
+    (told,) = {record.getMessage() for record in caplog.records if "removed" in record.getMessage()}
     assert "39 chunks with 1248 tokens" in told
     assert told.endswith(f'it differs in vllm ("{minor}" -> "0.99")')

@@ -63,8 +63,8 @@ def test_the_server_reads_which_adapters_there_are() -> None:
     [path] = [each for each in INPUTS if each.stem == "names-and-adapters"]
     [(_, resource)] = load_resources([str(path)])
     found = serve_parser().parse_args(list(make_plan(resource, Observed()).engine.args))
-    adapters = [(each.name, each.path) for each in found.lora_modules]
-    assert adapters == [(each.name, each.source) for each in resource.spec.model.lora_modules]
+    adapters = [(module.name, module.path) for module in found.lora_modules]
+    assert adapters == [(module.name, module.source) for module in resource.spec.model.lora_modules]
     assert (found.max_loras, found.max_cpu_loras, found.max_lora_rank) == (2, 2, 16)
 
 

@@ -33,7 +33,9 @@ def main() -> int:
     for minor in minors:
         chosen = [case for case in SETS[arguments.models]() if _is_asked(case.name, arguments.names)]
         found[minor] = [
-            each for case in chosen for each in differences(case, said[minor].result()[case.name], minor)
+            difference
+            for case in chosen
+            for difference in differences(case, said[minor].result()[case.name], minor)
         ]
         asked[minor] = sum(len(said[minor].result()[case.name]) for case in chosen)
         _show(minor, found[minor], short=arguments.short)

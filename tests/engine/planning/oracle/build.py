@@ -162,7 +162,7 @@ def _recorded(
 
 
 def _subclasses(cls: Any) -> list[Any]:
-    return [each for sub in cls.__subclasses__() for each in (sub, *_subclasses(sub))]
+    return [subclass for sub in cls.__subclasses__() for subclass in (sub, *_subclasses(sub))]
 
 
 def _moved(layer: Any, swapped: Mapping[int, Any]) -> Any:

@@ -72,7 +72,7 @@ class Case:
     @property
     def key(self) -> str:
         """The same for models whose files say the same."""
-        asked = [each.as_data() for each in self.engines]
+        asked = [engine.as_data() for engine in self.engines]
         said = json.dumps([self.files, asked] if asked else self.files, sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 

@@ -21,7 +21,9 @@ def test_a_plan_says_what_vllm_does_of_other_types(minor: str) -> None:
     said = answers(minor, "library")
     assert len(said) > len(list(cases()))
     assert sum(entry.get("answer") is not None for entries in said.values() for entry in entries) > 400
-    found = [each for case in library_cases() for each in differences(case, said[case.name], minor)]
+    found = [
+        difference for case in library_cases() for difference in differences(case, said[case.name], minor)
+    ]
     assert not found
 
 

@@ -90,8 +90,8 @@ async def _unread(target: Target, tally: Tally, size: int) -> None:
 
 async def _all(calls: Iterable[Coroutine[None, None, None]]) -> None:
     async with asyncio.TaskGroup() as group:
-        for each in calls:
-            group.create_task(each)
+        for call in calls:
+            group.create_task(call)
 
 
 async def _call(
@@ -104,8 +104,8 @@ async def _call(
 
         async def messages() -> AsyncIterator[bytes]:
             yield request_headers({":path": _COMPLETION if linger else _CHAT})
-            for each in chunks:
-                yield each
+            for chunk in chunks:
+                yield chunk
             tally[SENT] += 1
             if linger:
                 await asyncio.Event().wait()

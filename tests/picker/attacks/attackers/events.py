@@ -163,7 +163,7 @@ async def _publisher(
             if evil.is_set():
                 tally["closed"] += 1
 
-    tasks = [asyncio.create_task(run()), *(asyncio.create_task(count(each)) for each in monitors)]
+    tasks = [asyncio.create_task(run()), *(asyncio.create_task(count(monitor)) for monitor in monitors)]
     try:
         async with good_pod(target):
             yield

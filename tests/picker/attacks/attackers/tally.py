@@ -17,7 +17,7 @@ _FAULTS: Final = frozenset({"500", "INTERNAL", "UNKNOWN"})
 
 def faults(tally: Tally) -> int:
     """How often the server said that something had gone wrong in it."""
-    return sum(tally[each] for each in _FAULTS)
+    return sum(tally[fault] for fault in _FAULTS)
 
 
 def cut_off(tally: Tally) -> int:

@@ -17,7 +17,7 @@ IP: Final = "127.0.0.1"
 POD: Final = f"{IP}:8000"
 TOKENS: Final = np.arange(64, dtype=np.uint32)
 HASHES: Final = token_hashes(TOKENS, prefix_seed("m", "", tokens=True), 16, 100)
-FOUR: Final = [name(each) for each in range(4)]
+FOUR: Final = [name(number) for number in range(4)]
 STORED: Final = batch(stored(FOUR, range(64)))
 """The prompt's four blocks, on the device."""
 

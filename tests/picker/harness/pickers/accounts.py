@@ -28,10 +28,12 @@ def made_accounts(cluster: Cluster, namespace: str, *, elect: bool = False) -> M
     with cluster.client() as api:
         for flavor in Flavor:
             pickers = 2 if elect and flavor is not Flavor.BUILTIN else 1
-            made = [each for each in _objects(namespace, flavor, pickers) if each["kind"] in _KINDS]
+            made = [
+                document for document in _objects(namespace, flavor, pickers) if document["kind"] in _KINDS
+            ]
             for each in made:
                 utils.create_from_dict(api, each)
-            [binding] = [each for each in made if each["kind"] == "RoleBinding"]
+            [binding] = [document for document in made if document["kind"] == "RoleBinding"]
             accounts[flavor] = Account(cluster, namespace, binding["subjects"][0]["name"])
     return accounts
 

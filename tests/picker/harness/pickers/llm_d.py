@@ -124,8 +124,8 @@ class LlmD:
         """
         body = json.dumps({"model": "fake", "prompt": prompt}).encode()
         sending: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        for each in (request_headers(), *_chunks(body)):
-            sending.put(_subset(among) + each)
+        for chunk in (request_headers(), *_chunks(body)):
+            sending.put(_subset(among) + chunk)
         with grpc.insecure_channel(f"127.0.0.1:{self.port}") as channel:
             process = channel.stream_stream(_PROCESS, bytes, bytes)
             call = process(iter(sending.get, None), timeout=_DEADLINE_S)
@@ -166,7 +166,7 @@ def _name(version: str) -> str:
 
 
 EACH_VERSION: Final = pytest.mark.parametrize(
-    "version", [pytest.param(each, marks=needs(each)) for each in VERSIONS]
+    "version", [pytest.param(version, marks=needs(version)) for version in VERSIONS]
 )
 """A test's parameter `version`."""
 
@@ -177,9 +177,9 @@ def rendered(version: str, **spec: Any) -> tuple[Sequence[str], str]:  # noqa: A
     plan = make_plan(resource(router=router, **spec), Observed())
     names = Names.of(plan)
     [deployment] = [
-        each
-        for each in build_objects(plan)
-        if each["kind"] == "Deployment" and each["metadata"]["name"] == names.picker
+        document
+        for document in build_objects(plan)
+        if document["kind"] == "Deployment" and document["metadata"]["name"] == names.picker
     ]
     assert names.labels(Component.PICKER).items() <= deployment["metadata"]["labels"].items()
     [container] = deployment["spec"]["template"]["spec"]["containers"]

@@ -24,9 +24,9 @@ def test_a_part_is_printed_and_added_to_the_file(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(hit_rate, "WORKLOADS", (Workload("loop", loop, 200, (1024,)),))
     out = tmp_path / "connector.json"
     out.write_text('{"index": 1}')
-    found = CliRunner().invoke(main, ["--only", "hit_rate", "--out", str(out)], catch_exceptions=False)
-    assert found.exit_code == 0, found.output
-    assert "hit rate, loop, 1024 chunks" in found.output
+    result = CliRunner().invoke(main, ["--only", "hit_rate", "--out", str(out)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "hit rate, loop, 1024 chunks" in result.output
     report = json.loads(out.read_text())
     assert report["index"] == 1
     assert report["hit_rate"][0].keys() == {"workload", "capacity_chunks", "kvtier", "lru", "arc", "optimal"}

@@ -25,7 +25,7 @@ SMALL_LOAD = Workload(
 
 def test_requests_are_compared_with_themselves() -> None:
     slow = replace(
-        ROUND, requests=[replace(each, ttft_s=each.ttft_s * 2, e2e_s=1e6) for each in ROUND.requests]
+        ROUND, requests=[replace(request, ttft_s=request.ttft_s * 2, e2e_s=1e6) for request in ROUND.requests]
     )
     slow.requests[3] = replace(slow.requests[3], ttft_s=1e6)  # a burst
     ratios = compare_requests([slow, ROUND, slow], [ROUND] * 3)

@@ -30,10 +30,13 @@ def test_every_policy_and_kvtiers_with_other_weights_are_measured() -> None:
     found = measure("high-cache", SMALL, POOL, seeds=2, weights=weights, report=lambda: done.append(1))
     assert set(found.series) == {*POLICIES, "kvtier 1:1:1:1", "kvtier-precise 1:1:1:1"}
     assert (
-        {len(each.hit_rate) for each in found.series.values()} == {len(found.optimum)} == {len(done)} == {2}
+        {len(series.hit_rate) for series in found.series.values()}
+        == {len(found.optimum)}
+        == {len(done)}
+        == {2}
     )
-    for each in found.series.values():
-        for rate, bound in zip(each.hit_rate, found.optimum, strict=True):
+    for series in found.series.values():
+        for rate, bound in zip(series.hit_rate, found.optimum, strict=True):
             assert rate <= bound
 
 

@@ -29,7 +29,8 @@ def calls() -> list[tuple[str, ast.Call]]:
 def test_no_redirect_is_followed_unseen() -> None:
     told = {
         where: any(
-            each.arg == "allow_redirects" and ast.unparse(each.value) == "False" for each in call.keywords
+            keyword.arg == "allow_redirects" and ast.unparse(keyword.value) == "False"
+            for keyword in call.keywords
         )
         for where, call in calls()
     }

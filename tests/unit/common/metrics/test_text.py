@@ -35,7 +35,9 @@ def test_only_what_is_asked_for_is_kept() -> None:
 
 @given(st.integers(1, 40))
 def test_pieces_of_any_length_say_the_same(length: int) -> None:
-    text = b"".join(b'vllm:running{engine="%d"} %d\nother %d\n' % (each, each, each) for each in range(9))
+    text = b"".join(
+        b'vllm:running{engine="%d"} %d\nother %d\n' % (number, number, number) for number in range(9)
+    )
     reading = MetricsText(WANTED)
     for at in range(0, len(text), length):
         reading.feed(text[at : at + length])
@@ -59,7 +61,7 @@ def test_of_duplicates_the_first_counts_and_a_time_stamp_may_follow() -> None:
 
 
 def _lines(line: bytes, times: int) -> bytes:
-    return b"".join(line % each for each in range(times))
+    return b"".join(line % number for number in range(times))
 
 
 @pytest.mark.parametrize(

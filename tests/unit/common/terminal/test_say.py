@@ -98,11 +98,13 @@ def printed(path: Path) -> Iterator[str]:
         return
     for node in ast.walk(ast.parse(text)):
         match node:
-            case ast.ImportFrom(module="rich.console") if "Console" in {each.name for each in node.names}:
+            case ast.ImportFrom(module="rich.console") if "Console" in {name.name for name in node.names}:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}: Console"
             case ast.Call():
                 called = ast.unparse(node.func)
-                of_text = called == "sys.exit" and any(isinstance(each, ast.JoinedStr) for each in node.args)
+                of_text = called == "sys.exit" and any(
+                    isinstance(argument, ast.JoinedStr) for argument in node.args
+                )
                 if of_text or called in PRINTS:
                     yield f"{path.relative_to(ROOT)}:{node.lineno}: {called}"
 

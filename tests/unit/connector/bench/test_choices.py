@@ -37,9 +37,9 @@ def test_names_in_the_order_given(arguments: list[str], names: str) -> None:
 
 @pytest.mark.parametrize("given", ["ttf", "ttft,", "", "ttft workloads"])
 def test_another_name_ends_it_with_those_that_are_known(given: str) -> None:
-    found = CliRunner().invoke(command, ["--only", given])
-    assert found.exit_code == 2
-    assert "is not one of 'ttft', 'workloads', 'disk'." in found.output
+    result = CliRunner().invoke(command, ["--only", given])
+    assert result.exit_code == 2
+    assert "is not one of 'ttft', 'workloads', 'disk'." in result.output
 
 
 def test_help_lists_them() -> None:

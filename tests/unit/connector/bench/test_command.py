@@ -71,9 +71,9 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
 
 
 def test_several_parts_and_their_figures(bench: Bench) -> None:
-    found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
-    assert found.exit_code == 0, found.output
-    assert "TTFT, 100 tokens, cpu" in found.output
+    result = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
+    assert result.exit_code == 0, result.output
+    assert "TTFT, 100 tokens, cpu" in result.output
     assert json.loads(bench.out.read_text()) == {"ttft": TTFT, "workloads": {}}
     left = bench.left()
     assert (left["shape"], left["device"], left["vllm"]) == ("demo", "cpu", "0.33.0")
@@ -90,11 +90,11 @@ def test_defaults_are_those_of_a_cpu(bench: Bench) -> None:
 
 def test_a_gpu_s_options(bench: Bench) -> None:
     bench.gpu = "NVIDIA H100"
-    found = bench.run(
+    result = bench.run(
         *("--only", "ttft", "--shape", "qwen3-8b", "--sides", "none,kvtier", "--turns", "3"),
         *("--", "--block-size", "32", "--port", "8000"),
     )
-    assert found.exit_code == 0, found.output
+    assert result.exit_code == 0, result.output
     [run] = bench.runs
     assert (run.gpu, run.shape, run.sides) == ("NVIDIA H100", "qwen3-8b", ("none", "kvtier"))
     assert (run.turns, run.given.block_tokens) == (3, 32)
@@ -118,21 +118,21 @@ def test_a_gpu_s_options(bench: Bench) -> None:
     ],
 )
 def test_bad_input_is_named(bench: Bench, arguments: tuple[str, ...], message: str) -> None:
-    found = bench.run(*arguments)
-    assert found.exit_code != 0
-    assert message in " ".join(found.output.split())
+    result = bench.run(*arguments)
+    assert result.exit_code != 0
+    assert message in " ".join(result.output.split())
     assert not bench.out.exists()
 
 
 def test_a_model_has_its_own_sizes(bench: Bench, tmp_path: Path) -> None:
-    found = bench.run("--model", str(tmp_path), "--shape", "demo")
-    assert "give --model or --shape" in found.output
+    result = bench.run("--model", str(tmp_path), "--shape", "demo")
+    assert "give --model or --shape" in result.output
 
 
 def test_what_ended_it_is_left_behind_beside_what_was_measured(bench: Bench) -> None:
     bench.error = ConnectorError("the engine died: out of memory")
-    found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
-    assert (found.exit_code, found.output.splitlines()[-1]) == (1, "Error: the engine died: out of memory")
+    result = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
+    assert (result.exit_code, result.output.splitlines()[-1]) == (1, "Error: the engine died: out of memory")
     assert bench.left()["error"] == "the engine died: out of memory"
     assert bench.left()["ttft"]["kvtier"]["cold_s"] == 2.0
     assert json.loads(bench.out.read_text()) == {"ttft": TTFT}
@@ -140,6 +140,6 @@ def test_what_ended_it_is_left_behind_beside_what_was_measured(bench: Bench) -> 
 
 def test_a_signal_s_end_is_left_behind(bench: Bench) -> None:
     bench.error = SystemExit(143)
-    found = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
-    assert found.exit_code == 143
+    result = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
+    assert result.exit_code == 143
     assert bench.left()["error"] == "ended before all was measured"

@@ -48,7 +48,7 @@ class LoggedDisk:
         self._log = log
 
     def send(self, messages: Sequence[Message]) -> None:
-        self._note(BEGUN, [each for each in messages if isinstance(each, Order) and each.write])
+        self._note(BEGUN, [message for message in messages if isinstance(message, Order) and message.write])
         self.within.send(messages)
 
     def take_events(self) -> list[Event]:

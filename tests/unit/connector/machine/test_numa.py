@@ -69,7 +69,7 @@ def test_each_slice_is_touched_first_on_a_cpu_of_its_node(
     touched.clear()
     slices = [region.attach(handle, number) for number in (0, 1)]
     os.close(descriptor)
-    assert [touched[each.address] for each in slices] == [of_node[1], of_node[0]]
+    assert [touched[part.address] for part in slices] == [of_node[1], of_node[0]]
     assert os.sched_getaffinity(0) == set(allowed)
 
 

@@ -38,7 +38,7 @@ def test_rule_accepts(rule: RuleCase) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.message)
 def test_rule_refuses_with_the_words_of_admission(rule: RuleCase) -> None:
     said = _said(document(rule.refused))
-    if any(each in rule.message for each in ("quantity", "address block")):
+    if any(words in rule.message for words in ("quantity", "address block")):
         assert said.startswith(f"{rule.field}: ")  # says more than CEL can: what is wrong with which text
     else:
         message = rule.said or rule.message
@@ -61,9 +61,9 @@ def test_a_spec_that_the_operator_would_not_keep() -> None:
 def test_every_rule_has_a_case() -> None:
     def messages(node: Schema) -> set[str]:
         own = {
-            each["message"]
-            for each in node.get("x-kubernetes-validations", ())
-            if "oldSelf" not in each["rule"]
+            rule["message"]
+            for rule in node.get("x-kubernetes-validations", ())
+            if "oldSelf" not in rule["rule"]
         }
         below = [*node.get("properties", {}).values(), node.get("items"), node.get("additionalProperties")]
         return own.union(*(messages(each) for each in below if each))

@@ -70,7 +70,7 @@ def numbers(draw: st.DrawFn) -> str:
     parts = [(rest >> 8 * (3 - index)) & 0xFF for index in range(count - 1)]
     parts.append(rest & ((1 << 8 * (5 - count)) - 1))
     forms = (str, hex, lambda each: f"0{each:o}", lambda each: f"0X{each:08X}", lambda each: f"000{each:o}")
-    return ".".join(draw(st.sampled_from(forms))(each) for each in parts)
+    return ".".join(draw(st.sampled_from(forms))(part) for part in parts)
 
 
 @st.composite

@@ -52,8 +52,8 @@ def test_the_resource_itself() -> None:
 
 
 def test_for_a_program() -> None:
-    found = json.loads(CliRunner().invoke(explain, ["spec.replicas", "-o", "json"]).stdout)
-    assert found == {
+    result = json.loads(CliRunner().invoke(explain, ["spec.replicas", "-o", "json"]).stdout)
+    assert result == {
         "path": "spec.replicas",
         "type": "integer",
         "required": False,

@@ -116,7 +116,7 @@ def documents(text: str) -> Iterator[Mapping[str, Any]]:
 
 def check(said: Said, *, allowed: str = "\n") -> None:
     for text in (said.out, said.err):
-        assert {each for each in text if not each.isprintable()} <= set(allowed)
+        assert {character for character in text if not character.isprintable()} <= set(allowed)
     assert len(said.err) < 30_000
     assert all(len(line) < 2100 for line in said.err.splitlines())
 
@@ -164,7 +164,9 @@ def test_what_is_for_a_machine_has_all_of_it(tmp_path: Path, run: Run) -> None:
     path = write(tmp_path / "a.yaml", resource(spec__engine__extraArgs=["--chat-template", FORGED]))
     objects = yaml.load_all(run("render", "--no-hub", "-f", path).out, Loader=LOADER)
     [engine] = [
-        each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"] == "a-engine"
+        document
+        for document in objects
+        if document["kind"] == "Deployment" and document["metadata"]["name"] == "a-engine"
     ]
     assert FORGED in engine["spec"]["template"]["spec"]["containers"][0]["args"]
     assert FORGED in json.loads(run("connector-args", "--no-hub", "-o", "json", "-f", path).out)["argv"]
@@ -176,9 +178,11 @@ def forged_files(folder: Path) -> Iterator[tuple[str, ...]]:
     (folder / "key.yaml").write_text(json.dumps(LONG) + ": 1\n" + json.dumps(LONG) + ": 2")
     (folder / "bytes.yaml").write_bytes(FORGED.encode())
     (folder / f"{FORGED.replace('/', '')}.yaml").write_text("a: [")
-    (folder / "many.yaml").write_text(json.dumps(resource(**{f"{FORGED}{each}": 1 for each in range(500)})))
+    (folder / "many.yaml").write_text(
+        json.dumps(resource(**{f"{FORGED}{number}": 1 for number in range(500)}))
+    )
     (folder / "kinds.yaml").write_text(
-        "\n---\n".join(json.dumps({"kind": f"{LONG}{each}"}) for each in range(9))
+        "\n---\n".join(json.dumps({"kind": f"{LONG}{number}"}) for number in range(9))
     )
     for file in sorted(folder.glob("*.yaml")):
         yield "plan", "--no-hub", "-f", str(file)

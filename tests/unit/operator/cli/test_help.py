@@ -84,5 +84,5 @@ def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -
 def test_every_option_is_explained() -> None:
     for path, command in COMMANDS.items():
         options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
-        assert [each.name for each in options if not each.help] == [], path
+        assert [option.name for option in options if not option.help] == [], path
         assert command.help, path

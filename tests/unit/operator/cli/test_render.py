@@ -23,9 +23,9 @@ def rendered(*arguments: str) -> Result:
 
 def names(result: Result) -> list[str]:
     return [
-        each["metadata"]["name"]
-        for each in yaml.safe_load_all(result.stdout)
-        if each["kind"] == "InferencePool"
+        document["metadata"]["name"]
+        for document in yaml.safe_load_all(result.stdout)
+        if document["kind"] == "InferencePool"
     ]
 
 
@@ -127,8 +127,8 @@ def test_routes_of_paths_of_their_own_share_a_gateway(tmp_path: Path) -> None:
         write(tmp_path, name, {"spec.router.gateway": {"parentRef": {"name": "front"}, "ownPath": own}})
     result = rendered("-f", str(tmp_path))
     assert (result.exit_code, result.stderr) == (0, "")
-    routes = [each for each in yaml.safe_load_all(result.stdout) if each["kind"] == "HTTPRoute"]
-    paths = [each["spec"]["rules"][0]["matches"][0]["path"]["value"] for each in routes]
+    routes = [document for document in yaml.safe_load_all(result.stdout) if document["kind"] == "HTTPRoute"]
+    paths = [route["spec"]["rules"][0]["matches"][0]["path"]["value"] for route in routes]
     assert [path.removesuffix("/v1/models") for path in paths[::2]] == ["/default/a", "/default/b", ""]
 
 
@@ -137,7 +137,11 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
         *("-f", write(tmp_path, "one", {})),
         *("--image-registry", "mirror.example", "--image", "pickerLlmD=own.example/picker:1"),
     )
-    pods = [each["spec"]["template"]["spec"] for each in yaml.safe_load_all(result.stdout) if _is_pods(each)]
+    pods = [
+        document["spec"]["template"]["spec"]
+        for document in yaml.safe_load_all(result.stdout)
+        if _is_pods(document)
+    ]
     images = [box["image"] for pod in pods for box in [*pod.get("initContainers", ()), *pod["containers"]]]
     assert images == [
         f"mirror.example/{doctor_image()}",
@@ -149,7 +153,11 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
 def test_secrets_to_pull_with_stand_after_the_resource_s_own(tmp_path: Path) -> None:
     path = write(tmp_path, "one", {"spec.imagePullSecrets": [{"name": "own"}]})
     result = rendered("-f", path, "--image-pull-secret", "mirror")
-    pods = [each["spec"]["template"]["spec"] for each in yaml.safe_load_all(result.stdout) if _is_pods(each)]
+    pods = [
+        document["spec"]["template"]["spec"]
+        for document in yaml.safe_load_all(result.stdout)
+        if _is_pods(document)
+    ]
     assert [pod["imagePullSecrets"] for pod in pods] == [[{"name": "own"}, {"name": "mirror"}]] * 2
 
 

@@ -13,6 +13,6 @@ TEMPLATE = {"podTemplate": {"spec": {"schedulerName": "volcano"}}}
 def test_what_is_for_pods_is_left_out_in_one_line(tmp_path: Path) -> None:
     path = write(tmp_path, engine=TEMPLATE, router=TEMPLATE)
     said = CliRunner().invoke(run, ["-f", path, "--dry-run"]).stderr
-    [line] = [each for each in said.splitlines() if "podTemplate" in each]
+    [line] = [line for line in said.splitlines() if "podTemplate" in line]
     both = "spec.engine.podTemplate, spec.router.podTemplate"
     assert line == f"{path}: {both}: for pods alone, and this makes none: left out"

@@ -20,7 +20,7 @@ def test_every_command_has_a_summary(command: EntryPoint) -> None:
 
 
 def test_is_what_the_command_says_itself() -> None:
-    [command] = [each for each in COMMANDS if each.name == "render"]
+    [command] = [command for command in COMMANDS if command.name == "render"]
     loaded = command.load()
     assert isinstance(loaded, click.Command)
     assert summary(command) == loaded.short_help

@@ -43,7 +43,7 @@ def test_check_names_what_differs_and_writes_nothing(
     assert __main__.main() == 1
     told = capsys.readouterr().err.splitlines()
     assert sorted(line.split()[0] for line in told) == sorted(generated_files())
-    assert [each.name for each in tmp_path.iterdir()] == ["pyproject.toml"]
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
 
     monkeypatch.setattr(sys, "argv", ["generate", "--root", str(tmp_path)])
     assert __main__.main() == 0

@@ -20,11 +20,11 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_prints_what_is_written(name: str, *, update_golden: bool) -> None:
-    found = CliRunner().invoke(
+    result = CliRunner().invoke(
         job, ["--no-hub", "-f", str(HERE / "input" / f"{name}.yaml")], catch_exceptions=False
     )
-    assert found.exit_code == 0
-    must_be_written(found.stdout, HERE / "output" / name / "bench-job.yaml", update=update_golden)
+    assert result.exit_code == 0
+    must_be_written(result.stdout, HERE / "output" / name / "bench-job.yaml", update=update_golden)
 
 
 def test_no_output_without_its_name() -> None:

@@ -20,7 +20,7 @@ from kvtier_operator.planning.verdict import Outcome
 HERE = Path(__file__).parent
 INPUTS = sorted((HERE / "input").glob("*.yaml"))
 OUTPUTS = HERE / "output"
-BACKENDS = [each.name.lower().replace("_", "-") for each in Backend]
+BACKENDS = [backend.name.lower().replace("_", "-") for backend in Backend]
 FLAVORS = ("llm-d", "gaie", "builtin")
 
 

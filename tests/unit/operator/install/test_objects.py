@@ -13,7 +13,11 @@ from kvtier_operator.planning.base.names import MANAGED_BY
 from kvtier_operator.reconcile.observability import REGISTRY
 
 INSTALL = Installation(name="op", namespace="system", image="registry.example/op@sha256:1")
-OBJECTS = {each["kind"]: each for each in install_objects(INSTALL) if "op-" not in each["metadata"]["name"]}
+OBJECTS = {
+    document["kind"]: document
+    for document in install_objects(INSTALL)
+    if "op-" not in document["metadata"]["name"]
+}
 
 
 def pod() -> dict[str, Any]:

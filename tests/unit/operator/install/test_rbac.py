@@ -12,10 +12,10 @@ from kvtier_operator.install.rbac import EVERYTHING, NAMESPACED, PICKER_LEADER_E
 GOLDEN = Path(__file__).parents[1] / "golden" / "output"
 ALL = EVERYTHING
 OBJECTS = [
-    each
+    document
     for path in sorted(GOLDEN.glob("*/objects.yaml"))
-    for each in read_documents(path.read_text(), str(path))
-    if isinstance(each, dict)
+    for document in read_documents(path.read_text(), str(path))
+    if isinstance(document, dict)
 ]
 
 
@@ -30,7 +30,7 @@ def resource_of(document: dict[str, Any]) -> tuple[str, str]:
     return group, plural.lower()
 
 
-@pytest.mark.parametrize("resource", sorted({resource_of(each) for each in OBJECTS}), ids="/".join)
+@pytest.mark.parametrize("resource", sorted({resource_of(document) for document in OBJECTS}), ids="/".join)
 def test_every_kind_that_is_rendered_can_be_kept(resource: tuple[str, str]) -> None:
     missing = [
         verb
@@ -43,9 +43,9 @@ def test_every_kind_that_is_rendered_can_be_kept(resource: tuple[str, str]) -> N
 def test_what_is_granted_is_held_and_nothing_else_is_held_for_that() -> None:
     granted = {
         (group, resource, verb)
-        for each in OBJECTS
-        if each["kind"] == "Role"
-        for rule in each["rules"]
+        for document in OBJECTS
+        if document["kind"] == "Role"
+        for rule in document["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]

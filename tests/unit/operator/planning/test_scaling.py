@@ -26,7 +26,7 @@ PAGE = DOCS / "user-guide" / "run" / "autoscaling.md"
 def objects(*, has_keda: bool | None = None, **spec: Any) -> dict[tuple[str, str], dict[str, Any]]:  # noqa: ANN401 - as in YAML
     plan = make_plan(resource(**spec), Observed(serves_scaled_objects=has_keda))
     assert not plan.rejected
-    return {(each["kind"], each["metadata"]["name"]): each for each in build_objects(plan)}
+    return {(document["kind"], document["metadata"]["name"]): document for document in build_objects(plan)}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_one_of_them(url: dict[str, str], kind: Scaler, *, has_keda: bool | None
 
 
 def test_none_where_the_resource_says_how_many() -> None:
-    assert not [each for each in objects(has_keda=True, replicas=3) if each[0] in set(Scaler)]
+    assert not [document for document in objects(has_keda=True, replicas=3) if document[0] in set(Scaler)]
     assert scaling_of(resource(replicas=3), None) is None
 
 
@@ -140,7 +140,9 @@ def test_values(target: str, value: int | None, number: str, quantity: str, goal
 
 
 def test_each_target_has_a_metric_of_its_own() -> None:
-    names = {scaling_metric(Autoscaling(max_replicas=4, target=each)).pod_metric for each in ScalingTarget}
+    names = {
+        scaling_metric(Autoscaling(max_replicas=4, target=target)).pod_metric for target in ScalingTarget
+    }
     assert len(names) == len(ScalingTarget)
 
 
@@ -163,7 +165,7 @@ def test_fill_is_asked_for_where_it_is_told() -> None:
 @pytest.mark.parametrize("target", ScalingTarget)
 def test_the_guide_has_an_adapters_rule_for_each_target(target: ScalingTarget) -> None:
     name = scaling_metric(Autoscaling(max_replicas=2, target=target)).pod_metric
-    [rule] = [each for each in _rules() if each["name"]["as"] == name]
+    [rule] = [rule for rule in _rules() if rule["name"]["as"] == name]
     asked = pod_query(target, "<<.LabelMatchers>>", tells_fill=True).replace("(pod)", "(<<.GroupBy>>)")
     assert " ".join(rule["metricsQuery"].split()) == asked
 
@@ -178,7 +180,7 @@ def test_what_kubernetes_takes(target: ScalingTarget, seconds: int) -> None:
     found = scaling_behavior(Autoscaling(max_replicas=4, target=target), start_s=seconds, grace_s=seconds)
     for way in ("scaleUp", "scaleDown"):
         assert 0 <= found[way]["stabilizationWindowSeconds"] <= 3600
-        assert all(0 < each["periodSeconds"] <= 1800 for each in found[way]["policies"])
+        assert all(0 < policy["periodSeconds"] <= 1800 for policy in found[way]["policies"])
 
 
 def test_engines_go_one_at_a_time_when_the_one_before_has_drained() -> None:

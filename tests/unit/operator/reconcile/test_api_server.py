@@ -12,9 +12,9 @@ _GOLDEN = Path(__file__).parents[1] / "golden" / "output"
 
 @pytest.mark.parametrize("path", sorted(_GOLDEN.glob("*/objects.yaml")), ids=lambda path: path.parent.name)
 def test_every_kind_that_is_built_is_known(path: Path) -> None:
-    for each in yaml.load_all(path.read_text(), yaml.CSafeLoader):
-        kind = BY_NAME[each["kind"]]
-        assert kind.api_version == each["apiVersion"]
+    for document in yaml.load_all(path.read_text(), yaml.CSafeLoader):
+        kind = BY_NAME[document["kind"]]
+        assert kind.api_version == document["apiVersion"]
 
 
 def test_names_are_unique() -> None:
@@ -22,7 +22,7 @@ def test_names_are_unique() -> None:
 
 
 def test_what_a_pod_refers_to_comes_before_it_and_the_route_last() -> None:
-    wave = {each.kind: each.wave for each in KINDS}
+    wave = {kind.kind: kind.wave for kind in KINDS}
     assert all(
         wave[kind] < wave["Deployment"] for kind in ("ConfigMap", "ServiceAccount", "Role", "RoleBinding")
     )
@@ -31,7 +31,7 @@ def test_what_a_pod_refers_to_comes_before_it_and_the_route_last() -> None:
 
 
 def test_who_scales_a_workload_finds_it_there() -> None:
-    wave = {each.kind: each.wave for each in KINDS}
+    wave = {kind.kind: kind.wave for kind in KINDS}
     assert all(wave["Deployment"] < wave[kind] for kind in AUTOSCALERS)
 
 

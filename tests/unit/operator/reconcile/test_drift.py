@@ -24,9 +24,13 @@ _MOST_WRITES: Final = 4
 """Per object, after whatever happened before."""
 _LOOKS: Final = 5
 _STEPS: Final = ("arrives", "then", "told", "answered")
-_ORDERS: Final = [each for each in permutations(_STEPS) if each.index("arrives") < each.index("answered")]
+_ORDERS: Final = [
+    permutation
+    for permutation in permutations(_STEPS)
+    if permutation.index("arrives") < permutation.index("answered")
+]
 _FIRST: Final = ("edit", "delete", f"strip {MANAGED_BY_LABEL}", "strip ownerReferences")
-_KINDS: Final = {each.kind for each in KINDS}
+_KINDS: Final = {kind.kind for kind in KINDS}
 
 
 class Drift(RuleBasedStateMachine):
@@ -75,8 +79,8 @@ class Drift(RuleBasedStateMachine):
             self.cluster.answer(calls[0])
 
     def _stream(self, number: int) -> Stream | None:
-        streams = [each for each in self.cluster.api.streams if each.kind in _KINDS]
-        about = [each for each in streams if each.kind == self.focus.kind]
+        streams = [stream for stream in self.cluster.api.streams if stream.kind in _KINDS]
+        about = [stream for stream in streams if stream.kind == self.focus.kind]
         streams = about if about and number % 4 else streams
         return streams[number % len(streams)] if streams else None
 
@@ -139,7 +143,7 @@ class Drift(RuleBasedStateMachine):
         cluster = self.cluster
         cluster.calm(_QUIET_S)
         someones = cluster.someones()
-        if in_the_way := {*someones} & {each.ref for each in cluster.wanted()}:
+        if in_the_way := {*someones} & {child.ref for child in cluster.wanted()}:
             said = str(cluster.server.objects[RESOURCE]["status"]["conditions"])
             assert any(f"{ref} is there already" in said for ref in in_the_way), (in_the_way, said)
         for ref in someones:
@@ -238,7 +242,7 @@ def _write_under_way(cluster: Cluster, ref: Ref) -> Call | None:
         if calls := _about(cluster, ref):
             return calls[0]
         cluster.loop.pass_time(0.03)
-        for call in [each for each in cluster.api.calls if each.request.method == "GET"]:
+        for call in [call for call in cluster.api.calls if call.request.method == "GET"]:
             cluster.answer(call)
     return None
 

@@ -52,7 +52,7 @@ STATUSES: Final = _some(
         configHash=_TEXT,
         url=_TEXT,
     ),
-    conditions=st.lists(_CONDITION, max_size=8, unique_by=lambda each: each["type"]),
+    conditions=st.lists(_CONDITION, max_size=8, unique_by=lambda condition: condition["type"]),
 )
 LARGE: Final = {
     "conditions": [
@@ -71,8 +71,8 @@ LARGE: Final = {
 def told(cluster: Cluster) -> dict[str, Any]:
     """The status without the times of its conditions."""
     status: dict[str, Any] = copy.deepcopy(cluster.server.objects[RESOURCE].get("status", {}))
-    for each in status.get("conditions", ()):
-        del each["lastTransitionTime"]
+    for condition in status.get("conditions", ()):
+        del condition["lastTransitionTime"]
     return status
 
 

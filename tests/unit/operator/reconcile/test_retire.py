@@ -133,9 +133,9 @@ def retirement_of(
     api: FakeApi, pods: Iterable[dict[str, object]], namespaces: Sequence[str], resource_s: float = 3600.0
 ) -> Retirement:
     cache = PodCache(lambda _, __: None)
-    for each in pods:
-        cache.upsert(each)
-    scaled = [Scaled(Key(each, "qwen"), "ours", 8000) for each in namespaces]
+    for pod in pods:
+        cache.upsert(pod)
+    scaled = [Scaled(Key(namespace, "qwen"), "ours", 8000) for namespace in namespaces]
     timings = RetireTimings(round_s=3600.0, forbidden_s=3600.0, resource_s=resource_s)
     return Retirement(api, cache, lambda: iter(scaled), timings, 5.0)  # type: ignore[arg-type]
 
@@ -212,7 +212,7 @@ def test_a_refusal_is_said_once_and_is_of_its_namespace(
 ) -> None:
     pods = [engine(name, "10.0.0.1") for name in ("one", "two")]
     looks_at(api, *pods, engine("new", "10.0.0.2", namespace="next"), namespaces=("llm", "next"), rounds=2)
-    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
         "engines that hold least do not go first: no pod may be annotated: pods is forbidden"
     ]
     assert {path for path, _ in api.patched} == {"/api/v1/namespaces/next/pods/new"}

@@ -37,7 +37,7 @@ def _password(cluster: Cluster) -> str:
 
 
 def test_it_is_there_before_the_pods_that_need_it(cluster: Cluster) -> None:
-    made = [each.ref for each in cluster.server.changes if each.before is None]
+    made = [change.ref for change in cluster.server.changes if change.before is None]
     assert made.index(SECRET_REF) < made.index(DEPLOYMENT)
 
 

@@ -77,7 +77,7 @@ async def test_as_many_requests_as_asked_for_are_under_way() -> None:
     for gate in gates:
         gate.set()
     result = await run
-    assert [each.group for each in result.answers] == list(range(7))
+    assert [answer.group for answer in result.answers] == list(range(7))
 
 
 def test_figures() -> None:

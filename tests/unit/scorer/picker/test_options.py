@@ -87,10 +87,10 @@ def test_a_token_is_shown_whole(authorization: str, allowed: bool) -> None:
 @pytest.mark.parametrize(
     ("host", "allowed"),
     [
-        *((each, True) for each in ("127.0.0.1:9091", "localhost:8080", "LOCALHOST", "[::1]:9091", "[::1]")),
+        *((host, True) for host in ("127.0.0.1:9091", "localhost:8080", "LOCALHOST", "[::1]:9091", "[::1]")),
         *(
-            (each, False)
-            for each in ("rebound.example:9091", "localhost.example", "", "[::1", "127.0.0.1.example")
+            (host, False)
+            for host in ("rebound.example:9091", "localhost.example", "", "[::1", "127.0.0.1.example")
         ),
     ],
 )

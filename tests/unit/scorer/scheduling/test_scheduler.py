@@ -196,7 +196,7 @@ def test_whatever_comes_and_goes_a_pick_is_a_pod_that_is_there_with_the_highest_
             pick = pool.scheduler.pick(asked, now_s)
             assert there[pick.address] == pick.pod_name
             assert pick.score == explained.pods[0].total
-            assert pick.address in {each.address for each in explained.pods if each.best}
+            assert pick.address in {pod.address for pod in explained.pods if pod.best}
             pool.scheduler.record_sent(pick)
         else:
             with pytest.raises(NoEndpointError):

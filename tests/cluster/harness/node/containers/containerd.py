@@ -74,8 +74,8 @@ def start_containerd(
         with image_store(images) as store:
             if not store.exists():
                 process = _started(sandbox, configuration)
-                for each in images:
-                    _import_image(sandbox, each)
+                for image in images:
+                    _import_image(sandbox, image)
                 sandbox.end(process)
                 copy_root(root, store)
             else:

@@ -26,7 +26,7 @@ def image_store(images: Sequence[Path]) -> Iterator[Path]:
     """
     stores = cache_folder() / "images" / "unpacked"
     stores.mkdir(parents=True, exist_ok=True)
-    identity = sha256("\0".join(f"{each.parent.name}/{each.name}" for each in images).encode())
+    identity = sha256("\0".join(f"{image.parent.name}/{image.name}" for image in images).encode())
     store = stores / identity.hexdigest()[:12]
     with locked(stores.parent / ".unpacked.lock"):
         for other in set(stores.iterdir()) - {store}:

@@ -44,7 +44,7 @@ def _hierarchies() -> list[Path]:
     """Version 2 alone is one; version 1 is one for each controller, with version 2 beside them or not."""
     if (_ROOT / "cgroup.controllers").exists():
         return [_ROOT]
-    return [each for each in sorted(_ROOT.iterdir()) if each.is_dir() and not each.is_symlink()]
+    return [path for path in sorted(_ROOT.iterdir()) if path.is_dir() and not path.is_symlink()]
 
 
 def _delegate(group: Path) -> None:
@@ -60,9 +60,9 @@ def _removed(group: Path) -> bool:
     if not group.exists():
         return True
     try:
-        for each in sorted(group.rglob("*/"), key=lambda path: len(path.parts), reverse=True):
-            if each.is_dir():
-                each.rmdir()
+        for path in sorted(group.rglob("*/"), key=lambda path: len(path.parts), reverse=True):
+            if path.is_dir():
+                path.rmdir()
         group.rmdir()
     except OSError:  # the kernel is still ending its processes
         return False

@@ -60,7 +60,7 @@ def free_network() -> Network:
     Raises:
         RuntimeError: All are taken.
     """
-    taken = {each.name for each in Path("/sys/class/net").iterdir()}
+    taken = {path.name for path in Path("/sys/class/net").iterdir()}
     for index in range(_NETWORKS):
         network = Network(index)
         if network.link not in taken:

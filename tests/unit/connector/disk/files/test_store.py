@@ -156,7 +156,7 @@ def test_namespaces_of_others_go_and_nothing_else_does(path: Path, tmp_path: Pat
     for number in range(3):
         meaning = fingerprint({"model": number})
         Store.open(request_for(path, capacity_for(4), meaning=meaning)).close()
-        assert [each.name for each in path.iterdir() if each.is_dir()] == [meaning.folder]
+        assert [path.name for path in path.iterdir() if path.is_dir()] == [meaning.folder]
     (path / "0123456789abcdef").mkdir()  # nothing in it yet: its engine was killed
     (path / "fedcba9876543210").mkdir()
     (path / "fedcba9876543210" / "thesis.tex").touch()
@@ -180,7 +180,7 @@ def test_namespaces_of_others_go_and_nothing_else_does(path: Path, tmp_path: Pat
         "photos",
         "notes.txt",
     }
-    assert {each.name for each in path.iterdir()} == {*left, MEANING.folder, "lock"}
+    assert {path.name for path in path.iterdir()} == {*left, MEANING.folder, "lock"}
     assert (path / "fedcba9876543210" / "thesis.tex").exists()
     assert (outside / "index").exists()
 

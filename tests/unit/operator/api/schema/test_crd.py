@@ -28,8 +28,8 @@ _FOREIGN = {
 
 def _nodes(node: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
     yield path, node
-    for name, each in node.get("properties", {}).items():
-        yield from _nodes(each, f"{path}.{name}")
+    for name, field in node.get("properties", {}).items():
+        yield from _nodes(field, f"{path}.{name}")
     for word, mark in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(node.get(word), dict):
             yield from _nodes(node[word], f"{path}{mark}")
@@ -91,7 +91,7 @@ def test_a_part_s_default_has_the_defaults_of_what_is_below() -> None:
     parts = {path: node for path, node in FIELDS.items() if isinstance(node.get("default"), dict)}
     assert ".spec.router.weights" in parts
     for path, node in parts.items():
-        below = {name: each["default"] for name, each in node["properties"].items() if each.get("default")}
+        below = {name: field["default"] for name, field in node["properties"].items() if field.get("default")}
         assert node["default"].items() >= below.items(), path
 
 
@@ -106,7 +106,7 @@ def test_names_columns_and_subresources() -> None:
     assert spec["names"]["shortNames"] == ["kvct"]
     assert spec["names"]["categories"] == ["kvtier"]
     assert set(version["subresources"]) == {"status", "scale"}
-    assert [each["name"] for each in version["additionalPrinterColumns"] if "priority" not in each] == [
+    assert [column["name"] for column in version["additionalPrinterColumns"] if "priority" not in column] == [
         "Model",
         "Backend",
         "CPU",
@@ -131,10 +131,10 @@ def test_what_a_pod_takes_passes_through(path: str) -> None:
 
 def test_the_only_rule_over_time_is_the_models_name() -> None:
     over_time = {
-        path: each["rule"]
+        path: rule["rule"]
         for path, node in NODES.items()
-        for each in node.get("x-kubernetes-validations", ())
-        if "oldSelf" in each["rule"]
+        for rule in node.get("x-kubernetes-validations", ())
+        if "oldSelf" in rule["rule"]
     }
     assert over_time == {".spec.model.name": "self == oldSelf"}
 

@@ -65,9 +65,9 @@ def options(found: dict[str, Any]) -> dict[str, str]:
 def deployment(path: str) -> dict[str, Any]:
     [(_, resource)] = load_resources([path])
     [found] = [
-        each
-        for each in build_objects(make_plan(resource, Observed()))
-        if each["kind"] == "Deployment" and each["metadata"]["name"].endswith("-engine")
+        document
+        for document in build_objects(make_plan(resource, Observed()))
+        if document["kind"] == "Deployment" and document["metadata"]["name"].endswith("-engine")
     ]
     return found
 
@@ -103,8 +103,8 @@ def test_the_pod_is_the_engine_s(tmp_path: Path) -> None:
     for field in ("image", "securityContext"):
         assert bench[field] == engine[field]
     # its model is drawn, not downloaded
-    assert mine["volumes"] == [each for each in theirs["volumes"] if each["name"] != "weights"]
-    assert bench["volumeMounts"] == [each for each in engine["volumeMounts"] if each["name"] != "weights"]
+    assert mine["volumes"] == [volume for volume in theirs["volumes"] if volume["name"] != "weights"]
+    assert bench["volumeMounts"] == [mount for mount in engine["volumeMounts"] if mount["name"] != "weights"]
     assert engine["resources"]["requests"].pop("ephemeral-storage") == "69762Mi"
     assert bench["resources"] == engine["resources"]
     engine["env"].remove({"name": "HF_HOME", "value": "/var/lib/kvtier/huggingface"})
@@ -156,7 +156,7 @@ def memory_bytes(found: dict[str, Any]) -> int:
 
 
 def shm(found: dict[str, Any]) -> str:
-    [size] = [each["emptyDir"]["sizeLimit"] for each in pod(found)["volumes"] if each["name"] == "shm"]
+    [size] = [volume["emptyDir"]["sizeLimit"] for volume in pod(found)["volumes"] if volume["name"] == "shm"]
     return str(size)
 
 
@@ -192,7 +192,7 @@ def test_a_disk_of_the_pod_s_own_is_measured_and_one_that_stays_is_not(tmp_path:
     assert result.stderr.count("\n") == 1
     [found] = yaml.safe_load_all(result.stdout)
     assert "disk_path" not in " ".join(container(found)["args"])
-    assert [each["name"] for each in pod(found)["volumes"]] == ["shm", "home"]
+    assert [volume["name"] for volume in pod(found)["volumes"]] == ["shm", "home"]
 
 
 def test_the_engines_store_is_not_measured(tmp_path: Path) -> None:
@@ -222,7 +222,10 @@ def test_its_namespace(tmp_path: Path) -> None:
 
 def test_several_resources(tmp_path: Path) -> None:
     result = run("-f", write(tmp_path, {}, "a"), "-f", write(tmp_path, {}, "b"))
-    assert [each["metadata"]["name"] for each in yaml.safe_load_all(result.stdout)] == ["a-bench", "b-bench"]
+    assert [document["metadata"]["name"] for document in yaml.safe_load_all(result.stdout)] == [
+        "a-bench",
+        "b-bench",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
 
 def test_columns_of_a_tier_that_nobody_has_are_left_out() -> None:
     one = view_of(well())
-    without = replace(one, tiers=tuple(each for each in one.tiers if each.tier.label != "disk"))
+    without = replace(one, tiers=tuple(tier for tier in one.tiers if tier.tier.label != "disk"))
     assert "disk" not in overview([without], 120)
 
 

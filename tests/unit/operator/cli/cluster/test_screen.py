@@ -177,7 +177,7 @@ def test_colours_are_the_same_text() -> None:
 
 
 def test_many_pods_take_a_screen_and_no_more() -> None:
-    pods = (*(pod(f"engine-{each:03}") for each in range(100)), crashing("engine-100"))
+    pods = (*(pod(f"engine-{number:03}") for number in range(100)), crashing("engine-100"))
     shown = screen(replace(well(), pods=pods), 80)
     rows = re.findall(r"^  engine-.*$", shown, re.MULTILINE)
     assert len(rows) == 12

@@ -41,7 +41,7 @@ def test_figures_of_all_engines_are_added_up() -> None:
 
 def test_what_each_tier_saved() -> None:
     figures = engine_figures([engine_metrics()])
-    rows = {each.tier: each for each in tier_rows({}, figures)}
+    rows = {row.tier: row for row in tier_rows({}, figures)}
     # 400,000 tokens at 5,000 a second; then less four and one fifths of 5 s of loading
     assert {tier: row.saved_s for tier, row in rows.items()} == pytest.approx(
         {Tier.GPU: 80.0, Tier.CPU: 40.0 - 4.0, Tier.DISK: 10.0 - 1.0}
@@ -53,7 +53,7 @@ def test_what_each_tier_saved() -> None:
 
 def test_a_tier_that_cost_more_than_it_brought() -> None:
     rows = tier_rows({}, engine_figures([engine_metrics(changes={"kv_offload_load_time_total": 100.0})]))
-    assert [each.saved_s for each in rows] == pytest.approx([80.0, 40.0 - 80.0, 10.0 - 20.0])
+    assert [row.saved_s for row in rows] == pytest.approx([80.0, 40.0 - 80.0, 10.0 - 20.0])
 
 
 def test_before_the_first_prompt_nothing_is_said_of_hits_and_savings() -> None:
@@ -101,8 +101,8 @@ def test_the_whole_of_a_resource() -> None:
         "KVTier",
     )
     assert (view.replicas, view.ready_replicas, view.is_acted_on) == (2, 2, True)
-    assert [(each.type, each.status) for each in view.conditions][-1] == ("Ready", "True")
-    assert [(each.name, each.component, each.state) for each in view.pods] == [
+    assert [(condition.type, condition.status) for condition in view.conditions][-1] == ("Ready", "True")
+    assert [(pod.name, pod.component, pod.state) for pod in view.pods] == [
         ("qwen3-32b-engine-a", "engine", "ready"),
         ("qwen3-32b-engine-b", "engine", "ready"),
         ("qwen3-32b-picker-c", "picker", "ready"),
@@ -117,7 +117,7 @@ def test_pods_in_every_state() -> None:
     going = pod("d")
     going["metadata"]["deletionTimestamp"] = "2026-11-27T19:59:00Z"
     view = view_of(Seen(resource(), (crashing("a"), pod("b"), waiting, going, pod("e", "bench"))))
-    assert [(each.name, each.state, each.restarts) for each in view.pods] == [
+    assert [(pod.name, pod.state, pod.restarts) for pod in view.pods] == [
         ("a", "ContainerCrashed", 3),
         ("b", "ready", 0),
         ("c", "starting", 0),

@@ -268,7 +268,9 @@ def test_the_plan_counts_what_the_warning_says(interval: str, kept: str) -> None
     beside = {"15.47 GiB": 33 * 480, "60.47 GiB": 129 * 480}[kept] << 20
     part = 131_072 * 81_920 / (131_072 * 81_920 + beside)
     assert tiers.cpu.tokens == pytest.approx((100 << 30) / 81_920 * part, rel=0.001)
-    (tokens,) = (each.how for each in make_plan(gemma, Observed()).figures if each.name == "CPU tier tokens")
+    (tokens,) = (
+        figure.how for figure in make_plan(gemma, Observed()).figures if figure.name == "CPU tier tokens"
+    )
     assert f"{kept} a prefix" in tokens
 
 

@@ -278,7 +278,7 @@ def layout_of(model: str, backend: str, variable: dict[str, Any] | str, **engine
 @pytest.mark.parametrize(
     ("model", "backend", "layout"),
     [
-        *((ALIKE, "KVTier", each) for each in ("BLHNC", "BLNHC", "BHLNC")),
+        *((ALIKE, "KVTier", layout) for layout in ("BLHNC", "BLNHC", "BHLNC")),
         (UNLIKE, "KVTier", "BLHNC"),
         (STATES, "KVTier", "BLHNC"),
         (ALIKE, "Native", "LBNHC"),

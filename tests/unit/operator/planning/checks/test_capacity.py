@@ -239,7 +239,7 @@ def test_each_engine_holds_its_own() -> None:
     says(verdict(tier_holds_sequence, one), WARN, "SequenceLargerThanTier", "32,768 tokens", "20 GiB")
 
 
-@pytest.mark.parametrize("backend", [each.value for each in Backend])
+@pytest.mark.parametrize("backend", [backend.value for backend in Backend])
 def test_less_than_a_byte_a_rank(backend: str) -> None:
     tiny = resource(backend=backend, cpu="1", engine={"tensorParallelSize": 8})
     says(verdict(tier_holds_sequence, tiny), REJECT, "TierHoldsNothing")

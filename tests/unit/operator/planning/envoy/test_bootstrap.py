@@ -31,7 +31,7 @@ def entrance(**more: Any) -> Gateway:  # noqa: ANN401 - Entrance's fields
 
 
 def clusters(gateway: Gateway) -> dict[str, Any]:
-    return {each["name"]: each for each in bootstrap(gateway)["static_resources"]["clusters"]}
+    return {cluster["name"]: cluster for cluster in bootstrap(gateway)["static_resources"]["clusters"]}
 
 
 def manager(gateway: Gateway) -> Any:  # noqa: ANN401 - of Envoy's API
@@ -56,7 +56,7 @@ def test_a_local_run_knows_its_engines_and_has_no_door_to_guard() -> None:
     assert "transport_socket" not in found["picker"]
     assert bootstrap(LOCAL)["admin"]["address"]["socket_address"]["port_value"] == 0
     assert "overload_manager" not in bootstrap(LOCAL)
-    assert [each["route"]["cluster"] for each in routes(LOCAL)] == ["engines"]
+    assert [route["route"]["cluster"] for route in routes(LOCAL)] == ["engines"]
 
 
 def test_foreign_clients_may_not_hold_what_they_do_not_use() -> None:
@@ -71,10 +71,10 @@ def test_all_other_paths_are_answered_by_itself_before_anything_is_read() -> Non
     shared = entrance(model_router=Address("127.0.0.1", 9002), others={"small": OTHER}, tells_endpoint=True)
     kept_back = routes(shared)[1]
     paths = kept_back["match"]["headers"]
-    assert [each["string_match"]["safe_regex"]["regex"] for each in paths] == [
+    assert [path["string_match"]["safe_regex"]["regex"] for path in paths] == [
         *(r"/v1/models([/?].*)?", r"/a\.b([/?].*)?")
     ]
-    assert all(each["invert_match"] for each in paths)
+    assert all(path["invert_match"] for path in paths)
     body = json.loads(kept_back["direct_response"]["body"]["inline_string"])
     assert body["error"]["code"] == kept_back["direct_response"]["status"] == 404
     filters = set(filter_names(shared))

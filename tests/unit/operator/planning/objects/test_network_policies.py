@@ -14,8 +14,8 @@ def gateway(provider: str, **parent: str) -> dict[str, object]:
 
 
 def policies(changes: Mapping[str, object]) -> dict[str, Object]:
-    built = [each for each in objects(changes) if each["kind"] == "NetworkPolicy"]
-    return {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in built}
+    built = [document for document in objects(changes) if document["kind"] == "NetworkPolicy"]
+    return {document["metadata"]["labels"]["app.kubernetes.io/component"]: document for document in built}
 
 
 def admitted(policy: Object, port: int, protocol: str = "TCP") -> list[Object] | None:
@@ -35,15 +35,15 @@ def admitted(policy: Object, port: int, protocol: str = "TCP") -> list[Object] |
 def namespaces(peers: list[Object] | None) -> set[str]:
     assert peers is not None
     return {
-        each["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
-        for each in peers
-        if "namespaceSelector" in each
+        peer["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"]
+        for peer in peers
+        if "namespaceSelector" in peer
     }
 
 
 def blocks(peers: list[Object] | None) -> set[str]:
     assert peers is not None
-    return {each["ipBlock"]["cidr"] for each in peers if "ipBlock" in each}
+    return {peer["ipBlock"]["cidr"] for peer in peers if "ipBlock" in peer}
 
 
 @pytest.mark.parametrize("provider", ["istio", "kgateway", "agentgateway"])
@@ -114,7 +114,7 @@ def test_kv_events_are_the_pickers_alone() -> None:
 
 def test_the_serving_port_is_named_for_networks_without_ranges() -> None:
     policy = policies({**EVENTS, "spec.engine.port": 8123})["engine"]
-    ports = [each for rule in policy["spec"]["ingress"] if "from" not in rule for each in rule["ports"]]
+    ports = [port for rule in policy["spec"]["ingress"] if "from" not in rule for port in rule["ports"]]
     assert {"protocol": "TCP", "port": 8123} in ports
 
 

@@ -31,7 +31,7 @@ ALWAYS = {
 
 
 def test_the_least_resource_makes_these_objects_and_no_other() -> None:
-    assert {identity(each) for each in objects({})} == ALWAYS
+    assert {identity(document) for document in objects({})} == ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_the_least_resource_makes_these_objects_and_no_other() -> None:
     ids=str,
 )
 def test_optional_objects(changes: dict[str, object], more: list[tuple[str, str]]) -> None:
-    assert {identity(each) for each in objects(changes)} == ALWAYS | set(more)
+    assert {identity(document) for document in objects(changes)} == ALWAYS | set(more)
 
 
 def test_what_is_referred_to_comes_first() -> None:
-    kinds = [each["kind"] for each in objects({"spec.router.gateway": {"parentRef": {"name": "g"}}})]
+    kinds = [document["kind"] for document in objects({"spec.router.gateway": {"parentRef": {"name": "g"}}})]
     assert kinds.index("ConfigMap") < kinds.index("Deployment") < kinds.index("InferencePool")
     assert kinds[:2] == ["ServiceAccount", "ServiceAccount"]
     assert kinds[-1] == "HTTPRoute"
@@ -149,12 +149,12 @@ def test_routes_pass_what_was_asked_for_within_gateway_apis_limits(
 ) -> None:
     gateway = {"parentRef": {"name": "g"}, "provider": provider, "extraPaths": extra}
     built = objects({"spec.router.gateway": gateway | {"ownPath": bool(own_path)}})
-    routes = [each for each in built if each["kind"] == "HTTPRoute"]
+    routes = [document for document in built if document["kind"] == "HTTPRoute"]
     passed = []
-    for rules in (each["spec"]["rules"] for each in routes):
+    for rules in (route["spec"]["rules"] for route in routes):
         assert len(rules) <= 16
         for rule in rules:
-            paths = [each["path"]["value"] for each in rule["matches"]]
+            paths = [match["path"]["value"] for match in rule["matches"]]
             passed += [path.removeprefix(own_path) or "/" for path in paths]
             assert len(paths) <= (1 if own_path else 8)
             rewritten = [each["urlRewrite"]["path"]["replacePrefixMatch"] for each in rule["filters"]]
@@ -165,7 +165,7 @@ def test_routes_pass_what_was_asked_for_within_gateway_apis_limits(
     first = claim_of(routes[0], ours=True)
     assert first
     assert first.path == own_path + ("/v1/chat/completions" if len(passed) > 1 else "") or "/"
-    assert [each["metadata"]["name"] for each in routes] == [
+    assert [route["metadata"]["name"] for route in routes] == [
         *("qwen3-32b", "qwen3-32b-paths-2", "qwen3-32b-paths-3")[: len(routes)]
     ]
 
@@ -216,14 +216,14 @@ CHANGES: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
 def test_whatever_is_asked_the_objects_fit_together(changes: dict[str, object]) -> None:
     built = objects(changes)
     assert json.dumps(built) == json.dumps(objects(changes))
-    identities = [(each["kind"], each["metadata"]["name"]) for each in built]
+    identities = [(document["kind"], document["metadata"]["name"]) for document in built]
     assert len(identities) == len(set(identities))
-    for each in built:
-        metadata = each["metadata"]
+    for document in built:
+        metadata = document["metadata"]
         assert metadata["namespace"] == changes["metadata.namespace"]
         assert set(metadata["labels"]) >= LABELS
         assert DNS_LABEL.fullmatch(metadata["name"])
-    for deployment in (each for each in built if each["kind"] == "Deployment"):
+    for deployment in (document for document in built if document["kind"] == "Deployment"):
         check_deployment(deployment, built)
 
 
@@ -235,11 +235,15 @@ def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
         assert selector.items() <= labels.items()
     volumes = [volume["name"] for volume in spec["volumes"]]
     assert len(volumes) == len(set(volumes))
-    accounts = {each["metadata"]["name"] for each in built if each["kind"] == "ServiceAccount"}
-    maps = {each["metadata"]["name"]: each["data"] for each in built if each["kind"] == "ConfigMap"}
+    accounts = {document["metadata"]["name"] for document in built if document["kind"] == "ServiceAccount"}
+    maps = {
+        document["metadata"]["name"]: document["data"]
+        for document in built
+        if document["kind"] == "ConfigMap"
+    }
     assert spec["serviceAccountName"] in accounts
     assert {volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume} <= set(maps)
-    ports = [port for each in containers(spec) for port in each.get("ports", ())]
+    ports = [port for container in containers(spec) for port in container.get("ports", ())]
     assert len({port["containerPort"] for port in ports}) == len(ports)
     for container in containers(spec):
         names = [variable["name"] for variable in container["env"]]
@@ -258,8 +262,8 @@ def containers(spec: Object) -> Iterator[Object]:
 
 def selectors_of(deployment: Object, built: tuple[Object, ...]) -> Iterator[Object]:
     component = identity(deployment)[1]
-    for each in built:
-        if each["kind"] == "Service" and identity(each)[1] == component:
-            yield each["spec"]["selector"]
-        if each["kind"] in {"InferencePool", "PodDisruptionBudget"} and component == "engine":
-            yield each["spec"]["selector"]["matchLabels"]
+    for document in built:
+        if document["kind"] == "Service" and identity(document)[1] == component:
+            yield document["spec"]["selector"]
+        if document["kind"] in {"InferencePool", "PodDisruptionBudget"} and component == "engine":
+            yield document["spec"]["selector"]["matchLabels"]

@@ -55,16 +55,16 @@ def test_its_pod_may_do_nothing_but_listen() -> None:
     # none of them is on a disk, where values would be written and outlive the pod
     kinds = {key for volume in spec["volumes"] for key in volume} - {"name"}
     assert kinds == {"configMap", "secret", "emptyDir"}
-    assert [each["emptyDir"]["medium"] for each in spec["volumes"] if "emptyDir" in each] == ["Memory"]
+    assert [volume["emptyDir"]["medium"] for volume in spec["volumes"] if "emptyDir" in volume] == ["Memory"]
 
 
 def test_the_password_is_in_none_of_its_objects() -> None:
     """A plan comes out the same each time: what is random is the operator's to make, once."""
-    assert "Secret" not in {each["kind"] for each in objects(MANAGED)}
+    assert "Secret" not in {document["kind"] for document in objects(MANAGED)}
     secret = store_secret(plan_for(MANAGED))
     assert secret is not None
     assert not secret.keys() & {"data", "stringData"}
-    [volume] = [each for each in pod(MANAGED)["volumes"] if "secret" in each]
+    [volume] = [volume for volume in pod(MANAGED)["volumes"] if "secret" in volume]
     assert volume["secret"]["secretName"] == secret["metadata"]["name"]
 
 
@@ -74,7 +74,7 @@ def test_a_secret_of_one_s_own_is_mounted_and_none_is_made() -> None:
 
 
 def test_without_a_store_there_is_none_of_it() -> None:
-    assert "store" not in {identity(each)[1] for each in objects({})}
+    assert "store" not in {identity(document)[1] for document in objects({})}
 
 
 def test_its_pod_is_replaced_when_its_configuration_changes() -> None:
@@ -91,7 +91,9 @@ def test_engines_reach_it_with_its_secret_and_start_without() -> None:
     service = one(built, "Service", "store")
     url = f"redis://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
     assert f'"remote_url":"{url}"' in " ".join(engine["containers"][0]["args"])
-    [credentials] = [each["secret"] for each in engine["volumes"] if each["name"] == "remote-credentials"]
+    [credentials] = [
+        volume["secret"] for volume in engine["volumes"] if volume["name"] == "remote-credentials"
+    ]
     secret = store_secret(plan_for(MANAGED))
     assert secret
     assert credentials == {"secretName": secret["metadata"]["name"], "optional": True}

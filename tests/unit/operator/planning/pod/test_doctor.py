@@ -147,7 +147,7 @@ def test_the_container_has_the_engine_s_bounds_security_and_volumes() -> None:
     assert Demands.from_json(environment["KVTIER_DEMANDS"] or "") == one.doctor.demands
     with_disk = pod(plan(backend="LMCache", tiers={"disk": DISK}))
     mounts = [
-        {each["name"]: each for each in with_disk[kind][0]["volumeMounts"]}
+        {mount["name"]: mount for mount in with_disk[kind][0]["volumeMounts"]}
         for kind in ("initContainers", "containers")
     ]
     assert mounts[0]["kv-disk-0"] == mounts[1]["kv-disk-0"]
@@ -155,7 +155,7 @@ def test_the_container_has_the_engine_s_bounds_security_and_volumes() -> None:
 
 def test_it_comes_before_a_server_whose_pages_it_tries_and_costs_the_pod_nothing() -> None:
     one = pod(plan({"hugepages": {"policy": "Require"}}, backend="LMCacheMP"))
-    assert [each["name"] for each in one["initContainers"]] == ["doctor", "lmcache"]
+    assert [container["name"] for container in one["initContainers"]] == ["doctor", "lmcache"]
     without = one | {"initContainers": one["initContainers"][1:]}
     assert pod_requests(one) == pod_requests(without)
 

@@ -26,7 +26,7 @@ def plan(template: object, part: str = "engine", **spec: Any) -> Plan:  # noqa: 
 def problems(template: object, part: str = "engine", **spec: Any) -> list[Problem]:  # noqa: ANN401 - as above
     with pytest.raises(InvalidInputError) as refused:
         plan(template, part, **spec)
-    assert all("\n" not in str(each) for each in refused.value.problems)
+    assert all("\n" not in str(problem) for problem in refused.value.problems)
     return [*refused.value.problems]
 
 
@@ -273,8 +273,8 @@ def test_what_is_taken_comes_into_the_pod() -> None:
     assert built["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     spec = template["spec"]
     assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    assert [each["name"] for each in spec["containers"]] == ["engine", "more"]
-    assert [each["name"] for each in spec["initContainers"]] == ["doctor", "before"]
+    assert [container["name"] for container in spec["containers"]] == ["engine", "more"]
+    assert [container["name"] for container in spec["initContainers"]] == ["doctor", "before"]
     probe = planned["spec"]["containers"][0]["startupProbe"]
     assert spec["containers"][0] == planned["spec"]["containers"][0] | {
         "startupProbe": probe | {"periodSeconds": 7, "initialDelaySeconds": 0}

@@ -31,7 +31,7 @@ def plan() -> Plan:
 
 def warnings(checks: object) -> list[str]:
     assert isinstance(checks, list | tuple)
-    return [each.reason for each in checks if each.outcome is Outcome.WARN]
+    return [check.reason for check in checks if check.outcome is Outcome.WARN]
 
 
 def test_a_tier_that_does_not_pay_is_said_first(plan: Plan) -> None:
@@ -70,7 +70,7 @@ def test_refusals_go_before_warnings_and_those_before_what_passed() -> None:
 
 
 def test_each_warning_says_what_becomes_of_it(plan: Plan) -> None:
-    said = [each.message for each in plan.checks if each.outcome is Outcome.WARN]
+    said = [check.message for check in plan.checks if check.outcome is Outcome.WARN]
     assert len(said) > 3
     for message in said:
         assert "; otherwise kvtier " in message

@@ -16,7 +16,7 @@ from kvtier_operator.planning.units import MIB, round_up
 )
 def test_a_chunk_adds_up(model: str, backend: str) -> None:
     plan = make_plan(resource(model, backend=backend), Observed())
-    (figure,) = (each for each in plan.figures if each.name == "CPU tier chunk bytes")
+    (figure,) = (figure for figure in plan.figures if figure.name == "CPU tier chunk bytes")
     words = re.fullmatch(
         r"([\d,]+) tokens x ([\d,]+) B(?: \+ ([\d.]+) MiB of windows)?, to ([\d,]+) B each", figure.how
     )

@@ -60,7 +60,7 @@ def test_supported_versions_are_all_of_upstream_that_no_warning_is_about() -> No
         return "is later than" not in plan.router.config
 
     minors = [f"{major}.{minor}" for major in (0, 1) for minor in range(20)]
-    taken = [each for each in minors if any(is_taken(flavor, each) for flavor in ("llm-d", "gaie"))]
+    taken = [minor for minor in minors if any(is_taken(flavor, minor) for flavor in ("llm-d", "gaie"))]
     assert taken == [*SUPPORTED_VERSIONS]
 
 

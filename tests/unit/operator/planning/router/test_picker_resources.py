@@ -88,7 +88,7 @@ def test_the_limit_of_kvtiers_own_picker_holds_all_the_bodies_that_it_takes(
 def test_a_limit_that_leaves_no_room_for_bodies_is_warned_of() -> None:
     given = {"flavor": "builtin", "maxBodySize": "256Mi", "resources": {"limits": {"memory": "2Gi"}}}
     plan = make_plan(resource(router=given), Observed())
-    [found] = [each for each in plan.checks if each.reason == "PickerMemoryShort"]
+    [found] = [check for check in plan.checks if check.reason == "PickerMemoryShort"]
     assert "all the bodies that it takes" in found.message
 
 

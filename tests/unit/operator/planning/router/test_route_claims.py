@@ -17,7 +17,7 @@ _HOSTS: Final = ("a.example.com", "b.example.com", "*.example.com", "*.com", "ex
 
 
 def _below(*paths: str) -> list[dict[str, Any]]:
-    return [{"path": {"type": "PathPrefix", "value": each}} for each in paths]
+    return [{"path": {"type": "PathPrefix", "value": path}} for path in paths]
 
 
 def _claim(name: str = "team/qwen", **more: Any) -> Claim:  # noqa: ANN401 - the route's fields
@@ -167,10 +167,10 @@ def _served(claims: list[Claim], section: str, host: str) -> Claim | None:
         return -exact, -longest, each.created, each.route
 
     there = [
-        each
-        for each in claims
-        if any(listener.section in ("", section) for listener in each.listeners)
-        and any(_matches(pattern, host) for pattern in each.hosts)
+        claim
+        for claim in claims
+        if any(listener.section in ("", section) for listener in claim.listeners)
+        and any(_matches(pattern, host) for pattern in claim.hosts)
     ]
     return min(there, key=rank, default=None)
 

@@ -96,7 +96,7 @@ def test_a_route_of_several_paths_does_not_ask() -> None:
 
 def _claim(route: str, *, parents: int = 1, hosts: Iterable[str] = ("a.test",), own: str = "") -> Claim:
     sections = (str(number or own) for number in range(parents))
-    return Claim("", route, frozenset(Listeners("g/g", each) for each in sections), (*hosts,))
+    return Claim("", route, frozenset(Listeners("g/g", section) for section in sections), (*hosts,))
 
 
 def _wide(count: int) -> dict[str, Claim]:

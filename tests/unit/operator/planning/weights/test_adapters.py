@@ -74,7 +74,7 @@ def test_the_plan_has_less_cache_and_more_memory() -> None:
     assert without.tiers.gpu.bytes_per_rank - beside.tiers.gpu.bytes_per_rank == room.gpu
     [line] = [each for each in beside.budget.memory if each.what == "LoRA adapters"]
     assert line.bytes == 2 * room.host
-    assert any("room for 1 LoRA adapter of rank 16" in each for each in beside.notes)
+    assert any("room for 1 LoRA adapter of rank 16" in note for note in beside.notes)
     assert room.gpu > 100 * MIB
 
 

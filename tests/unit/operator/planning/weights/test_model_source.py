@@ -32,10 +32,10 @@ def pod(one: Plan) -> dict[str, Any]:
 def volume(one: Plan) -> dict[str, Any]:
     """The model's volume, which the engine reads and no Hub's cache is in."""
     container = engine_container(one)
-    [mount] = [each for each in container["volumeMounts"] if each["mountPath"] == MODEL_DIR]
+    [mount] = [mount for mount in container["volumeMounts"] if mount["mountPath"] == MODEL_DIR]
     assert mount["readOnly"] is True
     assert "HF_HOME" not in {each["name"] for each in container["env"]}
-    [found] = [each for each in pod(one)["volumes"] if each["name"] == mount["name"]]
+    [found] = [volume for volume in pod(one)["volumes"] if volume["name"] == mount["name"]]
     return {name: value for name, value in found.items() if name != "name"}
 
 
@@ -72,7 +72,7 @@ def test_what_kubernetes_mounts(source: str, expected: dict[str, Any], folder: s
     assert one.engine.args[:3] == (MODEL_DIR + folder, "--served-model-name", "Qwen/Qwen3-32B")
     # what clients call it is what is planned
     assert one.geometry.weights_bytes == plan_of_the_hub().geometry.weights_bytes
-    assert [each["name"] for each in pod(one)["initContainers"]] == ["doctor"]
+    assert [container["name"] for container in pod(one)["initContainers"]] == ["doctor"]
     assert not runs_as_root(one.resource.spec)
 
 
@@ -172,7 +172,7 @@ def test_what_is_brought_before_the_start_has_its_time() -> None:
 
 def test_a_bench_brings_no_model() -> None:
     one = without_download(plan("s3://b/m", fetcher=FETCHER))
-    assert [each["name"] for each in pod(one)["initContainers"]] == ["doctor"]
+    assert [container["name"] for container in pod(one)["initContainers"]] == ["doctor"]
     assert not one.budget.storage
 
 

@@ -25,8 +25,10 @@ def plan(model: dict[str, Any] | None = None, **spec: Any) -> Plan:  # noqa: ANN
 def volume(one: Plan) -> dict[str, Any] | None:
     """The pod's volume; a container that mounts it knows of it."""
     container = engine_container(one)
-    [found] = [each for each in engine_pod(one, container)["volumes"] if each["name"] == "weights"] or [None]
-    mounts = [each for each in container["volumeMounts"] if each["name"] == "weights"]
+    [found] = [volume for volume in engine_pod(one, container)["volumes"] if volume["name"] == "weights"] or [
+        None
+    ]
+    mounts = [mount for mount in container["volumeMounts"] if mount["name"] == "weights"]
     homes = [each for each in container["env"] if each == {"name": "HF_HOME", "value": HF_HOME}]
     assert mounts == ([{"name": "weights", "mountPath": HF_HOME}] if found else [])
     assert len(homes) == len(mounts)

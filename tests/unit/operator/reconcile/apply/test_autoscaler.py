@@ -47,7 +47,7 @@ def _apply(api: _Api, cache: LiveObjectCache, diff: Diff) -> ApplyResult:
 
 def _cached(changes: dict[str, object], ref: Ref) -> LiveObjectCache:
     """A cache that has seen one of a resource's objects."""
-    [wanted] = [each for each in planned(changes)[1] if each.ref == ref]
+    [wanted] = [child for child in planned(changes)[1] if child.ref == ref]
     document = live(wanted)
     fields: dict[str, object] = {"f:spec": {"f:replicas": {}}}
     document["metadata"]["managedFields"] = [
@@ -62,7 +62,7 @@ def _cached(changes: dict[str, object], ref: Ref) -> LiveObjectCache:
 def test_the_number_is_handed_over_also_of_one_that_was_not_seen_at_first() -> None:
     """Somebody had taken kvtier's label from it, and the watch shows it again by now."""
     api = _Api()
-    [wanted] = [each for each in planned(SCALED)[1] if each.ref == ENGINE]
+    [wanted] = [child for child in planned(SCALED)[1] if child.ref == ENGINE]
     cache = _cached({"spec.replicas": 4}, ENGINE)
     result = _apply(api, cache, Diff(missing=(wanted,)))
     assert result.errors == []

@@ -36,7 +36,7 @@ def _wanted() -> tuple[DesiredObject, ...]:
 
 
 def _one(wanted: tuple[DesiredObject, ...], kind: str, name: str) -> DesiredObject:
-    return next(each for each in wanted if each.ref.kind == kind and each.ref.name.endswith(name))
+    return next(child for child in wanted if child.ref.kind == kind and child.ref.name.endswith(name))
 
 
 def test_a_comparison_changes_no_live_object(wanted: tuple[DesiredObject, ...]) -> None:
@@ -46,7 +46,7 @@ def test_a_comparison_changes_no_live_object(wanted: tuple[DesiredObject, ...]) 
         for _ in range(2)
     )
     assert first == second
-    assert [digest for _, digest in first.found_in_sync] == [each.digest for each in wanted]
+    assert [digest for _, digest in first.found_in_sync] == [child.digest for child in wanted]
     assert all(each.manifest is not None for each in live_objects.of("default", UID))
 
 
@@ -165,11 +165,11 @@ def test_an_own_object_that_nobody_controls_any_more_is_repaired(
     picker = _one(wanted, "ConfigMap", "-picker")
     live_objects.upsert(picker.kind, live(picker, version=11, ownerReferences=left))
     assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
-    assert [each.ref for each in _diff(wanted, live_objects).out_of_sync] == [picker.ref]
+    assert [child.ref for child in _diff(wanted, live_objects).out_of_sync] == [picker.ref]
 
 
 def test_kinds_that_are_not_served_wait(wanted: tuple[DesiredObject, ...]) -> None:
-    live_objects = live_objects_of(*(each for each in wanted if each.ref.kind != "InferencePool"))
+    live_objects = live_objects_of(*(child for child in wanted if child.ref.kind != "InferencePool"))
     found = _diff(wanted, live_objects, unserved=("InferencePool",))
     assert not found.missing
     assert is_in_sync(wanted, live_objects.of("default", UID), lambda kind: kind != "InferencePool")

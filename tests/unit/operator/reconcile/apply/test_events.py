@@ -12,7 +12,8 @@ from kvtier_operator.reconcile.status.router import UnservedKinds
 def _told(before: StatusInput | None, after: StatusInput) -> list[tuple[str, str]]:
     old = build_status(before, {})["conditions"] if before else []
     return [
-        (each["type"], each["status"]) for each in transitions(old, build_status(after, {})["conditions"])
+        (transition["type"], transition["status"])
+        for transition in transitions(old, build_status(after, {})["conditions"])
     ]
 
 

@@ -49,7 +49,7 @@ class _Unowned(OwnershipLookup):
 
 
 def _apply(api: _Api, **templates: object) -> tuple[ApplyResult, _Writer]:
-    changes = {f"spec.{part}.podTemplate": given for part, given in templates.items()}
+    changes = {f"spec.{part}.podTemplate": template for part, template in templates.items()}
     writer = _Writer(api)
     applier = Applier(writer, LiveObjectCache(lambda *_: None), _Unowned(api))  # type: ignore[arg-type]
     return asyncio.run(applier.apply(Diff(missing=planned(changes)[1]), UID)), writer
@@ -66,10 +66,13 @@ def test_without_a_template_nothing_is_tried() -> None:
 def test_each_deployment_with_a_template_is_tried_strictly() -> None:
     api = _Api()
     result, writer = _apply(api, engine=TEMPLATE, router=TEMPLATE)
-    assert [each.path.rpartition("/")[2] for each in api.requests] == ["qwen3-32b-engine", "qwen3-32b-picker"]
-    for each in api.requests:
-        assert each.query["dryRun"] == "All"
-        assert each.query["fieldValidation"] == "Strict"
+    assert [request.path.rpartition("/")[2] for request in api.requests] == [
+        "qwen3-32b-engine",
+        "qwen3-32b-picker",
+    ]
+    for request in api.requests:
+        assert request.query["dryRun"] == "All"
+        assert request.query["fieldValidation"] == "Strict"
     assert result.written == len(writer.applied) > len(api.requests)
 
 

@@ -47,12 +47,12 @@ def test_it_is_created_and_the_resource_owns_it() -> None:
     api = _Api()
     assert _make(api) is None
     assert _make(api) is None
-    for each in api.requests:
-        assert (each.method, each.path) == ("POST", "/api/v1/namespaces/default/secrets")
-        assert [owner["uid"] for owner in _body(each)["metadata"]["ownerReferences"]] == [UID]
-    passwords = {_body(each)["stringData"]["password"] for each in api.requests}
+    for request in api.requests:
+        assert (request.method, request.path) == ("POST", "/api/v1/namespaces/default/secrets")
+        assert [owner["uid"] for owner in _body(request)["metadata"]["ownerReferences"]] == [UID]
+    passwords = {_body(request)["stringData"]["password"] for request in api.requests}
     assert len(passwords) == 2
-    assert all(len(bytes.fromhex(each)) == 32 for each in passwords)
+    assert all(len(bytes.fromhex(password)) == 32 for password in passwords)
 
 
 def test_one_that_is_there_is_no_failure() -> None:

@@ -27,7 +27,7 @@ class _Told:
 
 
 def _engine() -> DesiredObject:
-    return next(each for each in planned()[1] if each.ref.kind == "Deployment")
+    return next(child for child in planned()[1] if child.ref.kind == "Deployment")
 
 
 def test_an_object_is_news_once() -> None:
@@ -137,7 +137,7 @@ def test_what_a_gateway_says_of_a_route_is_news() -> None:
     told = _Told()
     gateway: dict[str, object] = {"spec.router": {"gateway": {"parentRef": {"name": "front"}}}}
     for kind in ("HTTPRoute", "InferencePool"):
-        (wanted,) = (each for each in planned(gateway)[1] if each.ref.kind == kind)
+        (wanted,) = (child for child in planned(gateway)[1] if child.ref.kind == kind)
         told.live_objects.upsert(BY_NAME[kind], live(wanted))
         told.news()
         answered = {"status": {"parents": [parent_status(condition(), gateway="default/front")]}}

@@ -64,7 +64,7 @@ def test_a_route_that_its_gateway_does_not_take_hides_nothing() -> None:
 def test_of_a_route_of_many_paths_one_is_asked_for() -> None:
     told = _Told()
     paths = ("/v1/models", "/v1/chat/completions", "/a/b")
-    matches = [{"path": {"type": "PathPrefix", "value": each}} for each in paths]
+    matches = [{"path": {"type": "PathPrefix", "value": path}} for path in paths]
     told.upsert(route("b/two", matches=matches))
     told.upsert(route("a/one", matches=matches[1:2]), ours=False)
     assert (told.by("b/two"), told.news()) == ("a/one", ["b/two"])

@@ -13,7 +13,7 @@ from kvtier_common.kubernetes.client import MOST_BYTES, Request
 from kvtier_operator.reconcile.api_server import KINDS, NODE, POD
 
 _JSON: Final = "application/json"
-_PROMPT: Final = {each.path(): each for each in (POD, NODE, *(each for each in KINDS if each.optional))}
+_PROMPT: Final = {each.path(): each for each in (POD, NODE, *(kind for kind in KINDS if kind.optional))}
 """What the tests do not play with is answered at once."""
 
 
@@ -115,7 +115,7 @@ class ModelApi:
     ) -> AsyncGenerator[bytes, None]:
         """As client.Api.watch; nothing here is large."""
         del most_bytes
-        kind = next(each.kind for each in (POD, NODE, *KINDS) if each.path() == path)
+        kind = next(kind.kind for kind in (POD, NODE, *KINDS) if kind.path() == path)
         stream = Stream(kind, query.get("labelSelector", ""), int(query["resourceVersion"]))
         self.streams.append(stream)
         try:

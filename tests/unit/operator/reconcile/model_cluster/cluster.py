@@ -135,10 +135,12 @@ class Cluster:
 
     def collect_garbage(self) -> None:
         """What is owned, but by nobody who is there, goes; so does what only waited to."""
-        uids = {each["metadata"]["uid"] for ref, each in self.server.objects.items() if ref == RESOURCE}
-        for ref, each in [*self.server.objects.items()]:
-            owners = {owner["uid"] for owner in each["metadata"].get("ownerReferences", ())}
-            if (owners and not owners & uids) or "deletionTimestamp" in each["metadata"]:
+        uids = {
+            manifest["metadata"]["uid"] for ref, manifest in self.server.objects.items() if ref == RESOURCE
+        }
+        for ref, manifest in [*self.server.objects.items()]:
+            owners = {owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ())}
+            if (owners and not owners & uids) or "deletionTimestamp" in manifest["metadata"]:
                 self.server.delete(ref)
 
     def prompt(self) -> None:
@@ -176,7 +178,7 @@ class Cluster:
 
     def drifted(self) -> list[str]:
         """What an apply of everything would change, and what is too much."""
-        wanted = {each.ref: each.body or {} for each in self.wanted()}
+        wanted = {child.ref: child.body or {} for child in self.wanted()}
         live = self.server.objects
         wrong = [
             f"{ref}{difference}"

@@ -16,7 +16,7 @@ from kvtier_operator.reconcile.api_server import KINDS, KVCACHETIER, NODE, POD, 
 
 Document = dict[str, Any]
 OURS: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
-_SERVED: Final = (KVCACHETIER, POD, NODE, SECRET, *(each for each in KINDS if not each.optional))
+_SERVED: Final = (KVCACHETIER, POD, NODE, SECRET, *(kind for kind in KINDS if not kind.optional))
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "managedFields", "deletionTimestamp")
 _OMITTED: Final = {"Deployment": ("paused", "minReadySeconds"), "Service": ("publishNotReadyAddresses",)}
 """Fields of specs that are not stored where zero (k8s.io/api, omitempty); those that kvtier sets."""
@@ -50,20 +50,20 @@ class Server:
         Raises:
             KvtierError: As the client would.
         """
-        found = _PATH.fullmatch(request.path)
-        kind = next((each for each in _SERVED if found and _is(each, found)), None)
-        if found is None or (kind is None and found["plural"] != "events"):
+        match = _PATH.fullmatch(request.path)
+        kind = next((each for each in _SERVED if match and _is(each, match)), None)
+        if match is None or (kind is None and match["plural"] != "events"):
             raise api_error(404, {}, f"no {request.path}")
         if kind is None:
             return orjson.dumps(request.body)
-        ref = Ref(kind.kind, found["namespace"] or "", found["name"] or "")
+        ref = Ref(kind.kind, match["namespace"] or "", match["name"] or "")
         if request.method == "POST" and isinstance(request.body, Mapping):
             return orjson.dumps(
                 self._create(ref._replace(name=request.body["metadata"]["name"]), request.body)
             )
         if not ref.name:
             return self._list(ref, request.query.get("labelSelector", ""))
-        return orjson.dumps(self._one(ref, request, is_status=bool(found["status"])))
+        return orjson.dumps(self._one(ref, request, is_status=bool(match["status"])))
 
     def put(self, ref: Ref, document: Document) -> Document:
         """Anybody's create or update; writes nothing where nothing changes."""
@@ -94,7 +94,7 @@ class Server:
     def applied(self, ref: Ref, body: Mapping[str, Any]) -> Document:
         """The object as it would be after kvtier's apply."""
         live = copy.deepcopy(self.objects.get(ref, {"metadata": {}}))
-        previous: Document = next((each["was"] for each in live["metadata"].get("managedFields", ())), {})
+        previous: Document = next((field["was"] for field in live["metadata"].get("managedFields", ())), {})
         wanted = copy.deepcopy(dict(body))
         for name in _SERVERS_OWN:
             wanted["metadata"].pop(name, None)
@@ -130,9 +130,11 @@ class Server:
 
     def _list(self, place: Ref, selector: str) -> bytes:
         items = [
-            each
-            for ref, each in self.objects.items()
-            if ref.kind == place.kind and place.namespace in ("", ref.namespace) and matches(each, selector)
+            document
+            for ref, document in self.objects.items()
+            if ref.kind == place.kind
+            and place.namespace in ("", ref.namespace)
+            and matches(document, selector)
         ]
         return orjson.dumps({"metadata": {"resourceVersion": str(self.version)}, "items": items})
 

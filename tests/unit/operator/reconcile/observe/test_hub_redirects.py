@@ -294,7 +294,7 @@ def test_a_revision_is_one_part_of_the_path(
                 "https://x/?a",
             )
         ),
-        *(("KVTIER_HUB_HOSTS", each) for each in ("https://a", "a/b", "a@b", "a:b", "a,b?c", ":1")),
+        *(("KVTIER_HUB_HOSTS", host) for host in ("https://a", "a/b", "a@b", "a:b", "a,b?c", ":1")),
     ],
 )
 def test_a_setting_that_is_none(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,4 +27,4 @@ FULL = StatusInput(
 
 def conditions(inputs: StatusInput, previous: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
     """By type."""
-    return {each["type"]: each for each in build_status(inputs, previous or {})["conditions"]}
+    return {condition["type"]: condition for condition in build_status(inputs, previous or {})["conditions"]}

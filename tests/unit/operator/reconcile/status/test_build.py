@@ -84,7 +84,7 @@ def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
     assert {name: after[name] for name in ("tiers", "router", "selector")} == {
         name: before[name] for name in ("tiers", "router", "selector")
     }
-    found = {each["type"]: each for each in after["conditions"]}
+    found = {condition["type"]: condition for condition in after["conditions"]}
     assert found["Accepted"]["reason"] == "HeadsNotDivisible"
     assert "keeps running" in found["Accepted"]["message"]
     assert found["EnginesReady"]["status"] == "True"

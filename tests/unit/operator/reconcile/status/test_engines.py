@@ -184,7 +184,7 @@ def test_what_it_says(changes: dict[str, Any], status: str, reason: str, message
     found = conditions(replace(SCALED, **changes))
     said = found["AutoscalerReady"]
     assert (said["status"], said["reason"], said["message"]) == (status, reason, message)
-    assert {found[each]["status"] for each in ("EnginesReady", "RouterReady", "Ready")} == {"True"}
+    assert {found[name]["status"] for name in ("EnginesReady", "RouterReady", "Ready")} == {"True"}
 
 
 @pytest.mark.parametrize("reason", ["", "no reason", "Long" * 300])
@@ -207,4 +207,4 @@ def test_a_kind_that_may_not_be_listed_is_the_autoscalers_alone() -> None:
     found = conditions(replace(SCALED, kinds=kinds))
     said = found["AutoscalerReady"]
     assert (said["reason"], said["message"]) == ("Forbidden", "ScaledObject cannot be made: no rights")
-    assert {found[each]["status"] for each in ("EnginesReady", "RouterReady", "Ready")} == {"True"}
+    assert {found[name]["status"] for name in ("EnginesReady", "RouterReady", "Ready")} == {"True"}

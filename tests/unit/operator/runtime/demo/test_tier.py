@@ -135,8 +135,8 @@ def test_a_prefix_from_elsewhere_is_no_result(kind: Kind, device: int, cpu: int)
 
 
 def test_a_prefix_from_where_it_should_be() -> None:
-    for each in result().samples:
-        each.verify()
+    for sample in result().samples:
+        sample.verify()
 
 
 def test_the_resource_fits_any_model_and_the_example_is_the_demos() -> None:

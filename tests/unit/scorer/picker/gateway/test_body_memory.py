@@ -15,8 +15,8 @@ PARTS = 1 << 18
 @given(st.lists(st.sampled_from([b"", b"a", b"bc", bytes(4095), bytes(4096), bytes(5000)]), max_size=8))
 def test_the_whole_is_its_parts(parts: list[bytes]) -> None:
     received = BodyBuffer()
-    for each in parts:
-        received.add(each)
+    for part in parts:
+        received.add(part)
     assert received.take() == b"".join(parts)
     assert received.take() == b""
 

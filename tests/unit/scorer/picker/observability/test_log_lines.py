@@ -49,7 +49,7 @@ def test_one_line_a_kind_in_a_while_with_the_count_of_the_others(caplog: pytest.
     rate_limited_log.log(logging.INFO, BadRequestError, "refused: %s", "another body")
     now_s = 20.0
     rate_limited_log.log(logging.INFO, BadRequestError, "refused: %s", "a third")
-    assert [each.getMessage() for each in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "refused: a body",
         "another kind",
         "refused: another body (and 1000 times more since this was last told)",

@@ -12,7 +12,7 @@ from kvtier_scorer.picker.pods.source import Endpoint, PodInstance, ReadyEndpoin
 
 def test_addresses_are_taken_in_both_families() -> None:
     pods = StaticPods(["10.0.0.7:8000", " [FD00::7]:8001"])
-    assert [each.address for each in pods._endpoints] == ["10.0.0.7:8000", "[fd00::7]:8001"]
+    assert [endpoint.address for endpoint in pods._endpoints] == ["10.0.0.7:8000", "[fd00::7]:8001"]
     assert not pods.synced
 
 

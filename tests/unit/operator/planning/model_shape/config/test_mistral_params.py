@@ -11,7 +11,8 @@ PARAMS = {"dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_
 def groups(**further: Any) -> list[tuple[LayerKind, int, int, int, int]]:  # noqa: ANN401 - params.json's fields
     shape = shape_from_config(PARAMS | further, "params.json")
     return [
-        (each.kind, each.layers, each.kv_heads, each.key_dim, each.window_tokens) for each in shape.groups
+        (group.kind, group.layers, group.kv_heads, group.key_dim, group.window_tokens)
+        for group in shape.groups
     ]
 
 

@@ -38,7 +38,10 @@ def test_kinds(config: dict[str, Any], kinds: set[LayerKind]) -> None:
 
 def test_gemma_4_saved_again() -> None:
     groups = shape_from_config(GEMMA | SAVED, "config.json").groups
-    assert {(each.kind, each.kv_heads, each.key_dim) for each in groups} == {(FULL, 2, 512), (SLIDING, 8, 64)}
+    assert {(group.kind, group.kv_heads, group.key_dim) for group in groups} == {
+        (FULL, 2, 512),
+        (SLIDING, 8, 64),
+    }
 
 
 def test_falcon_keeps_its_own_dtype() -> None:

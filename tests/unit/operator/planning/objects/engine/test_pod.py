@@ -107,7 +107,7 @@ def test_volumes_that_pods_share_are_divided_for_lmcache() -> None:
 
     def mount(backend: str) -> Object:
         mounts = engine_container({"spec.backend": backend, "spec.tiers.disk": disk})["volumeMounts"]
-        [found] = [each for each in mounts if each["name"] == "kv-disk-0"]
+        [found] = [mount for mount in mounts if mount["name"] == "kv-disk-0"]
         return dict(found)
 
     assert mount("LMCache")["subPathExpr"] == mount("LMCacheMP")["subPathExpr"] == "$(POD_NAME)"
@@ -129,7 +129,7 @@ def test_kvtier_finds_its_folder_again_and_leaves_others_theirs(volume: Object, 
     engine, other = (
         engine_container(changes | {"metadata": {"name": name, "namespace": "llm"}}) for name in ("a", "b")
     )
-    [found] = [each for each in engine["volumeMounts"] if each["name"] == "kv-disk-0"]
+    [found] = [mount for mount in engine["volumeMounts"] if mount["name"] == "kv-disk-0"]
     assert found.get("subPath") == ("llm/a" if shared else None)
     assert (other["volumeMounts"] == engine["volumeMounts"]) is not shared
 

@@ -20,7 +20,9 @@ def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:
     observed = Observed(images=images or ImageSource())
     built = build_objects(make_plan(resource(**{**BASE, **spec}), observed))
     return {
-        each["metadata"]["name"]: each["spec"]["template"] for each in built if each["kind"] == "Deployment"
+        document["metadata"]["name"]: document["spec"]["template"]
+        for document in built
+        if document["kind"] == "Deployment"
     }
 
 

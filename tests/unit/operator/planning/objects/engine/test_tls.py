@@ -39,7 +39,7 @@ def test_prometheus_asks_engines_so_and_pickers_as_ever() -> None:
     gke: dict[str, object] = {"spec.router.gateway": {"parentRef": {"name": "g"}, "provider": "gke"}}
     https = {"scheme": "https", "tls": {"insecureSkipVerify": True}}
     assert endpoint(TLS | gke, "PodMonitoring", "engine") == plain | https
-    [check] = [each for each in objects(TLS | gke) if each["kind"] == "HealthCheckPolicy"]
+    [check] = [document for document in objects(TLS | gke) if document["kind"] == "HealthCheckPolicy"]
     asked = {"requestPath": "/health", "port": 8000}
     assert check["spec"]["default"]["config"] == {"type": "HTTPS", "httpsHealthCheck": asked}
 

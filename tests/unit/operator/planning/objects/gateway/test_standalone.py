@@ -28,7 +28,7 @@ def container(changed: dict[str, object]) -> Object:
 @pytest.mark.parametrize("flavor", ["llm-d", "builtin"])
 def test_nothing_of_gateway_api_or_its_extension_is_needed(flavor: str) -> None:
     built = objects(changes(flavor))
-    assert {each["apiVersion"] for each in built} <= {
+    assert {document["apiVersion"] for document in built} <= {
         *("v1", "apps/v1", "policy/v1", "networking.k8s.io/v1", "rbac.authorization.k8s.io/v1")
     }
     args = pod(changes(flavor), "picker")["containers"][0]["args"]
@@ -40,12 +40,14 @@ def test_nothing_of_gateway_api_or_its_extension_is_needed(flavor: str) -> None:
     [rule] = one(built, "Role", "picker")["rules"]
     assert rule["resources"] == ["pods"]
     labels = one(built, "Deployment", "engine")["spec"]["template"]["metadata"]["labels"]
-    assert dict(each.split("=") for each in args[1].split(",")).items() <= labels.items()
+    assert dict(word.split("=") for word in args[1].split(",")).items() <= labels.items()
 
 
 def test_gaies_picker_still_needs_its_pool() -> None:
     built = objects(changes("gaie"))
-    assert [each["kind"] for each in built if EXTENSION in each["apiVersion"]] == ["InferencePool"]
+    assert [document["kind"] for document in built if EXTENSION in document["apiVersion"]] == [
+        "InferencePool"
+    ]
     assert pod(changes("gaie"), "picker")["containers"][0]["args"][0] == "--pool-name"
 
 
@@ -59,7 +61,7 @@ def test_one_url_in_the_clear_or_with_a_certificate() -> None:
         [found] = service["spec"]["ports"]
         assert service["metadata"]["name"] == "qwen3-32b-gateway"
         assert (found["name"], found["port"]) == port
-        assert found["targetPort"] in {each["name"] for each in container(changed)["ports"]}
+        assert found["targetPort"] in {port["name"] for port in container(changed)["ports"]}
         gateway = plan_for(changed).router.gateway
         assert gateway
         assert gateway.url == url
@@ -71,7 +73,7 @@ def test_a_missing_secret_keeps_the_container_from_starting_and_is_told() -> Non
     gateway = pod(changes(tlsSecretName="tls"), "gateway")
     [variable] = gateway["containers"][0]["env"]
     assert variable["valueFrom"]["secretKeyRef"] == {"name": "tls", "key": "tls.crt"}
-    [secret] = [each["secret"] for each in gateway["volumes"] if "secret" in each]
+    [secret] = [volume["secret"] for volume in gateway["volumes"] if "secret" in volume]
     assert (secret["secretName"], secret["optional"]) == ("tls", True)
     assert not container(changes())["env"]
 

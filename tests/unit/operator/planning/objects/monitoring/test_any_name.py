@@ -44,8 +44,12 @@ def objects_of(name: str, namespace: str) -> dict[str, dict[str, Any]]:
         "spec": SPEC,
     }
     objects = build_objects(make_plan(parse_resource(document, "any name"), Observed()))
-    dashboards = (each for each in objects if "grafana_dashboard" in each["metadata"]["labels"])
-    others = {each["kind"]: each for each in objects if each["kind"] in {"PrometheusRule", "ScaledObject"}}
+    dashboards = (document for document in objects if "grafana_dashboard" in document["metadata"]["labels"])
+    others = {
+        document["kind"]: document
+        for document in objects
+        if document["kind"] in {"PrometheusRule", "ScaledObject"}
+    }
     return others | {"Dashboard": next(dashboards)}
 
 
@@ -65,7 +69,9 @@ def exact_matchers(query: str) -> list[dict[str, str]]:
     def visit(node: promql_parser.Expr) -> None:
         if isinstance(node, promql_parser.VectorSelector):
             exact = promql_parser.MatchOp.Equal
-            found.append({each.name: each.value for each in node.matchers.matchers if each.op is exact})
+            found.append(
+                {matcher.name: matcher.value for matcher in node.matchers.matchers if matcher.op is exact}
+            )
 
     promql_parser.walk(promql_parser.parse(query), visit)
     return found

@@ -44,19 +44,21 @@ def test_gke_has_a_prometheus_of_its_own() -> None:
 def test_a_monitor_selects_what_serves_the_metrics(router: dict[str, object]) -> None:
     one = resource(observability={"serviceMonitor": True}, router=router)
     built = build_objects(make_plan(one, Observed()))
-    for monitor in (each for each in built if each["kind"] in {"ServiceMonitor", "PodMonitoring"}):
+    for monitor in (
+        document for document in built if document["kind"] in {"ServiceMonitor", "PodMonitoring"}
+    ):
         [endpoint] = monitor["spec"]["endpoints"]
         selector = monitor["spec"]["selector"]["matchLabels"]
         services = [
-            each
-            for each in built
-            if each["kind"] == "Service" and selector.items() <= each["metadata"]["labels"].items()
+            document
+            for document in built
+            if document["kind"] == "Service" and selector.items() <= document["metadata"]["labels"].items()
         ]
         pods = [
-            each["spec"]["template"]
-            for each in built
-            if each["kind"] == "Deployment"
-            and selector.items() <= each["spec"]["template"]["metadata"]["labels"].items()
+            document["spec"]["template"]
+            for document in built
+            if document["kind"] == "Deployment"
+            and selector.items() <= document["spec"]["template"]["metadata"]["labels"].items()
         ]
         assert len(services) == len(pods) == 1
         assert endpoint["port"] in {port["name"] for port in services[0]["spec"]["ports"]}

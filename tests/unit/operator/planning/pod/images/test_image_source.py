@@ -43,9 +43,9 @@ def test_the_store_s_valkey_is_the_one_of_the_tests() -> None:
 def pulled(one: KVCacheTier, source: ImageSource) -> set[str]:
     """Every image of the resource's pods."""
     found = set[str]()
-    for each in build_objects(make_plan(one, Observed(images=source))):
-        if each["kind"] == "Deployment":
-            pod = each["spec"]["template"]["spec"]
+    for document in build_objects(make_plan(one, Observed(images=source))):
+        if document["kind"] == "Deployment":
+            pod = document["spec"]["template"]["spec"]
             found |= {box["image"] for box in [*pod.get("initContainers", ()), *pod["containers"]]}
     return found
 
@@ -129,11 +129,13 @@ def test_a_resource_s_pull_secrets_come_first_and_once() -> None:
     one = resource(imagePullSecrets=[{"name": "own"}, {"name": "all"}])
     expected = [{"name": "own"}, {"name": "all"}, {"name": "mirror"}]
     deployments = [
-        each
-        for each in build_objects(make_plan(one, Observed(images=source)))
-        if each["kind"] == "Deployment"
+        document
+        for document in build_objects(make_plan(one, Observed(images=source)))
+        if document["kind"] == "Deployment"
     ]
-    assert [each["spec"]["template"]["spec"]["imagePullSecrets"] for each in deployments] == [expected] * 2
+    assert [deployment["spec"]["template"]["spec"]["imagePullSecrets"] for deployment in deployments] == [
+        expected
+    ] * 2
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def remove(
     return chains.remove(msgspec.convert(removed(hashes) | more, BlockRemoved), tier)
 
 
-FOUR = [name(each) for each in range(4)]
+FOUR = [name(number) for number in range(4)]
 
 
 def test_blocks_are_those_of_a_request_for_the_same_tokens() -> None:

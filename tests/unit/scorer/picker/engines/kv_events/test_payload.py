@@ -79,7 +79,7 @@ def test_mutated_batches_are_read_or_refused(garbage: bytes, first: int, last: i
         list(decode(WHOLE[:first] + garbage + WHOLE[last:]))
 
 
-NAMES = [name(each) for each in range(2 * PART_BLOCKS + 3)]
+NAMES = [name(number) for number in range(2 * PART_BLOCKS + 3)]
 STORED = BlockStored(list(NAMES), None, list(range(16 * len(NAMES))), 16)
 SALTED = [[msgspec.Raw(msgspec.msgpack.encode("salt"))], *[None] * (len(NAMES) - 1)]
 IMAGE = [None] * (len(NAMES) - 2) + [[msgspec.Raw(msgspec.msgpack.encode(["image", 0]))], None]
@@ -97,7 +97,7 @@ def test_parts_of_what_is_stored_and_removed_come_to_the_whole(keys: list[list[m
         told += [each for run in cut.store(part, Tier.GPU) for each in run.hashes.tolist()]
     assert told == expected
     assert cut._held == whole._held
-    removed = [each for each in parts(BlockRemoved(list(NAMES))) if isinstance(each, BlockRemoved)]
+    removed = [part for part in parts(BlockRemoved(list(NAMES))) if isinstance(part, BlockRemoved)]
     assert [each for part in removed for each in part.block_hashes] == NAMES
     assert max(len(each.block_hashes) for each in removed) == PART_BLOCKS
 

@@ -20,7 +20,7 @@ from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
 
 TOKENS = np.arange(64, dtype=np.uint32)
 HASHES = token_hashes(TOKENS, prefix_seed("m", "", tokens=True), 16, 4)
-FOUR = [name(each) for each in range(4)]
+FOUR = [name(number) for number in range(4)]
 STORED = batch(stored(FOUR, TOKENS.tolist()))
 REMOVED = batch(removed(FOUR[2:]))
 
@@ -142,7 +142,7 @@ def test_a_pod_is_known_again_once_its_tiers_were_filled_anew() -> None:
     pod = Pod(blocks=8)
     pod.apply_live(5, STORED)
     assert not pod.view.precise
-    more = [name(each) for each in range(4, 8)]
+    more = [name(number) for number in range(4, 8)]
     pod.apply_live(6, batch(stored(more, range(64, 128), FOUR[3])))
     assert (pod.view.precise, pod.held) == (True, [4, 0, 0])
 
@@ -206,7 +206,7 @@ LONG = 16 * MANY
     [
         (batch(stored(range(MANY), [7] * LONG)), MANY),
         (batch(stored(range(16), [7] * LONG)), MANY),
-        (batch(*[stored([each], [7] * (LONG // 8)) for each in range(8)]), MANY),
+        (batch(*[stored([number], [7] * (LONG // 8)) for number in range(8)]), MANY),
         (batch(*[CLEARED] * MANY), MANY),
     ],
     ids=["blocks", "large blocks", "one large block an event", "resets"],

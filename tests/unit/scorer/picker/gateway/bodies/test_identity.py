@@ -49,11 +49,11 @@ def shuffled(value: Any) -> Any:  # noqa: ANN401 - a JSON value
 def test_prompts_are_equal_bytes_if_and_only_if_they_are_equal() -> None:
     """Every conversation of up to two of these messages, beside every other."""
     texts = ["", "a", "user", '{"name":"a"}', "ab", "b", "d91fdb32d27cb9a7dd1dee55a4c2a2c5"]
-    parts = [{"type": "text", "text": each} for each in texts] + [{"type": "image_url", "url": "a"}]
+    parts = [{"type": "text", "text": text} for text in texts] + [{"type": "image_url", "url": "a"}]
     contents = [*texts, *([one] for one in parts), *([one, two] for one in parts[1:] for two in parts[1:])]
     roles = ("user", '{"name":"a"}')
     messages = [{"role": role, "content": each} for role in roles for each in contents]
-    messages += [{"role": role, "content": each, "name": "a"} for role in roles for each in texts]
+    messages += [{"role": role, "content": text, "name": "a"} for role in roles for text in texts]
     meanings: dict[bytes, Any] = {}
     forms: dict[str, bytes] = {}
     for asked in [*([one] for one in messages), *([one, two] for one in messages for two in messages)]:

@@ -135,7 +135,7 @@ async def test_what_clients_do_wrong_is_one_line_a_kind(
         assert status(await service.ask(bytes(LIMIT + 1))) == 413
     service.now_s = 11
     await service.ask(b"{")
-    lines = [each.getMessage() for each in caplog.records]
+    lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 4
     assert lines[3].endswith("(and 19 times more since this was last told)")
 
@@ -246,7 +246,7 @@ async def test_what_clients_choose_is_visible_and_short_in_the_log(
     await service.ask(
         json.dumps(body).encode(), headers={"x-request-id": "1\nforged", "authorization": "Bearer t"}
     )
-    [line] = [each for each in caplog.records if each.name.startswith("kvtier_scorer")]
+    [line] = [record for record in caplog.records if record.name.startswith("kvtier_scorer")]
     assert line.getMessage() == "request 1\\nforged goes to pod"
     told = vars(line)
     assert told["request_id"] == "1\\nforged"

@@ -27,14 +27,14 @@ def new_exchange(budget: BodyBudget, uploads: BodyBudget | None = None) -> Excha
 
 def answers(events: Sequence[object]) -> list[bytes]:
     """Messages of the one Answer that there is."""
-    [told] = [each for each in events if isinstance(each, Reply)]
+    [told] = [event for event in events if isinstance(event, Reply)]
     return told.messages
 
 
 def picked(*messages: bytes) -> Exchange:
     """An exchange whose request has its endpoint."""
     exchange = new_exchange(BodyBudget(2 * LIMIT, LIMIT, float))
-    for each in messages:
-        exchange.receive(each)
+    for message in messages:
+        exchange.receive(message)
     exchange.answer(TO_POD)
     return exchange

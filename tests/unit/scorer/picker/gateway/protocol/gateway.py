@@ -95,7 +95,7 @@ def answer(message: bytes) -> ProcessingResponse:
 
 def kinds(messages: list[bytes]) -> list[str]:
     """Which answers these are."""
-    return [answer(each).WhichOneof("response") or "" for each in messages]
+    return [answer(message).WhichOneof("response") or "" for message in messages]
 
 
 def headers_of(message: bytes) -> dict[str, str]:

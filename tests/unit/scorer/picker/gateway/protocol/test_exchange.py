@@ -126,15 +126,15 @@ def test_a_body_goes_on_in_chunks_that_envoy_takes(exchange: Exchange, size: int
     exchange.receive(gateway.request_headers())
     exchange.receive(gateway.request_body(body))
     head, *chunks = exchange.answer(TO_POD)
-    check_chunks([answer(each).request_body for each in chunks], body)
+    check_chunks([answer(chunk).request_body for chunk in chunks], body)
     assert headers_of(head)["content-length"] == str(size)
     exchange.receive(gateway.response_headers())
     chunks = answers(exchange.receive(gateway.response_body(body)))
-    check_chunks([answer(each).response_body for each in chunks], body)
+    check_chunks([answer(chunk).response_body for chunk in chunks], body)
 
 
 def check_chunks(chunks: list[object], body: bytes) -> None:
-    streamed = [each.response.body_mutation.streamed_response for each in chunks]  # type: ignore[attr-defined]
+    streamed = [chunk.response.body_mutation.streamed_response for chunk in chunks]  # type: ignore[attr-defined]
     assert b"".join(each.body for each in streamed) == body
     assert all(len(each.body) <= 62_000 for each in streamed)
     assert [each.end_of_stream for each in streamed] == [False] * (len(streamed) - 1) + [True]
@@ -293,8 +293,8 @@ def test_whatever_comes_there_is_one_question_and_no_other_error(messages: list[
     questions = 0
     told: list[bytes] = []
     try:
-        for each in messages:
-            for event in exchange.receive(each):
+        for message in messages:
+            for event in exchange.receive(message):
                 if isinstance(event, RequestReceived):
                     questions += 1
                     told += [] if later else exchange.answer(TO_POD)

@@ -10,8 +10,8 @@ from kvtier_scorer.picker.gateway.transport.connections import CALLS, HeldCalls,
 def counted(resets: PrematureResets, peer: str, calls: str) -> str:
     """Whether the connection was suspect, after each call: `x` is a premature reset."""
     seen = ""
-    for each in calls:
-        resets.count_call(peer, premature=each == "x")
+    for call in calls:
+        resets.count_call(peer, premature=call == "x")
         seen += "S" if resets.is_suspect(peer) else "."
     return seen
 

@@ -46,9 +46,11 @@ async def test_a_client_that_is_gone_is_a_line_for_debug(
 ) -> None:
     caplog.set_level(level, "grpc._cython.cygrpc")
     await called(GONE)
-    assert [each.message for each in caplog.records if "ExecuteBatchError" in each.message] == lines
+    assert [record.message for record in caplog.records if "ExecuteBatchError" in record.message] == lines
     assert not [
-        each for each in caplog.records if (each.exc_info or each.exc_text) and each.name != "asyncio"
+        record
+        for record in caplog.records
+        if (record.exc_info or record.exc_text) and record.name != "asyncio"
     ]
 
 
@@ -56,7 +58,9 @@ async def test_a_client_that_is_gone_is_a_line_for_debug(
 async def test_any_other_fault_has_its_traceback(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
     await called(error)
     [record] = [
-        each for each in caplog.records if (each.exc_info or each.exc_text) and each.name != "asyncio"
+        record
+        for record in caplog.records
+        if (record.exc_info or record.exc_text) and record.name != "asyncio"
     ]
     assert record.levelno == logging.ERROR
     assert str(error) in caplog.text
