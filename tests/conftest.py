@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.cluster.harness.programs.tools import Say, given
+from tests.cluster.harness.programs.tools import Say, find_in_assets
 from tests.workers import TogetherByFile, place
 
 # On a machine that others use, how long an example took says nothing.
@@ -45,7 +45,9 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(item.nodeid))
     lacking = [
-        item for item in items if any(given(mark.args[0]) is None for mark in item.iter_markers("program"))
+        item
+        for item in items
+        if any(find_in_assets(mark.args[0]) is None for mark in item.iter_markers("program"))
     ]
     if lacking:
         items[:] = [item for item in items if item not in set(lacking)]

@@ -18,7 +18,13 @@ from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.scale import fleet
 from tests.cluster.scale.bare import bare_ready_s
 from tests.cluster.scale.latency import creation_to_last_object_ms
-from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes, until_ready, until_resynced
+from tests.cluster.scale.operated import (
+    count_changes,
+    fleet_cluster,
+    settled_writes,
+    until_ready,
+    until_resynced,
+)
 from tests.cluster.scale.versions import resource_versions
 
 _MIB: Final = 1 << 20
@@ -45,7 +51,7 @@ async def measure(crs: int, steady_s: float, latency_crs: int, folder: Path) -> 
             before = await resource_versions(connection)
             await asyncio.sleep(steady_s)  # the length of the steady state is what is measured
             steady_writes = operator.writes() - writes
-            differing = changed(before, await resource_versions(connection))
+            differing = count_changes(before, await resource_versions(connection))
             rss = operator.resident_bytes()
             console.print(
                 f"{steady_s:.0f} s of steady state: {steady_writes} writes, {differing} objects changed"
@@ -57,7 +63,7 @@ async def measure(crs: int, steady_s: float, latency_crs: int, folder: Path) -> 
             await until_resynced(operator, crs)
             resync_s = time.monotonic() - restarted_at
             restart_writes = await settled_writes(operator)
-            differing += changed(before, await resource_versions(connection))
+            differing += count_changes(before, await resource_versions(connection))
             console.print(f"restart: resynchronised after {resync_s:.1f} s, {restart_writes} writes")
 
             latencies = await creation_to_last_object_ms(connection, range(crs, crs + latency_crs))

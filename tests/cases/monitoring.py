@@ -36,7 +36,7 @@ def alerts(**spec: Any) -> dict[str, Object]:  # noqa: ANN401 - as in YAML
     return {rule["alert"]: rule for group in rule["spec"]["groups"] for rule in group["rules"]}
 
 
-def shown(**spec: Any) -> Object:  # noqa: ANN401 - as in YAML
+def grafana_dashboard(**spec: Any) -> Object:  # noqa: ANN401 - as in YAML
     """The dashboard as Grafana reads it."""
     [text] = monitoring(**spec)["ConfigMap", "case-dashboard"]["data"].values()
     found: Object = json.loads(text)
@@ -46,7 +46,7 @@ def shown(**spec: Any) -> Object:  # noqa: ANN401 - as in YAML
 def expressions(**spec: Any) -> Iterator[str]:  # noqa: ANN401 - as in YAML
     """Every expression of alerts and panels, as Prometheus gets it."""
     yield from (alert["expr"] for alert in alerts(**spec).values())
-    yield from (expression for expression, _ in targets(shown(**spec)))
+    yield from (expression for expression, _ in targets(grafana_dashboard(**spec)))
 
 
 def targets(model: Object) -> Iterator[tuple[str, frozenset[str]]]:

@@ -59,7 +59,7 @@ def check_input(one: KVCacheTier, observed: Observed | None = None) -> CheckInpu
     )
 
 
-def sized(one: KVCacheTier, observed: Observed | None = None) -> tuple[TiersPlan, Budget, BackendPlan]:
+def plan_sizes(one: KVCacheTier, observed: Observed | None = None) -> tuple[TiersPlan, Budget, BackendPlan]:
     """Tiers, budget and backend of a resource."""
     given = check_input(one, observed)
     return given.tiers, given.budget, given.backend

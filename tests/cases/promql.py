@@ -49,7 +49,7 @@ def metrics_of(expression: str) -> set[str]:
     return set(read(expression))
 
 
-def missing(asked: Mapping[str, set[str]], exported: Mapping[str, set[str]]) -> list[str]:
+def missing_series(asked: Mapping[str, set[str]], exported: Mapping[str, set[str]]) -> list[str]:
     """What is asked for and not exported: names of series, and labels in braces behind them."""
     return [
         name if name not in exported else f"{name}{{{', '.join(sorted(absent))}}}"
@@ -59,7 +59,7 @@ def missing(asked: Mapping[str, set[str]], exported: Mapping[str, set[str]]) -> 
     ]
 
 
-def exposed(page: str) -> Series:
+def exposed_series(page: str) -> Series:
     """The series of a /metrics page."""
     found: Series = {}
     for family in text_string_to_metric_families(page):
@@ -68,7 +68,7 @@ def exposed(page: str) -> Series:
     return found
 
 
-def registered(registry: CollectorRegistry) -> Series:
+def registered_series(registry: CollectorRegistry) -> Series:
     """The series of a program in this process, those of which nothing was counted yet included."""
     found: Series = {}
     for collector, names in registry._collector_to_names.items():  # nothing else names labels without values

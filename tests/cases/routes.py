@@ -75,7 +75,7 @@ def covers(one: Claim, other: Claim) -> bool:
     )
 
 
-def hidden(claim: Claim, others: Iterable[Claim]) -> Hidden | None:
+def find_hidden(claim: Claim, others: Iterable[Claim]) -> Hidden | None:
     """What hides one of them, or a part of it."""
     order, claims = RouteOrder(), {each.route: each for each in (claim, *others)}
     order.put(claims, {claim.route})

@@ -40,7 +40,7 @@ _PLAN: Final = make_plan(
 """What `resource` is a resource of."""
 
 
-def _untimed() -> list[UntimedCondition]:
+def _untimed_conditions() -> list[UntimedCondition]:
     """What the operator says of it where all is well."""
     size = {
         "memory": 900 * GIB,
@@ -61,7 +61,7 @@ def _untimed() -> list[UntimedCondition]:
     return [*well, ready_condition(well)]
 
 
-_WELL: Final = {condition.type: condition for condition in _untimed()}
+_WELL: Final = {condition.type: condition for condition in _untimed_conditions()}
 
 ENGINE_TEXT: Final = """\
 vllm:prefix_cache_queries_total{engine="0"} 1000000.0

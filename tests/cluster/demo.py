@@ -74,7 +74,7 @@ def main(*, tokens: int, output: Path) -> None:
         sys.exit(reason)
     output.mkdir(parents=True, exist_ok=True)
     resource = _resource(tokens)
-    plan = make_plan(load_resources([str(_written(resource, output))])[0][1], Observed())
+    plan = make_plan(load_resources([str(_write(resource, output))])[0][1], Observed())
     pages = plan.tiers.cpu.hugepages.pages if plan.tiers.cpu.hugepages else 0
     try:
         with running_site(provider, console.print, hugepages=_ENGINES * pages) as site:
@@ -83,8 +83,8 @@ def main(*, tokens: int, output: Path) -> None:
             _apply(site, output / "kvcachetier.yaml", console)
             ready_s = time.monotonic() - started
             console.print(site.kubectl("get", "kvct", "demo"), markup=False)
-            samples = _measured(site, tokens, console)
-            streams = _replaced(site, plan.tiers.cpu.capacity_bytes, console)
+            samples = _measure(site, tokens, console)
+            streams = _replace_engines(site, plan.tiers.cpu.capacity_bytes, console)
     except (MissingToolError, RuntimeFailedError) as error:
         sys.exit(str(error))
     report = _report(samples, ready_s) | {"rollout": {"whole": streams.whole, "troubles": streams.troubles}}
@@ -115,7 +115,7 @@ def _resource(tokens: int) -> dict[str, Any]:
     return document
 
 
-def _written(resource: dict[str, Any], output: Path) -> Path:
+def _write(resource: dict[str, Any], output: Path) -> Path:
     target = output / "kvcachetier.yaml"
     target.write_text(json.dumps(resource, indent=2) + "\n")  # JSON is YAML
     return target
@@ -134,7 +134,7 @@ def _apply(site: Site, resource: Path, console: Console) -> None:
         raise
 
 
-def _measured(site: Site, tokens: int, console: Console) -> list[Sample]:
+def _measure(site: Site, tokens: int, console: Console) -> list[Sample]:
     url = _url(site)
     console.print(f"asking through the Service demo-engine at {url}")
     texts = demo_documents(corpus(), model_folder(DEMO_MODEL, console.print), tokens)
@@ -157,7 +157,7 @@ def _url(site: Site) -> str:
     return f"http://{service['clusterIP']}:{service['ports'][0]['port']}"
 
 
-def _replaced(site: Site, capacity_bytes: int, console: Console) -> Streams:
+def _replace_engines(site: Site, capacity_bytes: int, console: Console) -> Streams:
     """Changes the tier's capacity with streams under way."""
     console.print(f"kubectl scale kvct demo --replicas={_ENGINES}")
     site.kubectl("scale", "kvct", "demo", f"--replicas={_ENGINES}")

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Final
 
 import click
-from tests.fuzz.minimise import minimised
+from tests.fuzz.minimise import minimise
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.timed import timed
+from tests.fuzz.timed import run_timed
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 _LONGEST_BYTES: Final = 16 << 10
@@ -26,7 +26,7 @@ _SHOWN: Final = ("INITED", "pulse", "DONE")
 """Lines of libFuzzer that tell executions, coverage and corpus."""
 
 
-def _known(_context: click.Context, _option: click.Parameter, names: Sequence[str]) -> Sequence[str]:
+def _check_names(_context: click.Context, _option: click.Parameter, names: Sequence[str]) -> Sequence[str]:
     """Refuses a name that is none with the ones that are."""
     for name in names:
         try:
@@ -58,7 +58,7 @@ def target(name: str) -> ModuleType:
     "--target",
     "targets",
     multiple=True,
-    callback=_known,
+    callback=_check_names,
     metavar="NAME",
     help=f"One of {', '.join(TARGETS)}, or a module with `run` and `SEEDS`; several times for more. "
     "Without it all.",
@@ -107,7 +107,7 @@ def fuzz(name: str, seconds: int, out: Path) -> list[Path]:
         raise click.ClickException(f"{name}: ended with {process.returncode}: see {out / 'log'}")
     for fault in found:
         if not fault.name.startswith("timeout-"):  # would take that long again and again
-            fault.write_bytes(minimised(lambda data: timed(module.run, data), fault.read_bytes()))
+            fault.write_bytes(minimise(lambda data: run_timed(module.run, data), fault.read_bytes()))
         click.echo(f"{name}: FAULT {fault}: {fault.read_bytes()[:200]!r}")
     return found
 

@@ -7,13 +7,13 @@ from typing import Final
 
 import atheris
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.timed import timed
+from tests.fuzz.timed import run_timed
 
 _COMPILED: Final = "kvtier_scorer.index.prefix_index"
 """Numba compiles no branches that tell of themselves."""
 
 
-def loaded(name: str) -> Callable[[bytes], None]:
+def load_target(name: str) -> Callable[[bytes], None]:
     """Import a target, so that its branches are seen."""
     import_module(_COMPILED)
     with atheris.instrument_imports(include=list(TARGETS.get(name, [name]))):
@@ -24,8 +24,8 @@ def loaded(name: str) -> Callable[[bytes], None]:
 
 def main() -> None:
     """Fuzz until time is up or a fault is found."""
-    run = loaded(sys.argv[1])
-    atheris.Setup([sys.argv[0], *sys.argv[2:]], lambda data: timed(run, data))
+    run = load_target(sys.argv[1])
+    atheris.Setup([sys.argv[0], *sys.argv[2:]], lambda data: run_timed(run, data))
     atheris.Fuzz()
 
 

@@ -12,7 +12,7 @@ def fault(run: Callable[[bytes], None], data: bytes) -> type[Exception] | None:
     return None
 
 
-def minimised(run: Callable[[bytes], None], data: bytes) -> bytes:
+def minimise(run: Callable[[bytes], None], data: bytes) -> bytes:
     """Leave out ever smaller parts as long as the same kind of fault shows (Zeller's ddmin, simplified)."""
     kind = fault(run, data)
     size = len(data) // 2

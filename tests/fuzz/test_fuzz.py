@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from tests.fuzz import planted
 from tests.fuzz.__main__ import main
-from tests.fuzz.minimise import minimised
+from tests.fuzz.minimise import minimise
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.timed import TooSlowError, timed
+from tests.fuzz.timed import TooSlowError, run_timed
 
 CORPUS = Path(__file__).parent / "corpus"
 ROOT = Path(__file__).parents[2]
@@ -69,11 +69,11 @@ def test_help_has_the_targets() -> None:
 def test_an_input_is_slow_only_if_it_always_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([0.0, 5.0, 5.0, 5.05])  # the first takes long, the second does not
     monkeypatch.setattr(time, "process_time", lambda: next(now))
-    timed(lambda _: None, b"")
+    run_timed(lambda _: None, b"")
     now = iter(float(number) for number in range(8))
     with pytest.raises(TooSlowError, match="3 bytes take 1000 ms"):
-        timed(lambda _: None, b"abc")
+        run_timed(lambda _: None, b"abc")
 
 
 def test_the_least_of_an_input_is_left() -> None:
-    assert minimised(planted.run, b"fuzzy and long behind") == b"fuzz"
+    assert minimise(planted.run, b"fuzzy and long behind") == b"fuzz"

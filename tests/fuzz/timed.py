@@ -13,7 +13,7 @@ class TooSlowError(AssertionError):
     """An input takes too long, however often it is tried."""
 
 
-def timed(run: Callable[[bytes], None], data: bytes) -> None:
+def run_timed(run: Callable[[bytes], None], data: bytes) -> None:
     """Run an input.
 
     Raises:

@@ -13,7 +13,7 @@ import click
 from tests.pictures.drawing.page import page
 from tests.pictures.programs import program
 from tests.pictures.prometheus import prometheus
-from tests.pictures.served import served
+from tests.pictures.served import serve
 
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.cli.inputs.observe import observe
@@ -44,7 +44,7 @@ def main(*, minutes: float, output: Path) -> None:
     names = Names.of(plan)
     with (
         tempfile.TemporaryDirectory() as folder,
-        served(_RESOURCE, weights, names, Path(folder)) as engines,
+        serve(_RESOURCE, weights, names, Path(folder)) as engines,
         prometheus(engines.targets, names.namespace, Path(folder)) as scraped,
     ):
         begin_s = time.time()

@@ -52,7 +52,7 @@ class Served:
 
 
 @contextmanager
-def served(resource: Path, model: Path, names: Names, folder: Path) -> Iterator[Served]:
+def serve(resource: Path, model: Path, names: Names, folder: Path) -> Iterator[Served]:
     """Runs until the context ends.
 
     Args:

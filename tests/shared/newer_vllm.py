@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from zipfile import ZipFile
 
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import Say, cache_folder
 
 _PINNED: Final = Path(__file__).with_name("vllm-0.33.txt")
@@ -60,7 +60,7 @@ def use_newer_vllm(say: Say) -> None:
 def newer_vllm(say: Say) -> Path:
     """The folder with it, made the first time."""
     target = cache_folder() / f"vllm-{_NEWER}-over-{version(_KERNELS)}"
-    with locked(target.with_suffix(".lock")):  # another of the tests' workers may be making the same
+    with lock(target.with_suffix(".lock")):  # another of the tests' workers may be making the same
         if not target.exists():
             say(f"vLLM {_NEWER}: its Python (a download of 340 MB, once)")
             with TemporaryDirectory(dir=target.parent) as scratch:

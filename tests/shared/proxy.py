@@ -62,18 +62,18 @@ class Proxy:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(self._target)
                 self._sockets += client, server
-                self._start(lambda client=client, server=server: _pump(_received(client), server))  # type: ignore[misc]
+                self._start(lambda client=client, server=server: _pump(_receive(client), server))  # type: ignore[misc]
                 self._start(lambda client=client, server=server: self._answer(server, client))  # type: ignore[misc]
 
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
-        _pump(self._faulty(_received(server)), client)
+        _pump(self._faulty(_receive(server)), client)
 
     def _faulty(self, answers: Iterator[bytes]) -> Iterator[bytes]:
         for answer in answers:
             yield from self.fault(answer)
 
 
-def _received(one: socket.socket) -> Iterator[bytes]:
+def _receive(one: socket.socket) -> Iterator[bytes]:
     with suppress(OSError):
         while received := one.recv(_CHUNK_BYTES):
             yield received

@@ -302,9 +302,9 @@ def never_slower_row(
     disk_bytes_per_s = gbps * 1e9 * device.sped_up
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         with stand_in(Path(scratch), disk_bytes_per_s, device.pace) as before:
-            cold = [_served(before, name, tokens) for name in names]
+            cold = [_serve(before, name, tokens) for name in names]
         with stand_in(Path(scratch), disk_bytes_per_s, device.pace) as after:
-            warm = [_served(after, name, tokens) for name in names]
+            warm = [_serve(after, name, tokens) for name in names]
     on, off = [each.on_s for each in warm], [each.off_s for each in cold + warm]
     disk_s = tokens * TOKEN_BYTES / disk_bytes_per_s
     every_on = [each.on_s for each in cold + warm]
@@ -323,7 +323,7 @@ def never_slower_row(
     }
 
 
-def _served(engine: StandIn, name: str, tokens: int) -> _Served:
+def _serve(engine: StandIn, name: str, tokens: int) -> _Served:
     """Serve a prompt with the tier and without, in an order drawn by its name."""
 
     def without() -> float:

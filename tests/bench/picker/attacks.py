@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 from tests.picker.attacks.attackers.tally import cut_off
 from tests.picker.attacks.catalogue import ATTACKS
-from tests.picker.attacks.stage import Row, attacked, bare_server, victim_of
+from tests.picker.attacks.stage import Row, attack_server, bare_server, victim_of
 
 _MIB: Final = 1 << 20
 _COLUMNS: Final = (
@@ -80,10 +80,10 @@ def main(out: Path, names: Sequence[str], *, bare: bool) -> None:
         with tempfile.TemporaryDirectory(prefix="kvtier-attacks-") as folder:
             with victim_of(attack, Path(folder)) as victim:
                 server = "picker" if attack.gateway is None else "gateway"
-                rows.append(figures(name, server, attacked(name, attack, victim)))
+                rows.append(figures(name, server, attack_server(name, attack, victim)))
             click.echo(line(rows[-1]))
             if bare and attack.bare:
                 with bare_server(attack.files) as victim:
-                    rows.append(figures(name, "grpc.aio", attacked(name, attack, victim)))
+                    rows.append(figures(name, "grpc.aio", attack_server(name, attack, victim)))
                 click.echo(line(rows[-1]))
         out.write_text(json.dumps(rows, indent=2) + "\n")

@@ -112,8 +112,8 @@ def measure(  # noqa: PLR0913 - what decides the runs
             bounds.append(optimum_hit_rate(blocks, pool, results.values()))
             for policy, result in results.items():
                 figures = Figures.of(result)
-                hit_rate.setdefault(_named(policy, each), []).append(figures.hit_rate)
-                ttft_mean_s.setdefault(_named(policy, each), []).append(figures.ttft_mean_s)
+                hit_rate.setdefault(_policy_name(policy, each), []).append(figures.hit_rate)
+                ttft_mean_s.setdefault(_policy_name(policy, each), []).append(figures.ttft_mean_s)
         optimum.append(max(bounds))
         if report is not None:
             report()
@@ -123,7 +123,7 @@ def measure(  # noqa: PLR0913 - what decides the runs
     )
 
 
-def required(high: Measured, low: Measured) -> dict[str, dict[str, bool]]:
+def check_promises(high: Measured, low: Measured) -> dict[str, dict[str, bool]]:
     """What the product promises of kvtier's hit rate, and whether it is so on average; by policy."""
     ours = [name for name in high.series if name.startswith(KVTIER)]
     others = max(_mean(runs.hit_rate) for name, runs in high.series.items() if name not in ours)
@@ -160,7 +160,7 @@ def main(out: Path, seeds: int, weights: Sequence[str]) -> None:
         figures = {
             **{name: each.to_json() for name, each in found.items()},
             "seeds": seeds,
-            "required": required(found[_HIGH], found[_LOW]),
+            "required": check_promises(found[_HIGH], found[_LOW]),
         }
         merge(out, {KEY: figures})
     except SimulationError as error:
@@ -168,7 +168,7 @@ def main(out: Path, seeds: int, weights: Sequence[str]) -> None:
     click.echo(json.dumps(figures, indent=2))
 
 
-def _named(policy: str, weights: ScorerWeights) -> str:
+def _policy_name(policy: str, weights: ScorerWeights) -> str:
     if weights == DEFAULT_WEIGHTS:
         return policy
     return f"{policy} {':'.join(str(weights[name]) for name in WEIGHED[:4])}"

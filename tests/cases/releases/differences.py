@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.cases.releases.kept import Document, Key
-from tests.unit.docs.pages import DOCS, quoted, rows
+from tests.unit.docs.pages import DOCS, quoted_words, rows
 
 UPGRADES: Final = DOCS / "operations" / "upgrades.md"
 _NOTHING: Final = object()
@@ -47,7 +47,7 @@ def changed_images(before: Mapping[str, str], now: Mapping[str, str], older: Col
     return {Change(name, IMAGE, "contents") for name in older if before[name] != now[name]}
 
 
-def documented(version: str) -> set[Change]:
+def documented_changes(version: str) -> set[Change]:
     """What the page says changes at the upgrade from a release.
 
     Raises:
@@ -55,7 +55,7 @@ def documented(version: str) -> set[Change]:
     """
     heading = f"## From {version}"
     assert f"\n{heading}\n" in UPGRADES.read_text(encoding="utf-8"), f"{UPGRADES} has no section {heading!r}"
-    return {Change(*(quoted(cell)[0] for cell in row[:3])) for row in rows(UPGRADES, heading)}
+    return {Change(*(quoted_words(cell)[0] for cell in row[:3])) for row in rows(UPGRADES, heading)}
 
 
 def changes(before: Mapping[Key, Document], now: Mapping[Key, Document]) -> set[Change]:

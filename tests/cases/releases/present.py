@@ -52,10 +52,10 @@ def present_plan(resource: Document) -> Plan:
 
 def present_objects(resources: Iterable[Document]) -> dict[Key, Document]:
     """All objects of resources as they are applied, without the owners' uids."""
-    return {key_of(each): each for resource in resources for each in _applied(resource)}
+    return {key_of(each): each for resource in resources for each in _applied_documents(resource)}
 
 
-def _applied(resource: Document) -> Iterable[Document]:
+def _applied_documents(resource: Document) -> Iterable[Document]:
     plan = present_plan(resource)
     built = build_objects(plan)
     templates = pod_templates(plan.resource.spec)
@@ -88,7 +88,7 @@ def _checksum(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def owned(document: Mapping[str, Any], uids: Mapping[str, str]) -> Document:
+def with_owners(document: Mapping[str, Any], uids: Mapping[str, str]) -> Document:
     """An object as it is applied for resources with these uids, by name."""
     (owner,) = document["metadata"]["ownerReferences"]
     metadata = document["metadata"] | {"ownerReferences": [owner | {"uid": uids[owner["name"]]}]}

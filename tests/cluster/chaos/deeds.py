@@ -128,7 +128,7 @@ def change(one: dict[str, Any], path: FieldPath, *, remove: bool) -> None:
         value.append(value[0] | {"name": "theirs"} if isinstance(value[0], dict) else "theirs")
 
 
-async def tried(
+async def try_change(
     connection: Connection, kind: str, one: dict[str, Any], path: FieldPath, *, remove: bool
 ) -> dict[str, Any] | None:
     """The object as a change to one field would leave it; None where that is refused, or changes nothing."""
@@ -149,15 +149,15 @@ def _content(one: dict[str, Any]) -> dict[str, Any]:
     metadata = {name: one["metadata"].get(name) for name in ("labels", "annotations", "ownerReferences")}
     # items of a list do not say their kind
     rest = {name: value for name, value in one.items() if name not in ("apiVersion", "kind", "status")}
-    found: dict[str, Any] = _filled(rest | {"metadata": metadata})
+    found: dict[str, Any] = _without_empty(rest | {"metadata": metadata})
     return found
 
 
-def _filled(value: Any) -> Any:  # noqa: ANN401 - JSON
+def _without_empty(value: Any) -> Any:  # noqa: ANN401 - JSON
     """Without fields that say as much as none: a list or mapping of nothing."""
     if isinstance(value, dict):
-        return {name: _filled(each) for name, each in value.items() if each not in ([], {}, None)}
-    return [_filled(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_empty(each) for name, each in value.items() if each not in ([], {}, None)}
+    return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 
 async def objects(connection: Connection, namespace: str) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kubernetes import client
 from tests.cluster.chaos.proxy import Proxy, running_proxy
-from tests.cluster.harness.api.connection import Connection, connected
+from tests.cluster.harness.api.connection import Connection, connect
 from tests.cluster.harness.stand_ins.gateway_controller import running_gateway_controller
 
 
@@ -21,7 +21,7 @@ class Stage:
     async def up(self) -> AsyncIterator[tuple[Connection, Proxy]]:
         """An administrator's connection, routes that are answered, and the way that an operator takes."""
         async with (
-            connected(self.administrator) as connection,
+            connect(self.administrator) as connection,
             running_gateway_controller(connection),
             running_proxy(self.operator) as proxy,
         ):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.cluster.chaos.deeds import DEEDS, FieldPath, Others, objects, own_fields, tried
+from tests.cluster.chaos.deeds import DEEDS, FieldPath, Others, objects, own_fields, try_change
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Fault, Proxy, operator_through
 from tests.cluster.chaos.stage import Stage
@@ -97,7 +97,7 @@ async def _see_all(stage: Stage, folder: Path) -> None:
 
         async def unseen(kind: str, each: dict[str, Any], path: FieldPath, *, remove: bool) -> list[str]:
             async with turns:
-                changed = await tried(connection, kind, each, path, remove=remove)
+                changed = await try_change(connection, kind, each, path, remove=remove)
             if changed is None or _would_be_repaired(kind, changed, wanted, resource.uid):
                 return []
             what = "removed from" if remove else "changed in"

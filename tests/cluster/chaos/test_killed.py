@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.chaos.life import Life
 from tests.cluster.chaos.proxy import NONE, Call, Fault, Proxy, running_proxy
 from tests.cluster.harness.api.account import Account
-from tests.cluster.harness.api.connection import Connection, connected
+from tests.cluster.harness.api.connection import Connection, connect
 from tests.cluster.harness.operator.operator import Operator, start_operator
 from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.provider import Cluster
@@ -104,7 +104,7 @@ async def _all_lives(cluster: Cluster, account: Account, folder: Path, say: Say,
     """
     with cluster.client() as api:
         administrator = api.configuration
-    async with connected(administrator) as connection, running_gateway_controller(connection):
+    async with connect(administrator) as connection, running_gateway_controller(connection):
         stage = _Stage(connection, account, folder, f"life-{most}")
         undisturbed, writes = await _live(stage)
         assert '"HTTPRoute/' in undisturbed[0]

@@ -15,7 +15,7 @@ _LOG_CHARACTERS: Final = 4000
 
 
 @contextmanager
-def installed(
+def run_installed(
     site: Cluster,
     kubectl: Command,
     folder: Path,

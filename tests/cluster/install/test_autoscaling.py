@@ -11,7 +11,7 @@ from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, SYSTEM
 from tests.cluster.harness.programs.ports import free_ports
 from tests.cluster.harness.stand_ins.http_server import engine_that_says
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
 HELD = {"127.0.0.1": 900, "127.0.0.2": 100, "127.0.0.3": 500}
@@ -38,7 +38,7 @@ def test_engines_that_hold_least_go_first(
 ) -> None:
     helm("install", "kvtier", CHART, "--namespace", SYSTEM)
     at, (port,) = ("--namespace", namespace), free_ports(1)
-    with installed(site, kubectl, tmp_path), ExitStack() as engines:
+    with run_installed(site, kubectl, tmp_path), ExitStack() as engines:
         for address, held in HELD.items():
             engines.enter_context(engine_that_says(_metrics(held), address, port))
         wanted = {"minReplicas": len(HELD), "maxReplicas": 8}

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, OPERATOR, ROOT, SYSTEM
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
 # Everything that asks for a right of its own: replicated pickers, a route, Istio's rule, monitoring.
@@ -53,7 +53,7 @@ def test_its_rights_are_enough_and_nothing_stays_behind(  # noqa: PLR0913, PLR09
     values = ["--set", "image.repository=mirror.example/kvtier"]
     values += ["--set", places % namespace] if places else []
     helm("install", "kvtier", CHART, "--namespace", SYSTEM, *values)
-    with installed(site, kubectl, tmp_path) as operator:
+    with run_installed(site, kubectl, tmp_path) as operator:
         log = operator.process.log
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children")
@@ -89,13 +89,13 @@ def test_upgrade_restarts_no_engine(
     chart = "charts/tiered-prefix-cache"
     at = ("--namespace", SYSTEM)
     helm("install", "kvtier", before / chart, *at)
-    with installed(site, kubectl, tmp_path, sources=released):
+    with run_installed(site, kubectl, tmp_path, sources=released):
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children")
     engine = _engine(kubectl, namespace)
 
     helm("upgrade", "kvtier", CHART, *at, "--set", "operator.logFormat=plain,networkPolicy.enabled=true")
-    with installed(site, kubectl, tmp_path):
+    with run_installed(site, kubectl, tmp_path):
         kubectl(
             "patch",
             "kvct",
@@ -119,7 +119,7 @@ def test_a_namespace_without_rights_makes_it_unready_and_the_others_are_served(
     both = f"{namespace},{missing}"
     chart = (CHART, "--namespace", SYSTEM, "--set")
     helm("install", "kvtier", *chart, f"watchNamespaces={{{namespace}}},rbac.clusterReads=false")
-    with installed(site, kubectl, tmp_path, env={"KVTIER_NAMESPACES": both}) as operator:
+    with run_installed(site, kubectl, tmp_path, env={"KVTIER_NAMESPACES": both}) as operator:
         said = f"namespace {missing} does not exist, or the operator has no rights there: make the namespace"
         eventually(lambda: said in operator.process.log.read_text(), "the namespace's line in the log")
         eventually(lambda: len(_asked(operator.ready_url)[1].splitlines()) == 1, "nothing else in the way")
@@ -150,7 +150,7 @@ def test_a_right_that_is_missing_makes_it_unready(
     whole = kubectl.json("get", "role", OPERATOR, *at)
     less = whole | {"rules": [rule for rule in whole["rules"] if "deployments" not in rule["resources"]]}
     kubectl("apply", "--server-side", "--force-conflicts", "--filename", "-", stdin=_appliable(less))
-    with installed(site, kubectl, tmp_path) as operator:
+    with run_installed(site, kubectl, tmp_path) as operator:
         line = f"watching Deployment in {namespace}: "
         eventually(lambda: _asked(operator.ready_url)[1].startswith(line), "the missing right")
         assert _asked(operator.ready_url)[0] == 503

@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, SYSTEM
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
 POLICY = {
@@ -65,7 +65,7 @@ def test_what_the_values_deny_is_not_accepted(
         "--set-json",
         f"operator.policy={json.dumps(POLICY)}",
     )
-    with installed(site, kubectl, tmp_path):
+    with run_installed(site, kubectl, tmp_path):
         _apply(kubectl, namespace, "allowed", ALLOWED)
         for name, (_, asked, _) in DENIED.items():
             _apply(kubectl, namespace, name, asked)
@@ -86,13 +86,13 @@ def test_what_runs_stays_when_it_is_denied_later(
     chart = (CHART, "--namespace", SYSTEM)
     helm("install", "kvtier", *chart)
     (tmp_path / "before").mkdir()
-    with installed(site, kubectl, tmp_path / "before"):
+    with run_installed(site, kubectl, tmp_path / "before"):
         _apply(kubectl, namespace, "runs", _disk("/mnt/nvme0"))
         eventually(lambda: _engine(kubectl, namespace), "engines")
     before = _engine(kubectl, namespace)
 
     helm("upgrade", "kvtier", *chart, "--set", "operator.policy.rootEngines=deny")
-    with installed(site, kubectl, tmp_path):
+    with run_installed(site, kubectl, tmp_path):
         eventually(lambda: _accepted(kubectl, namespace, "runs").get("status") == "False", "refusal")
         said = _accepted(kubectl, namespace, "runs")
         assert said["reason"] == "RootDenied"

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from tests.cases.releases.differences import IMAGE, Change, changes_of, documented
+from tests.cases.releases.differences import IMAGE, Change, changes_of, documented_changes
 from tests.cases.releases.kept import INSTALL, RESOURCES, Document, KeptRelease, Key, last_release
-from tests.cases.releases.present import NAMESPACE, owned, present_install, present_objects
+from tests.cases.releases.present import NAMESPACE, present_install, present_objects, with_owners
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CRD
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER
@@ -33,7 +33,7 @@ def release(kubectl: Command, clean_system: str) -> Iterator[KeptRelease]:
     kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     for text in (found.text(INSTALL), present_install()):
         objects = [document for document in yaml.safe_load_all(text) if document["kind"] != "Namespace"]
-        kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=_listed(objects))
+        kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=_list_text(objects))
 
 
 def test_from_the_last_release_and_back(
@@ -43,7 +43,7 @@ def test_from_the_last_release_and_back(
     kubectl("apply", *_AT, "--filename", "-", stdin=release.text(RESOURCES))
     resources = _resources(kubectl)
     released = release.objects()
-    kept = _owned(released, resources)
+    kept = _objects_of(released, resources)
     _apply(kubectl, kept)
     before = eventually(lambda: _rolled_out(kubectl), "ReplicaSets of all Deployments")
     assert len(before) > len(resources)
@@ -57,10 +57,10 @@ def test_from_the_last_release_and_back(
         for key in {*kept, *present}
         if (found := changes_of(key, released.get(key), present.get(key)))
     }
-    said = {each for each in documented(release.version) if each.kind != IMAGE}
+    said = {each for each in documented_changes(release.version) if each.kind != IMAGE}
     assert {change for found in changed.values() for change in found} == said
-    with installed(site, kubectl, tmp_path) as operator:
-        eventually(lambda: _settled(kubectl), "a status of every resource")
+    with run_installed(site, kubectl, tmp_path) as operator:
+        eventually(lambda: _is_settled(kubectl), "a status of every resource")
         kinds = {kind for kind, _ in kept} | {kind for kind, _ in present}
         assert {kind for kind in kinds if operator.writes(kind)} == {kind for kind, _ in changed}
     after = eventually(lambda: _rolled_out(kubectl), "ReplicaSets of all Deployments")
@@ -97,12 +97,12 @@ def _install(kubectl: Command, text: str) -> None:
 def _apply(kubectl: Command, objects: dict[Key, Document]) -> None:
     """As the operator does."""
     how = ("--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
-    kubectl("apply", *how, "--filename", "-", stdin=_listed([*objects.values()]))
+    kubectl("apply", *how, "--filename", "-", stdin=_list_text([*objects.values()]))
 
 
-def _owned(objects: dict[Key, Document], resources: dict[str, Document]) -> dict[Key, Document]:
+def _objects_of(objects: dict[Key, Document], resources: dict[str, Document]) -> dict[Key, Document]:
     uids = {name: resource["metadata"]["uid"] for name, resource in resources.items()}
-    return {key: owned(document, uids) for key, document in objects.items()}
+    return {key: with_owners(document, uids) for key, document in objects.items()}
 
 
 def _resources(kubectl: Command) -> dict[str, Document]:
@@ -115,7 +115,7 @@ def _specs(resources: dict[str, Document]) -> dict[str, Any]:
     }
 
 
-def _settled(kubectl: Command) -> bool:
+def _is_settled(kubectl: Command) -> bool:
     return all(
         resource.get("status", {}).get("observedGeneration") == resource["metadata"]["generation"]
         for resource in _resources(kubectl).values()
@@ -139,5 +139,5 @@ def _rolled_out(kubectl: Command) -> dict[str, dict[str, Any]]:
     return found if len(found) == len(deployments) and all(each["ran"] for each in found.values()) else {}
 
 
-def _listed(objects: list[Document]) -> str:
+def _list_text(objects: list[Document]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

@@ -12,10 +12,10 @@ from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Cluster, Provider
 from tests.cluster.harness.stand_ins.kwok import Shape, add_nodes, running_kwok
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.cluster.newcomer.belongings import checkout, variables
 from tests.cluster.newcomer.shell import open_shell
-from tests.unit.docs.pages import Typed, fenced, typed
+from tests.unit.docs.pages import Typed, fenced_blocks, typed_commands
 
 README = ROOT / "README.md"
 OF_OTHERS = {
@@ -40,17 +40,17 @@ def new_cluster(provider: Provider, say: Say) -> Iterator[Cluster]:
 
 
 def test_what_is_left_to_others_is_there() -> None:
-    assert [plain for each in typed(README) if (plain := _plain(each)) in OF_OTHERS] == [*OF_OTHERS]
+    assert [plain for each in typed_commands(README) if (plain := _plain(each)) in OF_OTHERS] == [*OF_OTHERS]
 
 
 def test_its_commands_do_what_it_says(new_cluster: Cluster, tmp_path: Path, say: Say) -> None:
     sources, home = checkout(tmp_path / "kvtier"), tmp_path / "home"
     kubeconfig = new_cluster.kubeconfig(tmp_path)
     environment = variables(home, kubeconfig, say)
-    [resource] = fenced(README, "yaml")
+    [resource] = fenced_blocks(README, "yaml")
     (sources / "cr.yaml").write_text(resource, encoding="utf-8")
     with open_shell(sources, environment) as shell, ExitStack() as stack:
-        for each in typed(README):
+        for each in typed_commands(README):
             if _plain(each) in OF_OTHERS:
                 continue
             status, shown = shell.type(each.command.replace(PUBLISHED, CHART))
@@ -59,7 +59,7 @@ def test_its_commands_do_what_it_says(new_cluster: Cluster, tmp_path: Path, say:
             if each.command.startswith(INSTALL):
                 # Its pod's node only says that it runs it.
                 kubectl = command("kubectl", kubeconfig, tmp_path, say)
-                stack.enter_context(installed(new_cluster, kubectl, tmp_path))
+                stack.enter_context(run_installed(new_cluster, kubectl, tmp_path))
 
 
 def _plain(each: Typed) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from kubernetes import client, watch
-from tests.cluster.harness.api.custom_resources import installed
+from tests.cluster.harness.api.custom_resources import install_definitions
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.stand_ins.http_server import engine_that_says
@@ -81,7 +81,7 @@ def test_keda_takes_over_when_it_comes_and_gives_back_when_it_goes(world: World)
     world.create(resource(replicas=1, autoscaling={**SCALED, "prometheusUrl": URL}))
     assert world.until_object(*HPA, lambda live: live)
     definitions = [definition for definition in published_crds() if definition["spec"]["group"] == "keda.sh"]
-    with installed(world.api, definitions):
+    with install_definitions(world.api, definitions):
         assert world.until_object(*HPA, lambda live: live is None) is None
         made = eventually(lambda: world.find(*SCALED_OBJECT) or {}, "a ScaledObject")
         assert made["spec"]["triggers"][0]["metadata"]["serverAddress"] == URL

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cases.routes import condition, route
-from tests.cluster.harness.api.custom_resources import installed
+from tests.cluster.harness.api.custom_resources import install_definitions
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.harness.providers.provider import Cluster
@@ -21,7 +21,7 @@ def _served(server: Cluster, operator: Operator) -> Iterator[None]:
     del operator
     definitions = (definition for definition in published_crds() if definition["metadata"]["name"] in _CRDS)
     with server.client() as api:
-        with installed(api, definitions):
+        with install_definitions(api, definitions):
             yield
         # the next test's resource is not to be the one by which the operator learns that they are gone
         world = World(api, create_namespace(api, "after-routes"))

@@ -3,7 +3,7 @@
 import pytest
 from kubernetes import client
 from tests.cases.routes import condition
-from tests.cluster.harness.api.custom_resources import installed
+from tests.cluster.harness.api.custom_resources import install_definitions
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.programs.modules import published_crds
 from tests.cluster.operator.world import POOL, ROUTE, Document, World, create_namespace, resource
@@ -18,7 +18,7 @@ def test_kinds_that_are_installed_later(world: World) -> None:
     said = world.until_condition("RouterReady", reason="CRDsMissing")["message"]
     assert all(name in said for name in _ROUTES)
     definitions = (definition for definition in published_crds() if definition["metadata"]["name"] in _ROUTES)
-    with installed(world.api, definitions):
+    with install_definitions(world.api, definitions):
         world.until_condition("RouterReady", reason="RouteUnanswered")
         world.gateway_says(condition())
         world.until_condition("Ready", status="True")
@@ -30,7 +30,7 @@ def test_kinds_that_are_installed_later(world: World) -> None:
 def test_a_label_more_in_a_pools_selector_is_taken_out(world: World) -> None:
     """It would leave the pool without pods, and an apply does not touch it."""
     definitions = (definition for definition in published_crds() if definition["metadata"]["name"] in _ROUTES)
-    with installed(world.api, definitions):
+    with install_definitions(world.api, definitions):
         world.create(resource(router={"gateway": {"parentRef": {"name": "gateway"}}}))
         pool = world.until_object(*POOL, "qwen", lambda live: live)
         assert pool

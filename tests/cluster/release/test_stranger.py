@@ -31,7 +31,7 @@ from tests.cluster.harness.programs.tools import Say, program
 from tests.cluster.harness.providers.fixtures import made, need
 from tests.cluster.harness.providers.provider import Ability, Provider
 from tests.picker.harness.client import get, post
-from tests.unit.docs.pages import fenced
+from tests.unit.docs.pages import fenced_blocks
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.envoy.bootstrap import READY_PATH
@@ -127,7 +127,7 @@ def stranger(provider: Provider, say: Say, tmp_path_factory: pytest.TempPathFact
 
 def resource() -> dict[str, Any]:
     """README's, for a model and a machine that are here."""
-    [text] = fenced(ROOT / "README.md", "yaml")
+    [text] = fenced_blocks(ROOT / "README.md", "yaml")
     document: dict[str, Any] = yaml.safe_load(text)
     spec = document["spec"]
     spec["model"] = {"name": SMALL_MODEL.name, "geometry": model_geometry(SMALL_MODEL.shape)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.cluster.harness.api.conditions import is_ready
-from tests.cluster.harness.api.connection import Connection, collection, connected
+from tests.cluster.harness.api.connection import Connection, collection, connect
 from tests.cluster.harness.api.custom_resources import install
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.operator.shipped import RESTRICTED, shipped_account
@@ -42,7 +42,7 @@ async def fleet_cluster(provider: Provider, say: Say) -> AsyncIterator[tuple[Con
                 install(api, definition)
             add_nodes(api, _NODES, Shape())
             configuration = api.configuration
-        async with connected(configuration) as connection, running_gateway_controller(connection):
+        async with connect(configuration) as connection, running_gateway_controller(connection):
             namespace = {"metadata": {"name": fleet.NAMESPACE, "labels": RESTRICTED}}
             await connection.request("POST", "/api/v1/namespaces", namespace)
             yield connection, account.kubeconfig()
@@ -78,6 +78,6 @@ async def settled_writes(operator: Operator) -> int:
     return last
 
 
-def changed(before: dict[Any, str], after: dict[Any, str]) -> int:
+def count_changes(before: dict[Any, str], after: dict[Any, str]) -> int:
     """How many objects have another resource version, came or went."""
     return sum(before.get(key) != after.get(key) for key in before.keys() | after.keys())

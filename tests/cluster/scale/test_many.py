@@ -9,7 +9,13 @@ from tests.cluster.harness.operator.operator import start_operator
 from tests.cluster.harness.programs.tools import Say
 from tests.cluster.harness.providers.fixtures import need
 from tests.cluster.harness.providers.provider import Ability, Provider
-from tests.cluster.scale.operated import changed, fleet_cluster, settled_writes, until_ready, until_resynced
+from tests.cluster.scale.operated import (
+    count_changes,
+    fleet_cluster,
+    settled_writes,
+    until_ready,
+    until_resynced,
+)
 from tests.cluster.scale.versions import resource_versions
 
 # On two cores the control plane alone takes minutes for eleven thousand objects.
@@ -28,7 +34,7 @@ async def _many(provider: Provider, folder: Path, say: Say, count: int) -> None:
             operator = start_operator(kubeconfig, folder / "operator-restarted.log")
             await until_resynced(operator, count)
             assert await settled_writes(operator) == 0
-            assert changed(before, await resource_versions(connection)) == 0
+            assert count_changes(before, await resource_versions(connection)) == 0
         finally:
             operator.stop()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.cases.monitoring import read_series
-from tests.cases.promql import exposed, missing
+from tests.cases.promql import exposed_series, missing_series
 from tests.engine.runtime.conftest import TEXT, StartRun, WriteResource
 from tests.engine.runtime.endings import TIMEOUT_S
 from tests.engine.runtime.running import kvtier
@@ -66,12 +66,14 @@ def test_two_replicas_behind_one_url_until_ctrl_c(
         for engine in engines:
             with OpenAIClient(engine) as client:
                 text = client.text("/metrics")
-            assert missing(ENGINE_SERIES, exposed(text)) == [], "alerts or dashboard read what vLLM has not"
+            assert missing_series(ENGINE_SERIES, exposed_series(text)) == [], (
+                "alerts or dashboard read what vLLM has not"
+            )
             assert parse_metrics(text).held_tokens[Tier.CPU] > 0, "the tier holds nothing"
         wrong_requests(url)
         [picker] = [line.split()[3].removesuffix("/metrics;") for line in run.output if "picker: " in line]
         with OpenAIClient(picker) as client:
-            assert missing(PICKER_SERIES, exposed(client.text("/metrics"))) == []
+            assert missing_series(PICKER_SERIES, exposed_series(client.text("/metrics"))) == []
         counted = picks(picker)
         assert counted.keys() == {engine.removeprefix("http://") for engine in engines}
         assert sum(counted.values()) == sum(prompts_of(engines)) + NO_PROMPTS

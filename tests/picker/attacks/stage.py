@@ -146,7 +146,7 @@ def bare_server(files: int = 0) -> Iterator[Victim]:
         yield Victim(Target(port), {child.pid: rendered().limit_bytes})
 
 
-def attacked(
+def attack_server(
     name: str,
     attack: Attack,
     victim: Victim,
@@ -180,7 +180,7 @@ def attacked(
         neighbour.report(away)
         said = len(_log(victim))
         attacker.tell("go")
-        with _probed(victim) as alive:
+        with _probe(victim) as alive:
             tally = Tally(attacker.said())
         during, elsewhere = neighbour.report(beside), neighbour.report(away)
         log = _log(victim)[said:]
@@ -204,7 +204,7 @@ def _neighbour(victim: Victim, *, new_connections: bool, deadline_s: float) -> I
 
 
 @contextmanager
-def _probed(victim: Victim) -> Iterator[list[bool]]:
+def _probe(victim: Victim) -> Iterator[list[bool]]:
     """Asks its health port as Kubernetes does, once a second, until the end."""
     alive: list[bool] = []
     ended = threading.Event()

@@ -10,7 +10,7 @@ import pytest
 from tests.picker.attacks.attackers.tally import cut_off, faults
 from tests.picker.attacks.catalogue import ATTACKS
 from tests.picker.attacks.neighbour import DEADLINE_S
-from tests.picker.attacks.stage import USUALLY_S, Row, attacked, victim_of
+from tests.picker.attacks.stage import USUALLY_S, Row, attack_server, victim_of
 
 LOG_LINES: Final = 40
 """An attacker writes no log: a line a kind of trouble every ten seconds, and some of its own."""
@@ -21,7 +21,7 @@ SAMPLED: Final = [name for name, attack in ATTACKS.items() if attack.sampled]
 
 def under(name: str, folder: Path, usually_s: float, deadline_s: float) -> Row:
     with victim_of(ATTACKS[name], folder) as victim:
-        return attacked(name, ATTACKS[name], victim, usually_s, deadline_s)
+        return attack_server(name, ATTACKS[name], victim, usually_s, deadline_s)
 
 
 def check_unharmed(name: str, row: Row) -> None:

@@ -11,7 +11,7 @@ from tests.picker.data_layer.kv_events.publisher import running_publisher
 from tests.picker.data_layer.polling import until
 from tests.picker.flavours.inputs import EXAMPLE
 from tests.picker.harness.fleet import Fleet, running_fleet
-from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored_event
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.flavors import picker_config
@@ -200,7 +200,7 @@ async def test_a_pod_with_events_is_precise_and_one_without_is_not(world: World)
         ) as layer,
     ):
         await publisher.subscribed()
-        await publisher.publish(batch(stored([name(0), name(1)], range(32))))
+        await publisher.publish(batch(stored_event([name(0), name(1)], range(32))))
         assert layer.subscriber is not None
         subscriber = layer.subscriber
         await until(lambda: subscriber.precise == {address})

@@ -20,12 +20,12 @@ _INTERESTING: Final = (
 _MOST_CHANGES: Final = 4
 
 
-def seeded(seed: int) -> Random:
+def seeded_random(seed: int) -> Random:
     """Random numbers that are the same in every run."""
     return Random(seed)  # noqa: S311 - not a secret
 
 
-def mutated(random: Random, samples: Sequence[bytes]) -> bytes:
+def mutate(random: Random, samples: Sequence[bytes]) -> bytes:
     """One of the samples with up to four changes: bits, bytes, cuts, repeats, and parts of another sample."""
     data = bytearray(random.choice(samples))
     for _ in range(random.randint(1, _MOST_CHANGES)):

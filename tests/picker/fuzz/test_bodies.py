@@ -7,7 +7,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.picker.fuzz.inputs import BODIES, PATHS
-from tests.picker.fuzz.mutations import mutated, seeded
+from tests.picker.fuzz.mutations import mutate, seeded_random
 
 from kvtier_scorer.errors import RefusedRequestError
 from kvtier_scorer.picker.gateway.bodies import read_prompt
@@ -52,13 +52,13 @@ def check(path: str, body: bytes) -> bool:
 
 
 def test_mutated_bodies_are_prompts_or_errors_for_the_client() -> None:
-    random = seeded(6)
-    prompts = sum(check(random.choice(PATHS), mutated(random, BODIES)) for _ in range(MUTATIONS))
+    random = seeded_random(6)
+    prompts = sum(check(random.choice(PATHS), mutate(random, BODIES)) for _ in range(MUTATIONS))
     assert MUTATIONS // 20 < prompts < MUTATIONS // 2, "mutations that break all, or none, test little"
 
 
 def test_random_objects_are_prompts_or_errors_for_the_client() -> None:
-    random = seeded(7)
+    random = seeded_random(7)
     for _ in range(RANDOM):
         body = {"model": "fake", **json_object(random)}
         check(random.choice(PATHS), json.dumps(body).encode())

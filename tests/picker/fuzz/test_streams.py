@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import grpc
 from tests.picker.fuzz.conftest import PROCESS, Target
 from tests.picker.fuzz.inputs import GOOD, MESSAGES
-from tests.picker.fuzz.mutations import mutated, seeded
+from tests.picker.fuzz.mutations import mutate, seeded_random
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer
 
 from kvtier_scorer.picker.gateway.transport.connections import CALLS
@@ -34,7 +34,7 @@ def sequence(random: Random) -> list[bytes]:
     else:
         messages = random.choices(MESSAGES, k=random.randint(1, 5))
     return [
-        mutated(random, [message, *MESSAGES]) if random.random() < 0.25 else message for message in messages
+        mutate(random, [message, *MESSAGES]) if random.random() < 0.25 else message for message in messages
     ]
 
 
@@ -69,7 +69,7 @@ def fuzz(target: Target, random: Random, count: int) -> Counter[str]:
 
 
 def test_sequences_are_answered_or_refused_and_leave_nothing_behind(target: Target) -> None:
-    random = seeded(6)
+    random = seeded_random(6)
     fuzz(target, random, WARM_UP)
     before = target.memory_bytes
     seen = fuzz(target, random, SEQUENCES)
@@ -83,7 +83,7 @@ def test_sequences_are_answered_or_refused_and_leave_nothing_behind(target: Targ
 
 
 async def test_clients_that_cancel_leave_nothing_behind(target: Target) -> None:
-    random = seeded(7)
+    random = seeded_random(7)
     for _ in range(CLIENTS):
         async with grpc.aio.insecure_channel(target.address, OWN_CONNECTION) as channel:
             process: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(PROCESS)

@@ -135,7 +135,7 @@ def running_fleet(count: int, new: Callable[[str], Engine] = Engine) -> Iterator
         new: Makes an engine for an address.
     """
     _allow_files(count)
-    sockets = _bound(count)
+    sockets = _bind(count)
     port = sockets[0].getsockname()[1]
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="engines", daemon=True)
@@ -153,7 +153,7 @@ def running_fleet(count: int, new: Callable[[str], Engine] = Engine) -> Iterator
         loop.close()
 
 
-def _bound(count: int) -> list[socket.socket]:
+def _bind(count: int) -> list[socket.socket]:
     """Sockets that listen on neighbouring addresses and on a port that the kernel chose for the first."""
     for _ in range(_TRIES):
         network = random.randint(_FIRST_NETWORK, _LAST_NETWORK)  # noqa: S311 - not a secret

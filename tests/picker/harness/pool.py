@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 from kubernetes import client
 from tests.cluster.harness.api.account import Account, nothing_refused
-from tests.cluster.harness.api.connection import Connection, connected
+from tests.cluster.harness.api.connection import Connection, connect
 from tests.cluster.harness.api.custom_resources import install
 from tests.cluster.harness.programs.modules import module_folder
 from tests.cluster.harness.providers.provider import Cluster
@@ -94,7 +94,7 @@ class Pool:
 
         async def work() -> None:
             with self.cluster.client() as api_client:
-                async with connected(api_client.configuration) as api, asyncio.TaskGroup() as workers:
+                async with connect(api_client.configuration) as api, asyncio.TaskGroup() as workers:
                     for _ in range(_AT_A_TIME):
                         workers.create_task(run(api))
 

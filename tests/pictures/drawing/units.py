@@ -39,14 +39,14 @@ def text(value: float, unit: str) -> str:
         case "s":
             return f"{1000 * value:.3g} ms" if 0 < value < 1 else f"{value:.3g} s"
         case "bytes":
-            return _scaled(value, 1024, _BYTES)
+            return _scale(value, 1024, _BYTES)
         case "Bps":
-            return _scaled(value, 1000, _BYTES_PER_S)
+            return _scale(value, 1000, _BYTES_PER_S)
         case _:
-            return _scaled(value, 1000, _THOUSANDS)
+            return _scale(value, 1000, _THOUSANDS)
 
 
-def _scaled(value: float, step: int, names: Sequence[str]) -> str:
+def _scale(value: float, step: int, names: Sequence[str]) -> str:
     index = 0
     while value >= step and index < len(names) - 1:
         value /= step

@@ -79,7 +79,7 @@ class Copied:
         return self.python("-m", "kvtier_operator.cli", *arguments)
 
 
-def copied(root: Path) -> Copied:
+def copy_sources(root: Path) -> Copied:
     """Copy what may have to change."""
     for each in COPIED:
         source, target = ROOT / each, root / each

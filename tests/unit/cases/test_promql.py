@@ -2,7 +2,7 @@
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from tests.cases.promql import exposed, missing, read, registered
+from tests.cases.promql import exposed_series, missing_series, read, registered_series
 
 
 def test_labels_are_matched_grouped_by_and_shown() -> None:
@@ -32,16 +32,19 @@ def test_what_a_program_does_not_export_is_found() -> None:
     registry = CollectorRegistry()
     Counter("a_total", "A.", ["kind"], registry=registry)
     Histogram("b_seconds", "B.", registry=registry)
-    exported = registered(registry)
-    assert missing({"a_total": {"kind", "pod"}, "b_seconds_bucket": {"le"}, "up": {"job"}}, exported) == []
-    assert missing({"a_total": {"result"}, "a": {"kind"}, "c": set()}, exported) == [
+    exported = registered_series(registry)
+    assert (
+        missing_series({"a_total": {"kind", "pod"}, "b_seconds_bucket": {"le"}, "up": {"job"}}, exported)
+        == []
+    )
+    assert missing_series({"a_total": {"result"}, "a": {"kind"}, "c": set()}, exported) == [
         "a",
         "a_total{result}",
         "c",
     ]
-    assert missing({"b_seconds_bucket": {"kind"}}, exported) == ["b_seconds_bucket{kind}"]
+    assert missing_series({"b_seconds_bucket": {"kind"}}, exported) == ["b_seconds_bucket{kind}"]
 
 
 def test_a_page_has_the_series_that_it_shows() -> None:
     page = '# TYPE a counter\na_total{kind="x"} 1\n# TYPE b gauge\nb 2\n'
-    assert exposed(page) == {"a_total": {"kind"}, "b": set()}
+    assert exposed_series(page) == {"a_total": {"kind"}, "b": set()}

@@ -24,7 +24,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def fenced(page: Path, language: str) -> list[str]:
+def fenced_blocks(page: Path, language: str) -> list[str]:
     """Blocks of one language, such as `yaml`."""
     return [text for word, text in _FENCE.findall(page.read_text(encoding="utf-8")) if word == language]
 
@@ -42,10 +42,10 @@ class Typed:
     shown: tuple[str, ...]
 
 
-def typed(page: Path) -> list[Typed]:
+def typed_commands(page: Path) -> list[Typed]:
     """The commands of all `console` blocks, in order."""
     found: list[Typed] = []
-    for block in fenced(page, "console"):
+    for block in fenced_blocks(page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, shown = re.split(r"(?<!\\)\n", part, maxsplit=1)
             found.append(Typed(command, tuple(shown.rstrip("\n").splitlines())))
@@ -54,7 +54,7 @@ def typed(page: Path) -> list[Typed]:
 
 def documents(page: Path) -> Iterator[Any]:
     """Every YAML document of a page."""
-    for block in fenced(page, "yaml"):
+    for block in fenced_blocks(page, "yaml"):
         yield from yaml.safe_load_all(block)
 
 
@@ -79,6 +79,6 @@ def links(page: Path) -> list[str]:
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 
 
-def quoted(text: str) -> list[str]:
+def quoted_words(text: str) -> list[str]:
     """What stands in backquotes."""
     return re.findall(r"`([^`]+)`", text)

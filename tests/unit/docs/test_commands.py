@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 import pytest
-from tests.unit.docs.pages import PAGES, ROOT, fenced, name, quoted, without_fences
+from tests.unit.docs.pages import PAGES, ROOT, fenced_blocks, name, quoted_words, without_fences
 
 _PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 _GROUPS: Final = {"": "kvtier.commands", "bench": "kvtier.bench"}
@@ -23,10 +23,11 @@ _PART: Final = re.compile(r"\$\((kvtier [^)]*)\)|<\((kvtier [^)]*)\)")
 def commands(page: Path) -> Iterator[list[str]]:
     """The words of each command of a page's blocks, and of kvtier's in its prose; parts of a pipe apart."""
     blocks = {
-        language: "".join(fenced(page, language)).replace("\\\n", " ") for language in ("console", "sh")
+        language: "".join(fenced_blocks(page, language)).replace("\\\n", " ")
+        for language in ("console", "sh")
     }
     lines = [*blocks["sh"].splitlines(), *re.findall(r"^\$ (.*)$", blocks["console"], re.MULTILINE)]
-    lines += [text for text in quoted(without_fences(page)) if re.match(r"(kubectl )?kvtier \w", text)]
+    lines += [text for text in quoted_words(without_fences(page)) if re.match(r"(kubectl )?kvtier \w", text)]
     for line in lines:
         for part in [line, *(a or b for a, b in _PART.findall(line))]:
             yield from _parts(part)

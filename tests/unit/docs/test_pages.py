@@ -8,7 +8,17 @@ import pytest
 from tests.cases.kvcachetier import DISK
 from tests.cases.monitoring import read_metrics
 from tests.cases.seen import view_of, well
-from tests.unit.docs.pages import DOCS, PAGES, ROOT, documents, fenced, name, quoted, rows, typed
+from tests.unit.docs.pages import (
+    DOCS,
+    PAGES,
+    ROOT,
+    documents,
+    fenced_blocks,
+    name,
+    quoted_words,
+    rows,
+    typed_commands,
+)
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.cli.cluster.next_step import next_step
@@ -49,13 +59,13 @@ def test_the_first_resources_plan_without_a_warning(page: Path) -> None:
 
 
 def test_the_tiers_shown_are_what_the_command_prints() -> None:
-    [shown] = fenced(DOCS / "user-guide/questions/is-my-tier-used.md", "text")
+    [shown] = fenced_blocks(DOCS / "user-guide/questions/is-my-tier-used.md", "text")
     view = view_of(well())
     assert shown in status_screen(view, next_step(view), 80)
 
 
 def test_the_screen_shown_is_what_the_command_prints() -> None:
-    [shown] = fenced(DOCS / "user-guide/run/kubectl-plugin.md", "text")
+    [shown] = fenced_blocks(DOCS / "user-guide/run/kubectl-plugin.md", "text")
     view = view_of(well())
     assert shown == status_screen(view, next_step(view), 80)
 
@@ -63,7 +73,7 @@ def test_the_screen_shown_is_what_the_command_prints() -> None:
 def test_the_plan_that_is_read_is_what_the_command_prints() -> None:
     page = DOCS / "user-guide/start/plan.md"
     [first] = documents(page)
-    [command] = typed(page)
+    [command] = typed_commands(page)
     report = explain(make_plan(parse_resource(first, name(page)), Observed()))
     assert command.shown[-1] == "..."
     assert report.startswith("\n".join(command.shown[:-1]))
@@ -73,7 +83,7 @@ def test_failure_modes_name_reasons_that_the_operator_gives() -> None:
     reasons = {
         word
         for row in rows(FAILURES, "## On a cluster")
-        for word in quoted(" ".join(row[:2]))
+        for word in quoted_words(" ".join(row[:2]))
         if re.fullmatch(r"([A-Z][A-Za-z]+){2,}", word)
     } - {"KVCacheTier"}
     unknown = {reason for reason in reasons if not re.search(rf"\b{reason}(Error)?\b", SOURCE)}
@@ -83,7 +93,7 @@ def test_failure_modes_name_reasons_that_the_operator_gives() -> None:
 
 def test_monitoring_names_metrics_that_alerts_or_dashboard_read() -> None:
     cells = [row[0] for row in rows(MONITORING, "## Metrics worth knowing")]
-    named = {word for cell in cells for word in quoted(cell)} | set(_picker_metrics())
+    named = {word for cell in cells for word in quoted_words(cell)} | set(_picker_metrics())
     read = {
         re.sub(r"_(bucket|sum|count)$", "", metric)
         for flavor in ("llm-d", "gaie")
@@ -94,7 +104,9 @@ def test_monitoring_names_metrics_that_alerts_or_dashboard_read() -> None:
 
 
 def _picker_metrics() -> list[str]:
-    return [word for word in quoted(MONITORING.read_text(encoding="utf-8")) if word.endswith("_hit_ratio")]
+    return [
+        word for word in quoted_words(MONITORING.read_text(encoding="utf-8")) if word.endswith("_hit_ratio")
+    ]
 
 
 def _read(flavor: str) -> set[str]:
@@ -102,7 +114,7 @@ def _read(flavor: str) -> set[str]:
 
 
 def test_expressions_are_promql() -> None:
-    for expression in fenced(MONITORING, "promql"):
+    for expression in fenced_blocks(MONITORING, "promql"):
         promql_parser.parse(expression)
 
 
@@ -125,7 +137,7 @@ def test_the_conditions_shown_are_what_the_operator_says() -> None:
             nodes_fit_condition(nodes_fit(plan, nodes)),
         )
     }
-    [shown] = fenced(KUBERNETES, "text")
+    [shown] = fenced_blocks(KUBERNETES, "text")
     for line in shown.splitlines():
         condition, message = line.split(maxsplit=1)
         assert said.pop(condition).startswith(message.removesuffix(" ..."))
@@ -162,7 +174,7 @@ def test_the_walk_through_lists_the_objects_that_are_made(plan: Plan) -> None:
         (kind.strip(), object_name)
         for kinds, names, _ in rows(GUIDE, "## 5. Verify")
         for kind in kinds.split(",")
-        for object_name in quoted(names)
+        for object_name in quoted_words(names)
     }
     assert listed == {(document["kind"], document["metadata"]["name"]) for document in build_objects(plan)}
 

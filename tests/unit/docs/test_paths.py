@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.docs.pages import DOCS, PAGES, ROOT, fenced, name, quoted, without_fences
+from tests.unit.docs.pages import DOCS, PAGES, ROOT, fenced_blocks, name, quoted_words, without_fences
 
 FOR_DEVELOPERS = [DOCS / "development" / f"{page}.md" for page in ("walks", "architecture", "connector")]
 ROOTS = [
@@ -22,7 +22,7 @@ _NO_PATH = re.compile(r"[A-Z]\w*/|/(metrics|proc|dev|sys)|\.(dev|io|com)/|v\d+/|
 
 def paths(page: Path) -> Iterator[str]:
     """What stands in backquotes of a page's prose and is a path."""
-    for text in quoted(without_fences(page)):
+    for text in quoted_words(without_fences(page)):
         if _PATH.fullmatch(text) and not _NO_PATH.search(text):
             yield text
 
@@ -57,8 +57,8 @@ def test_a_path_to_nothing_is_found() -> None:
 def test_each_walk_ends_at_a_line_of_its_last_file() -> None:
     [walks, *_] = FOR_DEVELOPERS
     _, *parts = re.split(r"^## ", walks.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    lines = fenced(walks, "python")
+    lines = fenced_blocks(walks, "python")
     assert len(parts) == len(lines) == 3
     for part, line in zip(parts, lines, strict=True):
-        last = [path for path in quoted(part) if path.endswith(".py")][-1]
+        last = [path for path in quoted_words(part) if path.endswith(".py")][-1]
         assert line.strip() in (ROOT / last).read_text(encoding="utf-8")

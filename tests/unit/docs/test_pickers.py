@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
+from tests.unit.docs.pages import DOCS, ROOT, quoted_words, rows
 
 from kvtier_operator.planning.router.engine_routes import passed_paths
 
@@ -28,5 +28,5 @@ def test_of_the_inference_extension(page: str, row: str) -> None:
 
 
 def test_the_paths_that_pass() -> None:
-    said = [quoted(row[1]) for row in rows(DOCS / "reference" / "pickers.md", "### Which paths pass")]
+    said = [quoted_words(row[1]) for row in rows(DOCS / "reference" / "pickers.md", "### Which paths pass")]
     assert sorted(path for paths in said for path in paths) == sorted(passed_paths())

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.unit.docs.pages import DOCS, ROOT, quoted, rows
+from tests.unit.docs.pages import DOCS, ROOT, quoted_words, rows
 
 from kvtier_common import errors
 from kvtier_common.errors import KvtierError
@@ -68,7 +68,9 @@ def _errors() -> Iterator[str]:
 
 
 def test_every_reason_is_documented() -> None:
-    documented = {word for row in rows(FAILURES, "## On a cluster") for word in quoted(" ".join(row[:2]))}
+    documented = {
+        word for row in rows(FAILURES, "## On a cluster") for word in quoted_words(" ".join(row[:2]))
+    }
     assert _reasons() - documented == set()
 
 
@@ -85,7 +87,7 @@ def test_tables_of_reasons_have_no_others() -> None:
         word
         for section in sections
         for row in rows(FAILURES, section)
-        for word in quoted(row[0])
+        for word in quoted_words(row[0])
         if re.fullmatch(r"[A-Z][A-Za-z]+", word)
     }
     assert len(listed) > 30

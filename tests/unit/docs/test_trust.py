@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.unit.docs.pages import DOCS, quoted, rows
+from tests.unit.docs.pages import DOCS, quoted_words, rows
 
 from kvtier_operator.api.schema.crd import Schema, crd
 
@@ -28,7 +28,7 @@ def test_every_field_that_reaches_something_is_told_of() -> None:
     listed = {
         word
         for row in rows(DOCS / "operations" / "rbac.md", "## Trust")
-        for word in quoted(row[0])
+        for word in quoted_words(row[0])
         if word.startswith("spec.")
     }
     assert len(free) > 40

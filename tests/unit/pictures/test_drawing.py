@@ -2,7 +2,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from tests.cases.monitoring import shown, shown_of_operator
+from tests.cases.monitoring import grafana_dashboard, shown_of_operator
 from tests.pictures.drawing.page import page
 from tests.pictures.drawing.panel import Line
 from tests.pictures.drawing.units import text, top
@@ -10,7 +10,7 @@ from tests.pictures.drawing.units import text, top
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("model", [shown(), shown_of_operator()], ids=["resource", "operator"])
+@pytest.mark.parametrize("model", [grafana_dashboard(), shown_of_operator()], ids=["resource", "operator"])
 def test_every_panel_is_drawn_with_its_legend(model: dict[str, Any]) -> None:
     lines = {
         panel["id"]: [Line(f"series <{panel['id']}>", ((0.0, 0.0), (60.0, 2.0)))]

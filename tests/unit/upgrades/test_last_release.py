@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tests.cases.releases.differences import Change, changed_images, changes, documented
+from tests.cases.releases.differences import Change, changed_images, changes, documented_changes
 from tests.cases.releases.kept import CONTENTS, Document, KeptRelease, Key, key_of, last_release
 from tests.cases.releases.present import (
     LEFT_OUT,
@@ -44,7 +44,7 @@ def must_be_said(release: KeptRelease, before: dict[Key, Document]) -> None:
     """Fail unless what is made now differs from these objects as the page says."""
     images = changed_images(json.loads(release.text(CONTENTS)), contents(), older_images())
     found = changes(before, present_objects(release.resources())) | images
-    said = documented(release.version)
+    said = documented_changes(release.version)
     restarting = sorted(each.field for each in found - said if each.restarts_engines)
     assert not restarting, f"every engine restarts for {restarting} {advice(release)}"
     assert found == said, advice(release)

@@ -173,7 +173,7 @@ def bench_disk(  # noqa: PLR0913 - the last four are for tests and for disks of 
             say(f"{missing}; kvtier and fio use small pages")
         for size in block_bytes:
             work = Work(str(Path(scratch, str(size))), size, kept_bytes // size, sample_bytes // size)
-            for figures in _measured(work, sides, rounds, log, say):
+            for figures in _measure_rows(work, sides, rounds, log, say):
                 rows.append(figures | {"missing": missing})
                 say(_line(figures))
     return rows
@@ -201,7 +201,7 @@ def rows(found: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 @contextmanager
-def _started(
+def _start_sides(
     work: Work, sides: Sequence[str], log: Path, say: Callable[[str], None]
 ) -> Iterator[list[Contestant]]:
     """Start the sides that can be had, one after the other; end them and remove their files at the end."""
@@ -226,7 +226,7 @@ def _contestant(name: str, work: Work, log: Path, stack: ExitStack) -> Contestan
     return stack.enter_context(side_process(name, work, log=log, environment=environment))
 
 
-def _measured(
+def _measure_rows(
     work: Work, sides: Sequence[str], rounds: int, log: Path, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
     """Yield the row of each direction."""
@@ -235,7 +235,7 @@ def _measured(
     for first in range(0, rounds, _ROUNDS_OF_A_LIFE):
         numbers = range(first, min(rounds, first + _ROUNDS_OF_A_LIFE))
         say(f"{work.block_bytes >> 10} KiB: rounds {numbers[0] + 1} to {numbers[-1] + 1} of {rounds}")
-        with _started(work, sides, log, say if first == 0 else _nobody) as contestants:
+        with _start_sides(work, sides, log, say if first == 0 else _nobody) as contestants:
             ways = [(side, variant) for side in contestants for variant in side.variants]
             for op, number in product(OPS, numbers):
                 for side, variant in order.sample(ways, len(ways)):

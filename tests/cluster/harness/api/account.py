@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubernetes import client, config
-from tests.cluster.harness.control_plane.audit import Asked, asked
+from tests.cluster.harness.control_plane.audit import Asked, requests_of
 from tests.cluster.harness.providers.provider import Cluster
 
 
@@ -39,7 +39,7 @@ class Account:
     def refused(self) -> list[Asked]:
         """What it asked and may not."""
         log = self.cluster.audit_log
-        return [each for each in asked(log, self.namespace, self.name) if each.refused] if log else []
+        return [each for each in requests_of(log, self.namespace, self.name) if each.refused] if log else []
 
 
 @contextmanager

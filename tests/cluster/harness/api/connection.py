@@ -123,7 +123,7 @@ def _event(path: str, line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 @asynccontextmanager
-async def connected(configuration: Configuration) -> AsyncIterator[Connection]:
+async def connect(configuration: Configuration) -> AsyncIterator[Connection]:
     """A connection with a client's rights."""
     connector = aiohttp.TCPConnector(ssl=tls(configuration), limit=0)
     headers = (

@@ -33,7 +33,7 @@ def install(api: client.ApiClient, definition: dict[str, Any]) -> dict[str, Any]
 
 
 @contextmanager
-def installed(api: client.ApiClient, definitions: Iterable[dict[str, Any]]) -> Iterator[None]:
+def install_definitions(api: client.ApiClient, definitions: Iterable[dict[str, Any]]) -> Iterator[None]:
     """CRDs for as long as the context lasts; afterwards they can be installed anew."""
     extensions = client.ApiextensionsV1Api(api)
     names = {definition["metadata"]["name"]: install(api, definition) for definition in definitions}

@@ -47,17 +47,17 @@ def write_policy(folder: Path) -> Path:
     return file
 
 
-def asked(log: Path, namespace: str, account: str) -> Iterator[Asked]:
+def requests_of(log: Path, namespace: str, account: str) -> Iterator[Asked]:
     """What a service account of a namespace asked so far."""
     user = f"system:serviceaccount:{namespace}:{account}"
     whole, _, _ = log.read_text(encoding="utf-8").rpartition("\n")  # it may be written to
     for line in whole.splitlines():
         event = json.loads(line)
         if event["user"]["username"] == user and "objectRef" in event:
-            yield _asked(event)
+            yield _request(event)
 
 
-def _asked(event: dict[str, Any]) -> Asked:
+def _request(event: dict[str, Any]) -> Asked:
     about = event["objectRef"]
     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
     notes = event.get("annotations", {})

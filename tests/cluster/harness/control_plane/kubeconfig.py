@@ -15,8 +15,8 @@ _TOKEN_S: Final = 6 * 3600
 def kubeconfig_for_certificate(target: Path, url: str, authority: Path, user: KeyPair) -> Path:
     """Writes a kubeconfig for the bearer of a certificate, self-contained; returns the file."""
     certificate = {
-        "client-certificate-data": _encoded(user.certificate),
-        "client-key-data": _encoded(user.key),
+        "client-certificate-data": _encode(user.certificate),
+        "client-key-data": _encode(user.key),
     }
     return _write(target, url, authority, certificate)
 
@@ -39,7 +39,7 @@ def service_account_token(api: client.ApiClient, namespace: str, name: str) -> s
 
 def _write(target: Path, url: str, authority: Path, user: dict[str, str]) -> Path:
     name = "kvtier"
-    cluster = {"server": url, "certificate-authority-data": _encoded(authority)}
+    cluster = {"server": url, "certificate-authority-data": _encode(authority)}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -53,5 +53,5 @@ def _write(target: Path, url: str, authority: Path, user: dict[str, str]) -> Pat
     return target
 
 
-def _encoded(file: Path) -> str:
+def _encode(file: Path) -> str:
     return base64.b64encode(file.read_bytes()).decode()

@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.cluster.harness.images.buildah import Containerfile, build, is_built
 from tests.cluster.harness.node.machine.packages import PACKAGES
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import MissingToolError, Say, cache_folder
 from tests.shared.debian import install_packages
 
@@ -40,7 +40,7 @@ def debian_base(say: Say) -> str:
     identity = sha256(" ".join((release, *_PACKAGES)).encode()).hexdigest()[:12]
     image = f"kvtier.test/base:{release}-{identity}"
     folder = cache_folder() / "images"
-    with locked(folder / ".lock"):  # another test run may be making the same
+    with lock(folder / ".lock"):  # another test run may be making the same
         if not is_built(image):
             _make(image, release, say)
     return image

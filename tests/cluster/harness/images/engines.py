@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.harness.images.vllm_packages import vllm_packages
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import Say, cache_folder
 
 from kvtier_operator.runtime.demo.prompts import ModelShape, corpus, random_model
@@ -39,7 +39,7 @@ SMALL_MODEL: Final = RandomModel(
 
 def engine_mounts(say: Say) -> Mapping[Path, str]:
     """Folders of this machine and where containers see them: Python packages with vLLM, models."""
-    with locked(cache_folder() / ".hub.lock"):  # another test run may be making the same
+    with lock(cache_folder() / ".hub.lock"):  # another test run may be making the same
         for model in (DEMO_MODEL, SMALL_MODEL):
             _put_into_hub(model, say)
     return {vllm_packages(say): VLLM_PACKAGES, _hub(): HUB}

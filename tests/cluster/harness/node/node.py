@@ -15,7 +15,7 @@ from tests.cluster.harness.node.containers.containerd import start_containerd
 from tests.cluster.harness.node.kubelet import Identity, start_kubelet
 from tests.cluster.harness.node.machine.cgroups import own_cgroup
 from tests.cluster.harness.node.machine.hugepages import reserved_hugepages
-from tests.cluster.harness.node.machine.leftovers import entered, one_at_a_time, remove_leftovers
+from tests.cluster.harness.node.machine.leftovers import note_leftovers, one_at_a_time, remove_leftovers
 from tests.cluster.harness.node.machine.packages import PACKAGES
 from tests.cluster.harness.node.network.kube_proxy import start_kube_proxy
 from tests.cluster.harness.node.network.network import connect, free_network
@@ -61,7 +61,7 @@ def running_node(
         with one_at_a_time():
             remove_leftovers()
             network = free_network()
-            stack.enter_context(entered(network.link, hugepages, folder))
+            stack.enter_context(note_leftovers(network.link, hugepages, folder))
             cgroup = stack.enter_context(own_cgroup(network.link))
             sandbox = stack.enter_context(running_sandbox(folder))
             connect(network, sandbox.pid)

@@ -51,7 +51,7 @@ def pod_processes(uid: str) -> list[PodProcess]:
 def _look(folder: Path) -> PodProcess:
     status, smaps = (folder / "status").read_text(), (folder / "smaps").read_text()
     limits = (folder / "limits").read_text()
-    soft = _found(r"^Max locked memory +(\S+)", limits)
+    soft = _first_match(r"^Max locked memory +(\S+)", limits)
     shm = os.statvfs(folder / "root" / "dev" / "shm")
     return PodProcess(
         pid=int(folder.name),
@@ -59,7 +59,7 @@ def _look(folder: Path) -> PodProcess:
         hugetlb_bytes=sum(_kib(smaps, rf"{kind}_Hugetlb") for kind in ("Shared", "Private")),
         locked_bytes=_kib(status, "VmLck"),
         memlock_limit_bytes=None if soft == "unlimited" else int(soft),
-        may_lock=bool(int(_found(r"^CapEff:\s+(\w+)", status), 16) & _CAP_IPC_LOCK),
+        may_lock=bool(int(_first_match(r"^CapEff:\s+(\w+)", status), 16) & _CAP_IPC_LOCK),
         memory_limit_bytes=_memory_limit(folder),
         shm_bytes=shm.f_blocks * shm.f_frsize,
     )
@@ -85,7 +85,7 @@ def _kib(text: str, name: str) -> int:
     return _KIB * sum(int(word) for word in re.findall(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE))
 
 
-def _found(pattern: str, text: str) -> str:
+def _first_match(pattern: str, text: str) -> str:
     match = re.search(pattern, text, re.MULTILINE)
     assert match, f"{pattern} is not in {text[:200]}"
     return match[1]

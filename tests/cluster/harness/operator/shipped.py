@@ -36,13 +36,13 @@ def shipped_account(cluster: Cluster, say: Say) -> Iterator[Account]:
         place = Path(folder)
         kubeconfig = cluster.kubeconfig(place)
         helm, kubectl = (command(name, kubeconfig, place, say) for name in ("helm", "kubectl"))
-        kubectl("apply", "--filename", "-", stdin=json.dumps(_listed(helm)))
+        kubectl("apply", "--filename", "-", stdin=json.dumps(_account_objects(helm)))
     account = Account(cluster, SYSTEM, OPERATOR)
     with nothing_refused(account):
         yield account
 
 
-def _listed(helm: Command) -> dict[str, Any]:
+def _account_objects(helm: Command) -> dict[str, Any]:
     """The operator's namespace, its account and what it is bound to, as the chart renders them."""
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--skip-tests"))
     own = [document for document in rendered if document and document["kind"] in _KINDS]

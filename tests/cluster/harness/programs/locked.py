@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock(path: Path) -> Iterator[None]:
     """Waits until nobody else has the lock, and has it until the end of the block.
 
     Args:

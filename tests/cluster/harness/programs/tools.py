@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 
 _TOOLS: Final = Path(__file__).resolve().parents[3] / "tools"
 # How often to say that a build goes on.
@@ -150,11 +150,11 @@ def programs(names: Iterable[str], say: Say) -> dict[str, Path]:
     Raises:
         MissingToolError: No Go to build them with, or a build failed.
     """
-    found = {name: path for name in names if (path := given(name))}
+    found = {name: path for name in names if (path := find_in_assets(name))}
     for module in MODULES:
         wanted = [name for name in names if name in module.packages and name not in found]
         if wanted:
-            found |= _built(module, wanted, say)
+            found |= _build_tools(module, wanted, say)
     return found
 
 
@@ -178,14 +178,14 @@ def go() -> str:
     )
 
 
-def given(name: str) -> Path | None:
+def find_in_assets(name: str) -> Path | None:
     """The program in KUBEBUILDER_ASSETS, the folder in which other projects' tests look, if it is there."""
     given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent") / name
     return given if given.is_file() else None
 
 
-def _built(module: Module, names: list[str], say: Say) -> dict[str, Path]:
-    with locked(module.cache / ".lock"):  # another test run may be building the same
+def _build_tools(module: Module, names: list[str], say: Say) -> dict[str, Path]:
+    with lock(module.cache / ".lock"):  # another test run may be building the same
         if missing := [name for name in names if not (module.cache / name).is_file()]:
             _build(module, missing, say)
     return {name: module.cache / name for name in names}

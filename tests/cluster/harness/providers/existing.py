@@ -35,7 +35,7 @@ class Existing:
 
     def cluster(self, say: Say) -> AbstractContextManager[KubeconfigCluster]:
         """The cluster."""
-        return _known(say)
+        return _existing_cluster(say)
 
     def node(
         self, say: Say, *, hugepages: int, images: Sequence[Path], mounts: Mapping[Path, str]
@@ -45,7 +45,7 @@ class Existing:
 
 
 @contextmanager
-def _known(say: Say) -> Iterator[KubeconfigCluster]:
+def _existing_cluster(say: Say) -> Iterator[KubeconfigCluster]:
     file = Path(os.environ["KUBECONFIG"])
     say(f"tests run on the cluster of {file}")
     with tempfile.TemporaryDirectory(prefix="kvtier-existing-") as folder:

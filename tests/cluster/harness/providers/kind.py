@@ -36,11 +36,11 @@ class Kind:
 
     def control_plane(self, say: Say) -> AbstractContextManager[KubeconfigCluster]:
         """There is no less than a whole cluster."""
-        return _created(say)
+        return _create_cluster(say)
 
     def cluster(self, say: Say) -> AbstractContextManager[KubeconfigCluster]:
         """A new cluster, on whose own node no pod of a test lands."""
-        return _created(say)
+        return _create_cluster(say)
 
     def node(
         self, say: Say, *, hugepages: int, images: Sequence[Path], mounts: Mapping[Path, str]
@@ -50,7 +50,7 @@ class Kind:
 
 
 @contextmanager
-def _created(say: Say) -> Iterator[KubeconfigCluster]:
+def _create_cluster(say: Say) -> Iterator[KubeconfigCluster]:
     name = f"kvtier-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory(prefix="kvtier-kind-") as folder:
         file = Path(folder) / "kind.kubeconfig"

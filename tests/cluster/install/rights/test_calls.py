@@ -10,10 +10,10 @@ from kubernetes import client
 from tests.cases.rights import Right, rights
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.api.custom_resources import install
-from tests.cluster.harness.control_plane.audit import Asked, asked
+from tests.cluster.harness.control_plane.audit import Asked, requests_of
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
 from kvtier_operator.install.rbac import CLUSTER, NAMESPACED
@@ -51,9 +51,9 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
     site: ControlPlane, kubectl: Command, helm: Command, namespace: str, tmp_path: Path
 ) -> None:
     helm("install", "kvtier", CHART, "--namespace", SYSTEM)
-    before = len([*asked(site.audit_log, SYSTEM, OPERATOR)])
+    before = len([*requests_of(site.audit_log, SYSTEM, OPERATOR)])
     place = ("--namespace", namespace)
-    with installed(site, kubectl, tmp_path):
+    with run_installed(site, kubectl, tmp_path):
         listed = {"apiVersion": "v1", "kind": "List", "items": [resource(provider) for provider in PROVIDERS]}
         kubectl("apply", *place, "--filename", "-", stdin=json.dumps(listed))
         made = eventually(lambda: _of_every_kind(kubectl, namespace), "objects of every kind")
@@ -61,7 +61,9 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
         # engines are ready, as their kubelets say: one of each resource is asked what its tiers hold
         eventually(lambda: _ready(kubectl, namespace), "engines of both resources")
         eventually(
-            lambda: any(each.right[1] == "replicasets" for each in asked(site.audit_log, SYSTEM, OPERATOR)),
+            lambda: any(
+                each.right[1] == "replicasets" for each in requests_of(site.audit_log, SYSTEM, OPERATOR)
+            ),
             "that the operator makes sure whose engines they are",
         )
 
@@ -72,7 +74,7 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
         )
 
         # an earlier release named its objects in another way
-        earlier = [_renamed(each) for each in made]
+        earlier = [_rename(each) for each in made]
         stream = json.dumps({"apiVersion": "v1", "kind": "List", "items": earlier})
         kubectl("create", *place, "--filename", "-", stdin=stream)
         names = [f"{each['kind']}.{_suffix(each)}/{each['metadata']['name']}" for each in earlier]
@@ -80,9 +82,9 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
             lambda: not kubectl("get", *names, *place, "--ignore-not-found", "--output", "name"),
             "end of what an earlier release made",
         )
-    calls = [*asked(site.audit_log, SYSTEM, OPERATOR)][before:]
+    calls = [*requests_of(site.audit_log, SYSTEM, OPERATOR)][before:]
     assert [str(call) for call in calls if call.refused] == []
-    assert _used(calls) == set(rights((*NAMESPACED, *CLUSTER)))
+    assert _used_rights(calls) == set(rights((*NAMESPACED, *CLUSTER)))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +93,7 @@ def gke_kinds(site_api: client.ApiClient) -> None:
         install(site_api, _definition(kind))
 
 
-def _used(calls: Iterable[Asked]) -> set[Right]:
+def _used_rights(calls: Iterable[Asked]) -> set[Right]:
     """The rights that the operator's role had to give for these."""
     own = [call for call in calls if OPERATOR in call.why]
     created = {(*each.right[:2], "create") for each in own if each.created}
@@ -118,7 +120,7 @@ def _ready(kubectl: Command, namespace: str) -> bool:
     return len(pods) == len(PROVIDERS)
 
 
-def _renamed(document: dict[str, Any]) -> dict[str, Any]:
+def _rename(document: dict[str, Any]) -> dict[str, Any]:
     """The same object under another name: its owner and labels are the same."""
     kept = {key: document["metadata"][key] for key in ("labels", "ownerReferences")}
     copied = {key: value for key, value in document.items() if key != "status"}

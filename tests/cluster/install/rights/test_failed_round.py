@@ -9,7 +9,7 @@ from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
 from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.rights.told import RESOURCE, observed, ready
-from tests.cluster.install.running import installed
+from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
 
@@ -20,7 +20,7 @@ def test_it_says_what_it_may_not(
     """And goes on by itself when it may again."""
     helm("install", "kvtier", CHART, "--namespace", SYSTEM)
     role = kubectl.json("get", "clusterrole", OPERATOR)
-    with installed(site, kubectl, tmp_path) as operator:
+    with run_installed(site, kubectl, tmp_path) as operator:
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: ready(kubectl, namespace, "Unschedulable"), "word of pods without a node")
 

@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.control_plane.control_plane import ControlPlane
-from tests.cluster.install.running import installed as running
+from tests.cluster.install.running import run_installed as running
 from tests.cluster.install.trust.tenants import Person, may, tier, write
 from tests.shared.waiting import eventually
 

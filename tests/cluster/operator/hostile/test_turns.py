@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.cluster.harness.api.connection import Connection, collection, connected
+from tests.cluster.harness.api.connection import Connection, collection, connect
 from tests.cluster.operator.world import World, create_namespace, resource
 
 _CROWD: Final = 100
@@ -54,7 +54,7 @@ def test_a_namespace_with_one_resource_does_not_wait_for_the_hundred_of_another(
     crowd = create_namespace(world.api, f"{world.namespace}-crowd")
 
     async def run() -> tuple[int, int]:
-        async with asyncio.timeout(_DEADLINE_S), connected(world.api.configuration) as connection:
+        async with asyncio.timeout(_DEADLINE_S), connect(world.api.configuration) as connection:
             return await _served_before(connection, crowd, world.namespace)
 
     before, then = asyncio.run(run())

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import cache_folder
 from tests.engine.planning.oracle.sets import SETS
 from tests.shared.newer_vllm import newer_vllm_as_well, older_vllm
@@ -24,7 +24,7 @@ def answers(minor: str, models: str = "usual") -> Mapping[str, list[Mapping[str,
     """Every answer of a minor to a set of models: by the model's name, one entry a combination."""
     folder, cases = answers_folder(minor), SETS[models]
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder.with_name(f"{folder.name}.lock")):  # others may be asking the same
+    with lock(folder.with_name(f"{folder.name}.lock")):  # others may be asking the same
         if not all((folder / f"{case.key}.json").exists() for case in cases()):
             _ask(minor, models, folder)
     return {case.name: json.loads((folder / f"{case.key}.json").read_text()) for case in cases()}

@@ -63,7 +63,7 @@ def _split(model: dict[str, Any], asked: list[Combination], folder: Path) -> Ite
     for combination in asked:
         said: dict[str, Any]
         try:
-            arguments = model | combination.vllm_arguments() | _parsed(combination.words(folder))
+            arguments = model | combination.vllm_arguments() | _parse(combination.words(folder))
             if built is None:
                 built = Built(arguments)
             found = answer(built.again(arguments))
@@ -73,7 +73,7 @@ def _split(model: dict[str, Any], asked: list[Combination], folder: Path) -> Ite
         yield combination.as_data() | said
 
 
-def _parsed(words: list[str]) -> dict[str, Any]:
+def _parse(words: list[str]) -> dict[str, Any]:
     """What these words of `vllm serve` say."""
     if not words:
         return {}

@@ -42,7 +42,7 @@ class Built:
         self.made: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
         self.nested: set[int] = set()  # those that another layer makes
         _ranks(self.config)
-        with _on_meta(self.config), _recorded(self.made, self.nested):
+        with _on_meta(self.config), _record_layers(self.made, self.nested):
             self.models = [loading.initialize_model(self.config)]
             if draft := getattr(self.config.speculative_config, "draft_model_config", None):
                 self.models.append(loading.initialize_model(self.config, model_config=draft))
@@ -67,7 +67,7 @@ class Built:
                 if id(layer) in self.nested:
                     continue
                 if id(layer) not in self.made or isinstance(layer, MambaBase):
-                    context[name] = _moved(layer, swapped)
+                    context[name] = _move(layer, swapped)
                     continue
                 cls, positional, named = self.made[id(layer)]
                 cls(
@@ -129,7 +129,7 @@ def _on_meta(config: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _recorded(
+def _record_layers(
     made: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]], nested: set[int]
 ) -> Iterator[None]:
     """Keep the arguments of every attention layer that is made meanwhile, the outermost class's."""
@@ -165,7 +165,7 @@ def _subclasses(cls: Any) -> list[Any]:
     return [subclass for sub in cls.__subclasses__() for subclass in (sub, *_subclasses(sub))]
 
 
-def _moved(layer: Any, swapped: Mapping[int, Any]) -> Any:
+def _move(layer: Any, swapped: Mapping[int, Any]) -> Any:
     moved = copy.copy(layer)
     moved.__dict__ = {key: swapped.get(id(value), value) for key, value in layer.__dict__.items()}
     return moved

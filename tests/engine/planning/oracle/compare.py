@@ -87,11 +87,11 @@ def differences(case: Case, said: list[Mapping[str, Any]], minor: str) -> Iterat
             continue
         if case.name.startswith(LIBRARY) and _tells_nothing(entry, plan):
             continue
-        for figure, vllm, ours in _compared(entry, plan):
+        for figure, vllm, ours in _compare(entry, plan):
             yield Difference(case.name, combination, figure, vllm, ours)
 
 
-def _compared(entry: Mapping[str, Any], plan: Planned) -> Iterator[tuple[str, str, str]]:
+def _compare(entry: Mapping[str, Any], plan: Planned) -> Iterator[tuple[str, str, str]]:
     answer = entry.get("answer")
     if is_undecided(entry):
         return

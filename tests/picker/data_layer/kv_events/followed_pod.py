@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import numpy as np
-from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored_event
 
 from kvtier_common.tier import OF_A_POD
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
@@ -18,7 +18,7 @@ POD: Final = f"{IP}:8000"
 TOKENS: Final = np.arange(64, dtype=np.uint32)
 HASHES: Final = token_hashes(TOKENS, prefix_seed("m", "", tokens=True), 16, 100)
 FOUR: Final = [name(number) for number in range(4)]
-STORED: Final = batch(stored(FOUR, range(64)))
+STORED: Final = batch(stored_event(FOUR, range(64)))
 """The prompt's four blocks, on the device."""
 
 

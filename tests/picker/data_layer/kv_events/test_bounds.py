@@ -10,7 +10,7 @@ from tests.cluster.harness.programs.ports import free_ports
 from tests.picker.data_layer.kv_events.followed_pod import IP, POD, STORED, FollowedPod, followed_pod
 from tests.picker.data_layer.kv_events.publisher import Publisher, running_publisher
 from tests.picker.data_layer.polling import until
-from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import batch, stored_event
 
 from kvtier_scorer.picker.engines.kv_events.limits import (
     BLOCK_BYTES,
@@ -111,7 +111,7 @@ async def test_what_costs_most_to_learn_lets_others_run_and_counts_against_the_r
         await publisher.subscribed()
         await publisher.publish(STORED)
         await until(lambda: pod.precise)
-        await publisher.publish(batch(*[stored([3] * 60_000, ())] * 20))
+        await publisher.publish(batch(*[stored_event([3] * 60_000, ())] * 20))
         while not cut_off():
             turns += 1
             await asyncio.sleep(0)

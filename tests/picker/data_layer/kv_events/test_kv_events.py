@@ -13,7 +13,7 @@ from tests.picker.data_layer.kv_events.followed_pod import (
 )
 from tests.picker.data_layer.kv_events.publisher import Publisher, running_publisher
 from tests.picker.data_layer.polling import until
-from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, removed_event, stored_event
 
 from kvtier_common.tier import OF_A_POD
 from kvtier_scorer.picker.engines.kv_events.subscriber import EventPorts
@@ -26,9 +26,13 @@ async def test_each_medium_is_a_tier_and_what_is_removed_is_gone(
     await publisher.publish(STORED)
     await until(lambda: followed.held == [4, 0, 0])
     assert followed.precise
-    await publisher.publish(batch(stored(FOUR, (), medium="CPU"), stored(FOUR[:2], (), medium="STORAGE")))
+    await publisher.publish(
+        batch(stored_event(FOUR, (), medium="CPU"), stored_event(FOUR[:2], (), medium="STORAGE"))
+    )
     await until(lambda: followed.held == [4, 4, 2])
-    await publisher.publish(batch(removed(FOUR[1:]), removed(FOUR[3:], "CPU"), removed(FOUR[:1], "STORAGE")))
+    await publisher.publish(
+        batch(removed_event(FOUR[1:]), removed_event(FOUR[3:], "CPU"), removed_event(FOUR[:1], "STORAGE"))
+    )
     await until(lambda: followed.held == [1, 3, 0])
     await publisher.publish(batch(CLEARED))
     await until(lambda: followed.held == [0, 0, 0])
@@ -37,7 +41,7 @@ async def test_each_medium_is_a_tier_and_what_is_removed_is_gone(
 
 async def test_what_was_published_before_is_replayed_at_once(publisher: Publisher, ports: EventPorts) -> None:
     await publisher.publish(STORED)
-    await publisher.publish(batch(removed(FOUR[2:])))
+    await publisher.publish(batch(removed_event(FOUR[2:])))
     async with followed_pod(ports) as followed:
         await until(lambda: followed.held == [2, 0, 0])
         assert followed.precise
@@ -48,9 +52,9 @@ async def test_a_gap_is_closed_by_a_replay(followed: FollowedPod, publisher: Pub
     await publisher.subscribed()
     await publisher.publish(STORED)
     await until(lambda: followed.precise)
-    await publisher.publish(batch(stored(FOUR, (), medium="CPU")), lost=True)
-    await publisher.publish(batch(removed(FOUR[2:])), lost=True)
-    await publisher.publish(batch(removed(FOUR[1:2])))
+    await publisher.publish(batch(stored_event(FOUR, (), medium="CPU")), lost=True)
+    await publisher.publish(batch(removed_event(FOUR[2:])), lost=True)
+    await publisher.publish(batch(removed_event(FOUR[1:2])))
     await until(lambda: followed.held == [1, 4, 0])
     assert followed.precise
     assert publisher.replays[-1] == 1
@@ -62,7 +66,7 @@ async def test_a_gap_that_a_replay_cannot_close_makes_the_pod_approximate(
     await publisher.subscribed()
     await publisher.publish(STORED)
     await until(lambda: followed.precise)
-    await publisher.publish(batch(removed(FOUR)), lost=True)
+    await publisher.publish(batch(removed_event(FOUR)), lost=True)
     publisher.buffer.clear()
     await publisher.publish(batch())
     await until(lambda: not followed.precise)
@@ -88,7 +92,7 @@ async def test_a_publisher_that_starts_anew_holds_what_it_says_since(
     assert "the connection to its KV events was lost" in caplog.text
     async with running_publisher(IP, ports.port) as second:
         await second.subscribed()
-        await second.publish(batch(stored(FOUR[:2], range(32))))
+        await second.publish(batch(stored_event(FOUR[:2], range(32))))
         await until(lambda: followed.held == [2, 0, 0])
         assert followed.precise
 

@@ -20,7 +20,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from tests.cases.planning import resource
 from tests.cluster.harness.programs.ports import free_ports
 from tests.cluster.harness.programs.process import Process
-from tests.cluster.harness.programs.tools import given
+from tests.cluster.harness.programs.tools import find_in_assets
 from tests.picker.harness.client import get
 from tests.picker.harness.health import is_serving
 from tests.picker.harness.pickers.gaie import listens
@@ -204,7 +204,7 @@ def running_llm_d(start: LlmDStart, pool: Pool, pods: int, folder: Path) -> Iter
     config.write_text(start.config)
     process = Process(
         [
-            str(given(_name(start.version))),
+            str(find_in_assets(_name(start.version))),
             *start.arguments,
             # where this machine is not a cluster; the last of equal arguments counts
             f"--pool-name={pool.name}",

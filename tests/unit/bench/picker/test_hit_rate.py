@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.bench.picker import hit_rate
-from tests.bench.picker.hit_rate import Measured, Series, main, measure, required
+from tests.bench.picker.hit_rate import Measured, Series, check_promises, main, measure
 
 from kvtier_common.benchmarks import Workload
 from kvtier_scorer.simulate.policies import POLICIES
@@ -63,7 +63,7 @@ def test_what_is_required_is_held_against_the_means(
 ) -> None:
     high = measured(kvtier=(rate, 1), gaie=(other, 1), round_robin=(0.1, 9))
     low = measured(kvtier=(0.5, ttft_s), gaie=(0.5, 0.1), round_robin=(0.1, 1.0))
-    assert tuple(required(high, low)["kvtier"].values()) == expected
+    assert tuple(check_promises(high, low)["kvtier"].values()) == expected
 
 
 def test_the_command_measures_both_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

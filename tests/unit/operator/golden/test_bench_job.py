@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.unit.operator.golden.written import must_be_written
+from tests.unit.operator.golden.written import check_written
 
 from kvtier_operator.cli.bench.job import job
 
@@ -24,7 +24,7 @@ def test_prints_what_is_written(name: str, *, update_golden: bool) -> None:
         job, ["--no-hub", "-f", str(HERE / "input" / f"{name}.yaml")], catch_exceptions=False
     )
     assert result.exit_code == 0
-    must_be_written(result.stdout, HERE / "output" / name / "bench-job.yaml", update=update_golden)
+    check_written(result.stdout, HERE / "output" / name / "bench-job.yaml", update=update_golden)
 
 
 def test_no_output_without_its_name() -> None:

@@ -6,7 +6,7 @@ After a change that is meant:  python -m pytest tests/unit/operator/golden --upd
 from pathlib import Path
 
 import pytest
-from tests.unit.operator.golden.written import must_be_written
+from tests.unit.operator.golden.written import check_written
 
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.cli.inputs.load import load_resources
@@ -34,7 +34,7 @@ def test_renders_what_is_written(path: Path, *, update_golden: bool) -> None:
     plan = plan_of(path)
     assert [check for check in plan.checks if check.outcome is Outcome.REJECT] == []
     rendered = to_yaml(build_objects(plan))
-    must_be_written(rendered, OUTPUTS / path.stem / "objects.yaml", update=update_golden)
+    check_written(rendered, OUTPUTS / path.stem / "objects.yaml", update=update_golden)
 
 
 def test_every_backend_with_every_flavor() -> None:

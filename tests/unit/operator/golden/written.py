@@ -10,7 +10,7 @@ After a change that is meant:  python -m pytest tests/unit/operator/golden --upd
 """
 
 
-def must_be_written(rendered: str, expected: Path, *, update: bool) -> None:
+def check_written(rendered: str, expected: Path, *, update: bool) -> None:
     """Fail with the difference to a file's content, or write it anew."""
     if update:
         expected.parent.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,11 @@
 from tests.cases.monitoring import shown_of_operator, targets
-from tests.cases.promql import all_read, missing, registered
+from tests.cases.promql import all_read, missing_series, registered_series
 
 from kvtier_operator.install.monitoring import dashboard
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.reconcile.observability import REGISTRY
 
-EXPORTED = registered(REGISTRY)
+EXPORTED = registered_series(REGISTRY)
 ASKED = all_read(expression for expression, _ in targets(shown_of_operator()))
 
 
@@ -20,7 +20,7 @@ def test_it_is_the_same_for_every_installation() -> None:
 
 
 def test_series_and_labels_are_the_operator_s() -> None:
-    assert missing(ASKED, EXPORTED) == []
+    assert missing_series(ASKED, EXPORTED) == []
 
 
 def test_what_the_operator_counts_is_shown() -> None:

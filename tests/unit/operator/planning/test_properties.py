@@ -5,7 +5,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given
-from tests.cases.planning import check_input, resource, sized
+from tests.cases.planning import check_input, plan_sizes, resource
 
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.gpu import Gpu
@@ -90,7 +90,7 @@ def machines(draw: st.DrawFn) -> Observed:
 
 @given(case=cases())
 def test_the_memory_lines_sum_up_to_the_limit(case: dict[str, Any]) -> None:
-    _, budget, _ = sized(resource(**case))
+    _, budget, _ = plan_sizes(resource(**case))
     total = sum(line.bytes for line in budget.memory)
     assert total == parse_bytes(budget.limits["memory"]) == parse_bytes(budget.requests["memory"])
     assert all(line.bytes > 0 and line.what and line.why for line in budget.memory)
@@ -98,10 +98,10 @@ def test_the_memory_lines_sum_up_to_the_limit(case: dict[str, Any]) -> None:
 
 @given(case=cases(), more=st.integers(0, 1 << 21))
 def test_more_capacity_never_holds_fewer_tokens(case: dict[str, Any], more: int) -> None:
-    fewer, _, _ = sized(resource(**case))
+    fewer, _, _ = plan_sizes(resource(**case))
     capacity = parse_bytes(case["tiers"]["cpu"]["capacity"])
     case["tiers"]["cpu"]["capacity"] = str(capacity + more * MIB)
-    larger, _, _ = sized(resource(**case))
+    larger, _, _ = plan_sizes(resource(**case))
     assert larger.cpu.tokens >= fewer.cpu.tokens
 
 

@@ -17,7 +17,7 @@ UID = "uid-of-the-resource"
 VIEW = ClusterObservation(Observed(nodes=()), 0, "engines of this spec")
 
 
-def stored(
+def stored_resource(
     changes: dict[str, object] | None = None, *, generation: int = 1, version: int = 1
 ) -> dict[str, Any]:
     """A KVCacheTier as an API server has it."""
@@ -31,19 +31,19 @@ def stored(
     return one
 
 
-def planned(
+def plan_objects(
     changes: dict[str, object] | None = None, storage_classes: tuple[StorageClass, ...] | None = None
 ) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
     """What is made of it in a cluster with these storage classes."""
     resources = ResourceCache(lambda _: None)
-    resources.upsert(stored(changes))
-    key = key_of(stored(changes))
+    resources.upsert(stored_resource(changes))
+    key = key_of(stored_resource(changes))
     resource = resources.get(key)
     assert resource
     return plan_resource(key, resource, replace(VIEW, storage_classes=storage_classes))
 
 
-def live(wanted: DesiredObject, version: int = 10, **metadata: object) -> dict[str, Any]:
+def live_manifest(wanted: DesiredObject, version: int = 10, **metadata: object) -> dict[str, Any]:
     """A wanted object after it was applied."""
     one: dict[str, Any] = copy.deepcopy(dict(wanted.body or {}))
     one["metadata"] |= {
@@ -60,5 +60,5 @@ def live_objects_of(*wanted: DesiredObject) -> LiveObjectCache:
     """A store in which these are live."""
     live_objects = LiveObjectCache(lambda *_: None)
     for each in wanted:
-        live_objects.upsert(each.kind, live(each))
+        live_objects.upsert(each.kind, live_manifest(each))
     return live_objects

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cases.planning import resource, sized
+from tests.cases.planning import plan_sizes, resource
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.base.tier_plan import TiersPlan
@@ -25,7 +25,7 @@ def engine(tmp_path: Path) -> RunningEngine:
 
 
 def planned(tiers: dict[str, object]) -> TiersPlan:
-    return sized(resource(tiers=tiers))[0]
+    return plan_sizes(resource(tiers=tiers))[0]
 
 
 def test_a_disk_tier_is_shown(engine: RunningEngine) -> None:

@@ -21,6 +21,6 @@ def prompt(*runs: tuple[int, int]) -> NDArray[np.uint64]:
     return hashes
 
 
-def matched(index: PrefixIndex, hashes: NDArray[np.uint64], *pods: int) -> list[list[int]]:
+def matched_blocks(index: PrefixIndex, hashes: NDArray[np.uint64], *pods: int) -> list[list[int]]:
     """For each pod what its GPU, CPU and disk tiers hold of a prompt."""
     return index.match(hashes, np.array(pods, np.int32)).T.tolist()  # type: ignore[no-any-return]

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.scorer.index.prompts import matched, prompt
+from tests.unit.scorer.index.prompts import matched_blocks, prompt
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.index.layout import PAGE_BYTES, PAGE_SLOTS
@@ -19,12 +19,12 @@ def test_a_pod_that_only_stores_is_bounded() -> None:
     endless = prompt((0, PRECISE_LEAST + 100))
     index.store(pod, Tier.GPU, endless, None)
     assert (index.used_blocks(pod, Tier.GPU), index.dropped_blocks(pod, Tier.GPU)) == (PRECISE_LEAST, 100)
-    assert matched(index, endless, pod)[0][0] == PRECISE_LEAST
+    assert matched_blocks(index, endless, pod)[0][0] == PRECISE_LEAST
     index.store(pod, Tier.GPU, OTHER, None)
     assert index.dropped_blocks(pod, Tier.GPU) == 105
     index.clear(pod, Tier.GPU)
     index.store(pod, Tier.GPU, OTHER, None)
-    assert matched(index, OTHER, pod)[0][0] == 5
+    assert matched_blocks(index, OTHER, pod)[0][0] == 5
     index.remove_pod(pod)
     assert index.dropped_blocks(index.add_pod({}), Tier.GPU) == 0
 
@@ -52,7 +52,7 @@ def test_a_shrinking_tier_keeps_its_newest_and_gives_pages_back() -> None:
     index.assume_stored(pod, new)
     assert index.nbytes > 3 * PAGE_BYTES
     index.resize(pod, Tier.GPU, 150)
-    assert (matched(index, new, pod)[0][0], matched(index, old, pod)[0][0]) == (100, 50)
+    assert (matched_blocks(index, new, pod)[0][0], matched_blocks(index, old, pod)[0][0]) == (100, 50)
     assert index.nbytes < 2 * PAGE_BYTES
     index.resize(pod, Tier.GPU, 0)
     assert index.used_blocks(pod, Tier.GPU) == 0
@@ -84,14 +84,14 @@ def test_used_up_memory_is_for_those_who_have_it() -> None:
     long, short = prompt((1, PAGE_SLOTS + 50)), prompt((2, 100))
     index.assume_stored(first, long)
     index.assume_stored(second, long)
-    assert matched(index, long, first, second) == [[PAGE_SLOTS, 0, 0], [0, 0, 0]]
+    assert matched_blocks(index, long, first, second) == [[PAGE_SLOTS, 0, 0], [0, 0, 0]]
     # its newest take the place of its oldest, although its capacity is larger
     index.assume_stored(first, short)
-    assert matched(index, short, first) == [[100, 0, 0]]
-    assert matched(index, long, first) == [[PAGE_SLOTS - 100, 0, 0]]
+    assert matched_blocks(index, short, first) == [[100, 0, 0]]
+    assert matched_blocks(index, long, first) == [[PAGE_SLOTS - 100, 0, 0]]
     index.remove_pod(first)
     index.assume_stored(second, long)
-    assert matched(index, long, second) == [[PAGE_SLOTS, 0, 0]]
+    assert matched_blocks(index, long, second) == [[PAGE_SLOTS, 0, 0]]
 
 
 def test_used_up_memory_drops_what_precise_pods_store() -> None:
@@ -100,7 +100,7 @@ def test_used_up_memory_drops_what_precise_pods_store() -> None:
     index.set_precise(pod, precise=True)
     long = prompt((1, PAGE_SLOTS + 50))
     index.store(pod, Tier.GPU, long, None)
-    assert (matched(index, long, pod)[0][0], index.dropped_blocks(pod, Tier.GPU)) == (PAGE_SLOTS, 50)
+    assert (matched_blocks(index, long, pod)[0][0], index.dropped_blocks(pod, Tier.GPU)) == (PAGE_SLOTS, 50)
     # of neither tier is there room even for the parent
     index.store(pod, Tier.GPU, OTHER[1:], int(OTHER[0]))
     index.store(pod, Tier.CPU, OTHER[1:], int(OTHER[0]))
@@ -121,7 +121,7 @@ def test_a_parent_that_only_dropped_blocks_would_follow_takes_no_room() -> None:
     assert index.dropped_blocks(pod, Tier.GPU) == len(OTHER) - 1
     one = prompt((2, 1))
     index.store(pod, Tier.GPU, one, None)
-    assert (matched(index, one, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (1, PAGE_SLOTS)
+    assert (matched_blocks(index, one, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (1, PAGE_SLOTS)
 
 
 # among the blocks that are there the oldest ones, and some that are not
@@ -139,8 +139,8 @@ def test_hashes_that_are_no_chain_do_no_harm_to_used_up_memory(requests: list[li
         assert index.used_blocks(pod, Tier.GPU) == PAGE_SLOTS
     # it is intact: order of use and table agree on every entry
     index.assume_stored(pod, OTHER)
-    assert matched(index, OTHER, pod)[0][0] == len(OTHER)
+    assert matched_blocks(index, OTHER, pod)[0][0] == len(OTHER)
     index.resize(pod, Tier.GPU, len(OTHER))
-    assert matched(index, OTHER, pod)[0][0] == index.used_blocks(pod, Tier.GPU) == len(OTHER)
+    assert matched_blocks(index, OTHER, pod)[0][0] == index.used_blocks(pod, Tier.GPU) == len(OTHER)
     index.remove_pod(pod)
     assert index.nbytes < PAGE_BYTES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.scorer.index.prompts import matched, prompt
+from tests.unit.scorer.index.prompts import matched_blocks, prompt
 
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index.layout import PAGE_BYTES
@@ -21,9 +21,9 @@ def test_each_tier_holds_what_fits_of_what_was_sent() -> None:
     index = PrefixIndex(LIMIT_BYTES)
     pod = index.add_pod({Tier.GPU: 5, Tier.CPU: 100})
     index.assume_stored(pod, LEFT)
-    assert matched(index, LEFT, pod) == [[5, 7, 0]]
-    assert matched(index, RIGHT, pod) == [[4, 4, 0]]
-    assert matched(index, OTHER, pod) == [[0, 0, 0]]
+    assert matched_blocks(index, LEFT, pod) == [[5, 7, 0]]
+    assert matched_blocks(index, RIGHT, pod) == [[4, 4, 0]]
+    assert matched_blocks(index, OTHER, pod) == [[0, 0, 0]]
     assert [index.used_blocks(pod, tier) for tier in OF_A_POD] == [5, 7, 0]
     assert [index.capacity(pod, tier) for tier in OF_A_POD] == [5, 100, 0]
 
@@ -34,12 +34,12 @@ def test_tails_are_evicted_before_roots() -> None:
     index.assume_stored(pod, LEFT)
     index.assume_stored(pod, RIGHT)
     # the root is shared: 4 + 3 + 3
-    assert [matched(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT)] == [7, 7]
+    assert [matched_blocks(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT)] == [7, 7]
     index.assume_stored(pod, OTHER)
     # the tail of what was used longest ago went first, then that of the other one, and the root stayed
-    assert [matched(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT, OTHER)] == [4, 5, 5]
+    assert [matched_blocks(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT, OTHER)] == [4, 5, 5]
     index.assume_stored(pod, LEFT)
-    assert [matched(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT, OTHER)] == [7, 4, 3]
+    assert [matched_blocks(index, hashes, pod)[0][0] for hashes in (LEFT, RIGHT, OTHER)] == [7, 4, 3]
 
 
 def test_only_what_is_contiguous_from_the_first_block_counts() -> None:
@@ -47,15 +47,15 @@ def test_only_what_is_contiguous_from_the_first_block_counts() -> None:
     pod = index.add_pod({Tier.GPU: 100})
     index.set_precise(pod, precise=True)
     index.store(pod, Tier.GPU, LEFT[2:], int(LEFT[1]))
-    assert (matched(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (0, 5)
+    assert (matched_blocks(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (0, 5)
     index.store(pod, Tier.GPU, LEFT[:1], None)
-    assert matched(index, LEFT, pod)[0][0] == 1
+    assert matched_blocks(index, LEFT, pod)[0][0] == 1
     index.store(pod, Tier.GPU, LEFT[1:2], int(LEFT[0]))
-    assert matched(index, LEFT, pod)[0][0] == 7
+    assert matched_blocks(index, LEFT, pod)[0][0] == 7
     index.remove(pod, Tier.GPU, LEFT[5:6])
-    assert (matched(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (5, 6)
+    assert (matched_blocks(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (5, 6)
     index.remove(pod, Tier.GPU, LEFT[:1])
-    assert (matched(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (0, 5)
+    assert (matched_blocks(index, LEFT, pod)[0][0], index.used_blocks(pod, Tier.GPU)) == (0, 5)
 
 
 def test_a_pods_entries_go_with_it() -> None:
@@ -64,9 +64,9 @@ def test_a_pods_entries_go_with_it() -> None:
     index.assume_stored(first, LEFT)
     index.assume_stored(second, LEFT)
     index.remove_pod(first)
-    assert matched(index, LEFT, first, second) == [[0, 0, 0], [7, 0, 7]]
+    assert matched_blocks(index, LEFT, first, second) == [[0, 0, 0], [7, 0, 7]]
     assert index.add_pod({Tier.GPU: 100}) == first
-    assert matched(index, LEFT, first) == [[0, 0, 0]]
+    assert matched_blocks(index, LEFT, first) == [[0, 0, 0]]
     assert [index.capacity(first, tier) for tier in OF_A_POD] == [100, 0, 0]
 
 
@@ -86,14 +86,14 @@ def test_a_precise_pod_learns_nothing_from_what_is_sent_to_it() -> None:
     index.set_precise(told, precise=True)
     for pod in (told, guessed):
         index.assume_stored(pod, LEFT)
-    assert matched(index, LEFT, told, guessed) == [[0, 0, 0], [7, 0, 0]]
+    assert matched_blocks(index, LEFT, told, guessed) == [[0, 0, 0], [7, 0, 0]]
     # what was guessed before is gone too
-    assert matched(index, OTHER, told) == [[0, 0, 0]]
+    assert matched_blocks(index, OTHER, told) == [[0, 0, 0]]
     index.store(told, Tier.CPU, ROOT, None)
-    assert matched(index, LEFT, told) == [[0, 4, 0]]
+    assert matched_blocks(index, LEFT, told) == [[0, 4, 0]]
     index.set_precise(told, precise=False)
     index.assume_stored(told, LEFT)
-    assert matched(index, LEFT, told) == [[7, 0, 0]]
+    assert matched_blocks(index, LEFT, told) == [[7, 0, 0]]
 
 
 def test_a_precise_pods_capacity_is_a_hint() -> None:
@@ -102,12 +102,12 @@ def test_a_precise_pods_capacity_is_a_hint() -> None:
     index.set_precise(pod, precise=True)
     index.store(pod, Tier.GPU, LEFT, None)
     index.resize(pod, Tier.GPU, 3)
-    assert matched(index, LEFT, pod) == [[7, 0, 0]]
+    assert matched_blocks(index, LEFT, pod) == [[7, 0, 0]]
     assert (index.capacity(pod, Tier.GPU), index.dropped_blocks(pod, Tier.GPU)) == (3, 0)
     # approximate again it is the true one
     index.set_precise(pod, precise=False)
     index.assume_stored(pod, LEFT)
-    assert matched(index, LEFT, pod) == [[3, 0, 0]]
+    assert matched_blocks(index, LEFT, pod) == [[3, 0, 0]]
 
 
 NUMBERS = st.lists(st.integers(2**64 - 4, 2**64 - 1) | st.integers(0, 9), max_size=12)
@@ -126,7 +126,7 @@ def test_hashes_that_are_no_chain_do_no_harm(steps: list[tuple[str, list[int]]],
         hashes = np.array(numbers, np.uint64)
         if step == "sent":
             index.assume_stored(guessed, hashes)
-            assert 0 <= matched(index, hashes, guessed)[0][0] <= len(numbers)
+            assert 0 <= matched_blocks(index, hashes, guessed)[0][0] <= len(numbers)
         elif step == "stored":
             index.store(told, Tier.GPU, hashes, 5)
             held |= set(numbers)
@@ -164,7 +164,7 @@ def test_pods_that_there_are_not(call: Call) -> None:
     index.remove_pod(index.add_pod({Tier.GPU: 5}))
     with pytest.raises(KeyError, match="no pod has the number"):
         call(index)
-    assert matched(index, LEFT, -1, 0, 2**31 - 1) == [[0, 0, 0]] * 3
+    assert matched_blocks(index, LEFT, -1, 0, 2**31 - 1) == [[0, 0, 0]] * 3
 
 
 @pytest.mark.parametrize("call", SAYS)

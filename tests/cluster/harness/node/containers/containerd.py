@@ -73,19 +73,19 @@ def start_containerd(
     if images:
         with image_store(images) as store:
             if not store.exists():
-                process = _started(sandbox, configuration)
+                process = _start(sandbox, configuration)
                 for image in images:
                     _import_image(sandbox, image)
                 sandbox.end(process)
                 copy_root(root, store)
             else:
                 copy_root(store, root)
-    process = _started(sandbox, configuration)
+    process = _start(sandbox, configuration)
     _import_image(sandbox, write_image(folder / "pause.tar", _PAUSE, pause))
     return process
 
 
-def _started(sandbox: Sandbox, configuration: Path) -> Process:
+def _start(sandbox: Sandbox, configuration: Path) -> Process:
     process = sandbox.start("containerd", "containerd", "--config", configuration)
     process.wait_until(lambda: _answers(sandbox))
     return process

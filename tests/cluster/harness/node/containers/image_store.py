@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import cache_folder
 
 _DATABASES: Final = "io.containerd.*/*.db"
@@ -28,7 +28,7 @@ def image_store(images: Sequence[Path]) -> Iterator[Path]:
     stores.mkdir(parents=True, exist_ok=True)
     identity = sha256("\0".join(f"{image.parent.name}/{image.name}" for image in images).encode())
     store = stores / identity.hexdigest()[:12]
-    with locked(stores.parent / ".unpacked.lock"):
+    with lock(stores.parent / ".unpacked.lock"):
         for other in set(stores.iterdir()) - {store}:
             shutil.rmtree(other)
         yield store

@@ -37,7 +37,7 @@ def own_cgroup(name: str) -> Iterator[str]:
 def remove_cgroup(name: str) -> None:
     """Removes a cgroup and those below it, once the kernel has ended their processes."""
     for root in _hierarchies():
-        eventually(partial(_removed, root / name), f"empty cgroup {root / name}")
+        eventually(partial(_remove, root / name), f"empty cgroup {root / name}")
 
 
 def _hierarchies() -> list[Path]:
@@ -56,7 +56,7 @@ def _delegate(group: Path) -> None:
             continue
 
 
-def _removed(group: Path) -> bool:
+def _remove(group: Path) -> bool:
     if not group.exists():
         return True
     try:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.cluster.harness.node.machine.cgroups import remove_cgroup
 from tests.cluster.harness.node.machine.hugepages import return_hugepages
-from tests.cluster.harness.programs.locked import locked
+from tests.cluster.harness.programs.locked import lock
 
 _LEDGER: Final = Path("/run/kvtier-nodes")
 _STARTED: Final = 18  # of what follows the state in /proc/PID/stat: starttime, in ticks since boot (proc(5))
@@ -22,16 +22,16 @@ _STARTED: Final = 18  # of what follows the state in /proc/PID/stat: starttime, 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Keeps other test runs from starting a node meanwhile: two would choose the same network."""
-    with locked(_LEDGER / ".lock"):
+    with lock(_LEDGER / ".lock"):
         yield
 
 
 @contextmanager
-def entered(name: str, hugepages: int, folder: Path) -> Iterator[None]:
+def note_leftovers(name: str, hugepages: int, folder: Path) -> Iterator[None]:
     """Keeps a note of what a node took as long as the context lasts."""
     note = _LEDGER / name
     pid = os.getpid()
-    note.write_text(json.dumps([pid, _started(pid), hugepages, str(folder)]))
+    note.write_text(json.dumps([pid, _start_time(pid), hugepages, str(folder)]))
     try:
         yield
     finally:
@@ -42,7 +42,7 @@ def remove_leftovers() -> None:
     """Removes what nodes took whose test runs are gone."""
     for note in _LEDGER.glob("[!.]*"):
         pid, started, hugepages, folder = json.loads(note.read_text())
-        if _started(pid) == started:
+        if _start_time(pid) == started:
             continue
         return_hugepages(hugepages)
         remove_cgroup(note.name)
@@ -50,7 +50,7 @@ def remove_leftovers() -> None:
         note.unlink()
 
 
-def _started(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """When a process was started, which tells it from another that got its number; empty if it is gone."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

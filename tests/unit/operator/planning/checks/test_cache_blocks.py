@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cases.checks import PASS, REJECT, WARN, says, verdict
-from tests.cases.planning import resource, sized
+from tests.cases.planning import plan_sizes, resource
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.checks.adapters import adapter_keys
@@ -264,7 +264,7 @@ def test_the_plan_counts_what_the_warning_says(interval: str, kept: str) -> None
     gemma = with_interval("google/gemma-3-27b-it", OPTION, interval)
     result = verdict(retention_interval, gemma)
     says(result, WARN, "StatesKeptOften", kept, "of 131,072 tokens", "480 MiB", "for the picker")
-    tiers, _, _ = sized(gemma)
+    tiers, _, _ = plan_sizes(gemma)
     beside = {"15.47 GiB": 33 * 480, "60.47 GiB": 129 * 480}[kept] << 20
     part = 131_072 * 81_920 / (131_072 * 81_920 + beside)
     assert tiers.cpu.tokens == pytest.approx((100 << 30) / 81_920 * part, rel=0.001)

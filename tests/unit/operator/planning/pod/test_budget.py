@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.cases.planning import resource, sized
+from tests.cases.planning import plan_sizes, resource
 
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.pod.budget import Budget
@@ -16,7 +16,7 @@ def lines(budget: Budget) -> dict[str, int]:
 
 
 def test_a_cuda_engine_whose_tier_is_page_locked() -> None:
-    _, budget, backend = sized(resource(engine={"tensorParallelSize": 2}))
+    _, budget, backend = plan_sizes(resource(engine={"tensorParallelSize": 2}))
     found = lines(budget)
     assert found["API server"] == GIB
     assert found["engine processes"] == 10 * GIB
@@ -36,12 +36,12 @@ def test_a_cuda_engine_whose_tier_is_page_locked() -> None:
     ids=str,
 )
 def test_a_tier_of_which_nobody_knows_that_it_is_page_locked_is_not_called_so(spec: dict[str, Any]) -> None:
-    _, budget, _ = sized(resource(**spec))
+    _, budget, _ = plan_sizes(resource(**spec))
     assert lines(budget)["CPU tier"] == 100 * GIB
 
 
 def test_natives_tier_is_in_shared_memory() -> None:
-    _, budget, _ = sized(resource(backend="Native"))
+    _, budget, _ = plan_sizes(resource(backend="Native"))
     assert lines(budget)["CPU tier in /dev/shm"] == 100 * GIB
     assert budget.shm_bytes == 101 * GIB
     assert not {"CPU tier", "CPU tier, page-locked"} & lines(budget).keys()
@@ -49,15 +49,15 @@ def test_natives_tier_is_in_shared_memory() -> None:
 
 def test_huge_pages_are_not_in_the_memory_limit() -> None:
     pages = {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require", "pageSize": "1Gi"}}}
-    _, with_pages, _ = sized(resource(tiers=pages))
-    _, without, _ = sized(resource())
+    _, with_pages, _ = plan_sizes(resource(tiers=pages))
+    _, without, _ = plan_sizes(resource())
     assert with_pages.limits["hugepages-1Gi"] == with_pages.requests["hugepages-1Gi"] == "100Gi"
     assert sum(lines(without).values()) - sum(lines(with_pages).values()) == 100 * GIB
 
 
 def test_a_cpu_engine_holds_weights_and_cache_in_memory() -> None:
     engine = {"device": "cpu", "blockSize": 32, "kvCacheMemory": "6Gi", "tensorParallelSize": 2}
-    _, budget, _ = sized(resource("Qwen/Qwen3-0.6B", engine=engine))
+    _, budget, _ = plan_sizes(resource("Qwen/Qwen3-0.6B", engine=engine))
     found = lines(budget)
     assert found["model weights"] == 2 * 596_049_920
     assert found["device KV cache"] == 12 * GIB
@@ -67,20 +67,20 @@ def test_a_cpu_engine_holds_weights_and_cache_in_memory() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"kvCacheMemory": "4Gi"}], ids=str)
 def test_a_device_cache_says_whether_anyone_chose_it(given: dict[str, Any]) -> None:
-    _, budget, _ = sized(resource("Qwen/Qwen3-0.6B", engine={"device": "cpu"} | given))
+    _, budget, _ = plan_sizes(resource("Qwen/Qwen3-0.6B", engine={"device": "cpu"} | given))
     [line] = [line for line in budget.memory if line.what == "device KV cache"]
     assert ("its default" in line.why) != bool(given)
 
 
 def test_a_working_set_given_by_hand_replaces_the_estimate() -> None:
-    _, budget, _ = sized(resource(engine={"resources": {"requests": {"memory": "30Gi", "cpu": "8"}}}))
+    _, budget, _ = plan_sizes(resource(engine={"resources": {"requests": {"memory": "30Gi", "cpu": "8"}}}))
     assert lines(budget)["engine working set"] == 30 * GIB
     assert "engine processes" not in lines(budget)
     assert budget.requests["cpu"] == "8"
 
 
 def test_shared_memory_given_by_hand() -> None:
-    _, budget, _ = sized(resource(backend="Native", cpu="10Gi", engine={"shmSize": "16Gi"}))
+    _, budget, _ = plan_sizes(resource(backend="Native", cpu="10Gi", engine={"shmSize": "16Gi"}))
     assert budget.shm_bytes == 16 * GIB
     assert lines(budget)["CPU tier in /dev/shm"] == 10 * GIB
     assert lines(budget)["rest of /dev/shm"] == 6 * GIB
@@ -111,38 +111,38 @@ def test_shared_memory_given_by_hand() -> None:
     ],
 )
 def test_devices(engine: dict[str, Any], gpus: dict[str, str]) -> None:
-    _, budget, _ = sized(resource(engine=engine))
+    _, budget, _ = plan_sizes(resource(engine=engine))
     for resources in (budget.requests, budget.limits):
         assert {name: value for name, value in resources.items() if "/" in name} == gpus
 
 
 def test_a_start_waits_for_weights_and_memory() -> None:
     # 300 s, 65,524,246,528 B at 200 MiB/s = 313 s, 100 GiB x 0.56 s = 56 s
-    _, budget, _ = sized(resource())
+    _, budget, _ = plan_sizes(resource())
     assert budget.startup_s == 300 + 313 + 56
 
 
 def test_a_start_waits_for_the_index_of_a_disk() -> None:
     # 16 TiB in chunks of 16 MiB: 1,048,550 of them, 200,000 a second
     disk = {"disk": {"capacity": "16Ti", "volume": {"emptyDir": {}}}}
-    _, budget, _ = sized(resource(tiers=disk))
+    _, budget, _ = plan_sizes(resource(tiers=disk))
     assert budget.startup_s == 300 + 313 + 56 + 6
     # engines read theirs at the same time, and others keep none
-    _, budget, _ = sized(resource(tiers=disk, engine={"dataParallelSize": 2}))
+    _, budget, _ = plan_sizes(resource(tiers=disk, engine={"dataParallelSize": 2}))
     assert budget.startup_s == 300 + 313 + 56 + 3
-    _, budget, _ = sized(resource(tiers=disk, backend="LMCache"))
+    _, budget, _ = plan_sizes(resource(tiers=disk, backend="LMCache"))
     assert budget.startup_s == 300 + 313 + 56
 
 
 def test_a_start_with_unknown_weights_waits_longer() -> None:
-    _, budget, _ = sized(resource("deepseek-ai/DeepSeek-V3", engine={"tensorParallelSize": 8}))
+    _, budget, _ = plan_sizes(resource("deepseek-ai/DeepSeek-V3", engine={"tensorParallelSize": 8}))
     assert budget.startup_s == 300 + 900 + 56
 
 
 def test_weights_seen_on_disk_count() -> None:
     config = {"num_hidden_layers": 8, "num_attention_heads": 12, "num_key_value_heads": 2, "hidden_size": 768}
     observed = Observed(model_config=config, weights_bytes=146_000_000)
-    _, budget, _ = sized(resource("there/model", engine={"device": "cpu", "blockSize": 32}), observed)
+    _, budget, _ = plan_sizes(resource("there/model", engine={"device": "cpu", "blockSize": 32}), observed)
     assert lines(budget)["model weights"] == 146_000_000
 
 
@@ -152,7 +152,7 @@ def test_the_remote_tiers_client_has_a_request_unless_the_resource_has_one() -> 
 
     def requests(**resources: dict[str, str]) -> tuple[str | None, str | None]:
         one = resource(engine={"tensorParallelSize": 2, "resources": resources}, tiers=tiers)
-        _, budget, _ = sized(one)
+        _, budget, _ = plan_sizes(one)
         return budget.requests.get("cpu"), budget.limits.get("cpu")
 
     assert requests() == ("900m", None)
@@ -160,5 +160,5 @@ def test_the_remote_tiers_client_has_a_request_unless_the_resource_has_one() -> 
     assert requests(limits={"cpu": "8"}) == (None, "8")  # which is a request of 8
     remote |= {"url": "rediss://cache:6379", "connections": 2}
     assert requests() == ("3", None)  # as the API server writes 3000m
-    _, without, _ = sized(resource(engine={"tensorParallelSize": 2}))
+    _, without, _ = plan_sizes(resource(engine={"tensorParallelSize": 2}))
     assert "cpu" not in without.requests

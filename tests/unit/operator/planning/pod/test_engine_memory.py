@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import pytest
-from tests.cases.planning import resource, sized
+from tests.cases.planning import plan_sizes, resource
 
 from kvtier_operator.planning.arguments.batches import sequences_of
 
@@ -22,7 +22,7 @@ def memory_of(model: str, *words: str, **engine: Any) -> dict[str, int]:  # noqa
 
 def tiered(model: str, cpu: str, *words: str, **engine: Any) -> dict[str, int]:  # noqa: ANN401 - as in YAML
     one = resource(model, cpu=cpu, engine={"extraArgs": [*words], **engine})
-    _, budget, _ = sized(one)
+    _, budget, _ = plan_sizes(one)
     assert sum(line.bytes for line in budget.memory) % 1024**2 == 0
     return {line.what: line.bytes for line in budget.memory}
 
@@ -88,7 +88,7 @@ def test_prepared_images_are_cached(words: tuple[str, ...], engines: int, cache_
 
 def test_a_multimodal_cache_in_shared_memory_enlarges_it() -> None:
     one = resource(IMAGES, engine={"extraArgs": ["--mm-processor-cache-type", "shm"]})
-    _, budget, _ = sized(one)
+    _, budget, _ = plan_sizes(one)
     memory = {line.what: line.bytes for line in budget.memory}
     assert (memory["multimodal cache"], memory["multimodal cache in /dev/shm"]) == (4 * GIB, 4 * GIB)
     assert budget.shm_bytes == 5 * GIB
@@ -97,14 +97,14 @@ def test_a_multimodal_cache_in_shared_memory_enlarges_it() -> None:
 @pytest.mark.parametrize(("asked", "taken_bytes"), [("1e10", 10_000_000_000), ("1M", 1 << 20), ("true", 0)])
 def test_what_an_encoders_cache_takes_is_read_as_a_whole_number(asked: str, taken_bytes: int) -> None:
     words = [f"--ec-transfer-config.ec_connector_extra_config.ec_cpu_bytes={asked}"]
-    _, budget, _ = sized(resource(DENSE, engine={"extraArgs": words}))
+    _, budget, _ = plan_sizes(resource(DENSE, engine={"extraArgs": words}))
     assert budget.needed_shm_bytes == taken_bytes
 
 
 def test_an_arena_of_tensors_is_in_shared_memory_of_several_ranks() -> None:
     words = ["--enable-shm-tensor-arena", "--ec-transfer-config.ec_connector_extra_config.ec_cpu_bytes=1024"]
     for ranks, shm_bytes in ((1, GIB + 1024), (2, 3 * GIB + 1024)):
-        _, budget, _ = sized(resource(DENSE, engine={"extraArgs": words, "tensorParallelSize": ranks}))
+        _, budget, _ = plan_sizes(resource(DENSE, engine={"extraArgs": words, "tensorParallelSize": ranks}))
         assert budget.shm_bytes == shm_bytes
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cases.routes import covers, hidden, route
+from tests.cases.routes import covers, find_hidden, route
 
 from kvtier_operator.planning.router.engine_routes import CHAT
 from kvtier_operator.planning.router.route_order import EVERY_HOST, Claim, Listeners, claim_of, listeners_of
@@ -27,7 +27,7 @@ def _claim(name: str = "team/qwen", **more: Any) -> Claim:  # noqa: ANN401 - the
 
 
 def _by(claim: Claim, *others: Claim) -> str:
-    found = hidden(claim, others)
+    found = find_hidden(claim, others)
     return found.by.route if found else ""
 
 
@@ -85,21 +85,21 @@ def test_of_the_same_age_the_first_by_name_goes_first() -> None:
 
 def test_which_requests_are_lost_and_where() -> None:
     first = _claim("a/first", hosts=["a.example.com", "c.example.com"])
-    found = hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first])
+    found = find_hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first])
     assert found
     assert (found.gateway, found.requests) == ("infra/front", "all requests for a.example.com")
     assert not found.wholly
     second = _claim("b/second", hosts=["b.example.com"])
-    both = hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first, second])
+    both = find_hidden(_claim(hosts=["a.example.com", "b.example.com"]), [first, second])
     assert both
     assert (both.by, both.wholly) == (first, True)
-    everything = hidden(_claim(), [_claim("a/first")])
+    everything = find_hidden(_claim(), [_claim("a/first")])
     assert everything
     assert (everything.requests, everything.wholly) == ("all requests for every host", True)
 
 
 def test_the_path_of_requests_that_are_lost_is_told() -> None:
-    found = hidden(_claim(matches=_OWN), [_claim("a/first", matches=_OWN)])
+    found = find_hidden(_claim(matches=_OWN), [_claim("a/first", matches=_OWN)])
     assert found
     assert (found.requests, found.wholly) == ("all requests below /team/qwen for every host", True)
 
@@ -206,7 +206,7 @@ _claims = st.lists(
 @given(claims=_claims)
 def test_a_route_is_hidden_exactly_if_requests_that_are_its_own_go_elsewhere(claims: list[Claim]) -> None:
     for claim in claims:
-        found = hidden(claim, claims)
+        found = find_hidden(claim, claims)
         alone = [claim, *(each for each in claims if covers(each, claim))]
         served = {_served(alone, *request) for request in _requests(claim)}
         assert (found is not None) == (served != {claim})

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.cases.planning import check_input, resource, sized
+from tests.cases.planning import check_input, plan_sizes, resource
 
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import Observed
@@ -19,14 +19,14 @@ GIB = 1024**3
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_a_hundred_gib_of_qwen3_32b(backend: str, ranks: int) -> None:
     # 107,374,182,400 / 262,144 B = 409,600 tokens, whatever the ranks and the size of a chunk
-    tiers, _, _ = sized(resource(backend=backend, engine={"tensorParallelSize": ranks}))
+    tiers, _, _ = plan_sizes(resource(backend=backend, engine={"tensorParallelSize": ranks}))
     assert tiers.cpu.tokens == 409_600
     assert tiers.cpu.capacity_bytes == 100 * GIB
     assert tiers.cpu.bytes_per_rank == 100 * GIB // ranks
 
 
 def test_engines_of_one_pod_share_the_capacity() -> None:
-    tiers, _, _ = sized(resource(engine={"tensorParallelSize": 2, "dataParallelSize": 4}))
+    tiers, _, _ = plan_sizes(resource(engine={"tensorParallelSize": 2, "dataParallelSize": 4}))
     assert tiers.cpu.bytes_per_rank == 100 * GIB // 8
     assert tiers.cpu.tokens == 409_600
 
@@ -34,7 +34,7 @@ def test_engines_of_one_pod_share_the_capacity() -> None:
 @pytest.mark.parametrize("engine", [{"kvCacheMemory": "30Gi"}, {"gpu": "h200"}])
 def test_room_for_media_is_taken_off_the_devices_cache(engine: dict[str, str]) -> None:
     def cache_bytes(model: str, *words: str) -> int:
-        tiers, _, _ = sized(resource(model, engine={"extraArgs": [*words], **engine}))
+        tiers, _, _ = plan_sizes(resource(model, engine={"extraArgs": [*words], **engine}))
         assert tiers.gpu is not None
         return tiers.gpu.bytes_per_rank
 
@@ -47,7 +47,7 @@ def test_room_for_media_is_taken_off_the_devices_cache(engine: dict[str, str]) -
 def test_only_whole_chunks_count() -> None:
     # one block of 16 tokens is 4 MiB; 3 of them and a bit hold 48 tokens
     one = resource(cpu="13Mi", backend="Native")
-    tiers, _, _ = sized(one)
+    tiers, _, _ = plan_sizes(one)
     assert tiers.cpu.tokens == 48
 
 
@@ -88,14 +88,14 @@ def test_a_prefix_length_that_changes_nothing_is_told(model: str, backend: str, 
 
 
 def test_replicated_heads_cost_tokens() -> None:
-    tiers, _, _ = sized(resource(engine={"tensorParallelSize": 16}))
+    tiers, _, _ = plan_sizes(resource(engine={"tensorParallelSize": 16}))
     assert tiers.cpu.tokens == 204_800
 
 
 @pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache"])
 def test_a_latent_is_kept_once_for_all_ranks(backend: str) -> None:
     # 100 GiB / 70,272 B = 1,527,979 tokens, less what does not fill a chunk or its alignment
-    tiers, _, _ = sized(
+    tiers, _, _ = plan_sizes(
         resource("deepseek-ai/DeepSeek-V3", backend=backend, engine={"tensorParallelSize": 8})
     )
     assert 0.995 * 1_527_979 < tiers.cpu.tokens <= 1_527_979
@@ -110,7 +110,7 @@ def test_each_rank_is_rounded_up_to_a_page() -> None:
         engine={"tensorParallelSize": 3},
         tiers={"cpu": {"capacity": "10Gi", "hugepages": {"policy": "Require"}}},
     )
-    tiers, budget, _ = sized(one)
+    tiers, budget, _ = plan_sizes(one)
     assert tiers.cpu.hugepages is not None
     assert tiers.cpu.hugepages.pages == 3 * 1707
     assert tiers.cpu.bytes_per_rank == 1707 * 2 * 1024**2
@@ -119,7 +119,7 @@ def test_each_rank_is_rounded_up_to_a_page() -> None:
 
 def test_a_disk_tier_of_lmcache() -> None:
     # 1 TiB / 262,144 B = 4,194,304 tokens
-    tiers, _, _ = sized(
+    tiers, _, _ = plan_sizes(
         resource(backend="LMCache", tiers={"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}})
     )
     assert tiers.disk is not None
@@ -129,7 +129,7 @@ def test_a_disk_tier_of_lmcache() -> None:
 def test_a_disk_tier_of_kvtier_has_its_index_within() -> None:
     # (512 GiB - 1 MiB) / (64 x 262,144 B + 5 x 52 B + 24 B + 128 B) = 32,767 chunks in each of two engines
     disk = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
-    tiers, _, _ = sized(resource(tiers=disk, engine={"tensorParallelSize": 2, "dataParallelSize": 2}))
+    tiers, _, _ = plan_sizes(resource(tiers=disk, engine={"tensorParallelSize": 2, "dataParallelSize": 2}))
     assert tiers.disk is not None
     assert tiers.disk.capacity_bytes == 1024 * GIB
     assert tiers.disk.bytes_per_rank == 256 * GIB
@@ -137,21 +137,21 @@ def test_a_disk_tier_of_kvtier_has_its_index_within() -> None:
 
 
 def test_the_device_cache_on_cpu_is_4_gib_a_rank() -> None:
-    tiers, _, _ = sized(resource(engine={"device": "cpu", "blockSize": 32, "tensorParallelSize": 2}))
+    tiers, _, _ = plan_sizes(resource(engine={"device": "cpu", "blockSize": 32, "tensorParallelSize": 2}))
     assert tiers.gpu is not None
     assert tiers.gpu.capacity_bytes == 8 * GIB
     assert tiers.gpu.tokens == 4 * GIB // 131_072
 
 
 def test_the_device_cache_given_by_hand() -> None:
-    tiers, _, _ = sized(resource(engine={"kvCacheMemory": "20Gi", "tensorParallelSize": 2}))
+    tiers, _, _ = plan_sizes(resource(engine={"kvCacheMemory": "20Gi", "tensorParallelSize": 2}))
     assert tiers.gpu is not None
     assert tiers.gpu.tokens == 20 * GIB // 131_072
 
 
 def test_the_device_cache_by_estimate() -> None:
     # 80 GiB x 0.9 - 65,524,246,528 B / 2 of weights - 4 GiB; a block of 16 tokens takes 2 MiB on a rank
-    tiers, _, _ = sized(
+    tiers, _, _ = plan_sizes(
         resource(engine={"gpuMemory": "80Gi", "gpuMemoryUtilization": 0.9, "tensorParallelSize": 2})
     )
     assert tiers.gpu is not None
@@ -161,12 +161,12 @@ def test_the_device_cache_by_estimate() -> None:
 
 @pytest.mark.parametrize("engine", [{}, {"tensorParallelSize": 8}])
 def test_the_device_cache_is_not_guessed(engine: dict[str, int]) -> None:
-    assert sized(resource(engine=engine))[0].gpu is None
+    assert plan_sizes(resource(engine=engine))[0].gpu is None
 
 
 def test_no_weights_no_estimate() -> None:
     one = resource("deepseek-ai/DeepSeek-V3", engine={"gpuMemory": "141Gi", "tensorParallelSize": 8})
-    assert sized(one)[0].gpu is None
+    assert plan_sizes(one)[0].gpu is None
 
 
 NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"  # 24,576 B a token, 42,467,328 B of states a prefix, blocks of 576

@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from tests.cases.planning import resource, sized
+from tests.cases.planning import plan_sizes, resource
 
 MOE: Final = "Qwen/Qwen3-235B-A22B"
 BALANCED: Final = ("--enable-expert-parallel", "--enable-eplb", "--eplb-config.num_redundant_experts")
@@ -24,6 +24,6 @@ def test_experts_that_are_there_twice_take_the_devices_memory(
 ) -> None:
     """By a public report: 32 copies of 128 experts leave less than one sequence."""
     engine = {"tensorParallelSize": 8, "gpuMemory": "80Gi", "extraArgs": [*words]}
-    tiers, _, _ = sized(resource(MOE, engine=engine))
+    tiers, _, _ = plan_sizes(resource(MOE, engine=engine))
     assert tiers.gpu is not None
     assert tiers.gpu.tokens == device_tokens

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import orjson
-from tests.unit.operator.reconcile.objects import UID, live, planned
+from tests.unit.operator.reconcile.objects import UID, live_manifest, plan_objects
 
 from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.client import Request
@@ -47,8 +47,8 @@ def _apply(api: _Api, cache: LiveObjectCache, diff: Diff) -> ApplyResult:
 
 def _cached(changes: dict[str, object], ref: Ref) -> LiveObjectCache:
     """A cache that has seen one of a resource's objects."""
-    [wanted] = [child for child in planned(changes)[1] if child.ref == ref]
-    document = live(wanted)
+    [wanted] = [child for child in plan_objects(changes)[1] if child.ref == ref]
+    document = live_manifest(wanted)
     fields: dict[str, object] = {"f:spec": {"f:replicas": {}}}
     document["metadata"]["managedFields"] = [
         {"operation": "Update", "fieldsV1": fields},
@@ -62,7 +62,7 @@ def _cached(changes: dict[str, object], ref: Ref) -> LiveObjectCache:
 def test_the_number_is_handed_over_also_of_one_that_was_not_seen_at_first() -> None:
     """Somebody had taken kvtier's label from it, and the watch shows it again by now."""
     api = _Api()
-    [wanted] = [child for child in planned(SCALED)[1] if child.ref == ENGINE]
+    [wanted] = [child for child in plan_objects(SCALED)[1] if child.ref == ENGINE]
     cache = _cached({"spec.replicas": 4}, ENGINE)
     result = _apply(api, cache, Diff(missing=(wanted,)))
     assert result.errors == []
@@ -80,7 +80,7 @@ def test_the_number_is_handed_over_also_of_one_that_was_not_seen_at_first() -> N
 def test_while_the_autoscaler_cannot_be_deleted_nothing_is_written_and_that_is_said() -> None:
     api = _Api()
     [old] = _cached(SCALED, HPA).of("default", UID)
-    result = _apply(api, LiveObjectCache(lambda *_: None), Diff(missing=planned()[1], to_prune=(old,)))
+    result = _apply(api, LiveObjectCache(lambda *_: None), Diff(missing=plan_objects()[1], to_prune=(old,)))
     assert api.requests == []
     assert result.failures == [
         ApplyFailure(

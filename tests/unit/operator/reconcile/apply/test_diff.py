@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import UID, live, live_objects_of, planned
+from tests.unit.operator.reconcile.objects import UID, live_manifest, live_objects_of, plan_objects
 
 from kvtier_operator.reconcile.api_server import BY_NAME
 from kvtier_operator.reconcile.apply.diff import Diff, diff, is_in_sync
@@ -32,7 +32,7 @@ def _diff(
 
 @pytest.fixture(name="wanted")
 def _wanted() -> tuple[DesiredObject, ...]:
-    return planned({"spec.replicas": 2})[1]
+    return plan_objects({"spec.replicas": 2})[1]
 
 
 def _one(wanted: tuple[DesiredObject, ...], kind: str, name: str) -> DesiredObject:
@@ -68,7 +68,7 @@ def test_a_status_does_not_unsettle(wanted: tuple[DesiredObject, ...]) -> None:
     live_objects = live_objects_of(*wanted)
     _diff(wanted, live_objects)
     engine = _one(wanted, "Deployment", "-engine")
-    changed = live(engine, version=11) | {"status": {"replicas": 1}}
+    changed = live_manifest(engine, version=11) | {"status": {"replicas": 1}}
     changed["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1"
     live_objects.upsert(engine.kind, changed)
     assert is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
@@ -95,7 +95,7 @@ def test_an_edit_is_seen(wanted: tuple[DesiredObject, ...], edit: Edit) -> None:
     live_objects = live_objects_of(*wanted)
     _diff(wanted, live_objects)
     engine = _one(wanted, "Deployment", "-engine")
-    edited = live(engine, version=11)
+    edited = live_manifest(engine, version=11)
     edit(edited)
     live_objects.upsert(engine.kind, edited)
     assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
@@ -123,7 +123,7 @@ def _annotated(one: dict[str, Any]) -> object:
 def test_what_others_add_is_theirs(wanted: tuple[DesiredObject, ...], edit: Edit) -> None:
     live_objects = live_objects_of(*wanted)
     engine = _one(wanted, "Deployment", "-engine")
-    edited = live(engine, version=11)
+    edited = live_manifest(engine, version=11)
     edit(edited)
     live_objects.upsert(engine.kind, edited)
     assert _diff(wanted, live_objects) == Diff()
@@ -131,11 +131,11 @@ def test_what_others_add_is_theirs(wanted: tuple[DesiredObject, ...], edit: Edit
 
 def test_what_is_no_longer_wanted_is_surplus_but_not_twice(wanted: tuple[DesiredObject, ...]) -> None:
     live_objects = live_objects_of(*wanted)
-    fewer = planned({"spec.replicas": 1})[1]
+    fewer = plan_objects({"spec.replicas": 1})[1]
     found = _diff(fewer, live_objects)
     assert [live_object.ref.kind for live_object in found.to_prune] == ["PodDisruptionBudget"]
     budget = _one(wanted, "PodDisruptionBudget", "-engine")
-    live_objects.upsert(budget.kind, live(budget, version=11, deletionTimestamp="now"))
+    live_objects.upsert(budget.kind, live_manifest(budget, version=11, deletionTimestamp="now"))
     assert not _diff(fewer, live_objects).to_prune
 
 
@@ -143,7 +143,7 @@ def test_what_is_no_longer_wanted_is_surplus_but_not_twice(wanted: tuple[Desired
 def test_an_object_of_someone_else_is_foreign(wanted: tuple[DesiredObject, ...], owner: str | None) -> None:
     live_objects = live_objects_of()
     picker = _one(wanted, "ConfigMap", "-picker")
-    theirs = live(picker)
+    theirs = live_manifest(picker)
     theirs["metadata"]["managedFields"][0]["manager"] = "kubectl"
     if owner:
         theirs["metadata"]["ownerReferences"][0]["uid"] = owner
@@ -163,7 +163,7 @@ def test_an_own_object_that_nobody_controls_any_more_is_repaired(
 ) -> None:
     live_objects = live_objects_of(*wanted)
     picker = _one(wanted, "ConfigMap", "-picker")
-    live_objects.upsert(picker.kind, live(picker, version=11, ownerReferences=left))
+    live_objects.upsert(picker.kind, live_manifest(picker, version=11, ownerReferences=left))
     assert not is_in_sync(wanted, live_objects.of("default", UID), lambda _: True)
     assert [child.ref for child in _diff(wanted, live_objects).out_of_sync] == [picker.ref]
 
@@ -179,7 +179,7 @@ def test_kinds_that_are_not_served_wait(wanted: tuple[DesiredObject, ...]) -> No
 def test_an_object_that_is_going_is_waited_for(wanted: tuple[DesiredObject, ...]) -> None:
     live_objects = live_objects_of(*wanted)
     engine = _one(wanted, "Deployment", "-engine")
-    going = live(engine, version=11, deletionTimestamp="now")
+    going = live_manifest(engine, version=11, deletionTimestamp="now")
     _other_image(going)
     live_objects.upsert(engine.kind, going)
     assert _diff(wanted, live_objects) == Diff()

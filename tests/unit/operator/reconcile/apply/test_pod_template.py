@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import UID, live, planned
+from tests.unit.operator.reconcile.objects import UID, live_manifest, plan_objects
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.answers import InvalidObjectError, ServerError
@@ -40,7 +40,7 @@ class _Writer(Writer):
 
     async def apply(self, desired: DesiredObject) -> dict[str, Any]:
         self.applied.append(desired)
-        return live(desired)
+        return live_manifest(desired)
 
 
 class _Unowned(OwnershipLookup):
@@ -52,7 +52,7 @@ def _apply(api: _Api, **templates: object) -> tuple[ApplyResult, _Writer]:
     changes = {f"spec.{part}.podTemplate": template for part, template in templates.items()}
     writer = _Writer(api)
     applier = Applier(writer, LiveObjectCache(lambda *_: None), _Unowned(api))  # type: ignore[arg-type]
-    return asyncio.run(applier.apply(Diff(missing=planned(changes)[1]), UID)), writer
+    return asyncio.run(applier.apply(Diff(missing=plan_objects(changes)[1]), UID)), writer
 
 
 def test_without_a_template_nothing_is_tried() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import UID, planned
+from tests.unit.operator.reconcile.objects import UID, plan_objects
 
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.answers import ConflictError, ForbiddenError
@@ -32,7 +32,7 @@ class _Api:
 
 
 def _make(api: _Api) -> ApplyFailure | None:
-    secret = planned(MANAGED)[0].store_secret
+    secret = plan_objects(MANAGED)[0].store_secret
     assert secret is not None
     owner = owner_reference("qwen3-32b", UID)
     return asyncio.run(make_store_secret(Writer(api), secret, owner))  # type: ignore[arg-type]
@@ -73,6 +73,6 @@ def test_what_fails_says_what_to_do_and_no_password(error: KvtierError) -> None:
 
 
 def test_a_resource_without_a_store_or_with_a_secret_of_its_own_makes_none() -> None:
-    assert planned()[0].store_secret is None
+    assert plan_objects()[0].store_secret is None
     own = {"capacity": "4Gi", "managed": {}, "credentials": {"secretRef": {"name": "mine"}}}
-    assert planned({"spec.tiers.remote": own})[0].store_secret is None
+    assert plan_objects({"spec.tiers.remote": own})[0].store_secret is None

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import UID, planned, stored
+from tests.unit.operator.reconcile.objects import UID, plan_objects, stored_resource
 
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.errors import InvalidInputError
@@ -15,16 +15,16 @@ def _ignored(_: Key) -> None:
 
 
 def test_a_resource_that_went_before_its_statuss_answer_came_does_not_come_back() -> None:
-    resources, key = ResourceCache(_ignored), key_of(stored())
-    resources.upsert(stored(version=1))
+    resources, key = ResourceCache(_ignored), key_of(stored_resource())
+    resources.upsert(stored_resource(version=1))
     resources.delete(key, UID)
-    resources.take_answer(stored(version=2))
+    resources.take_answer(stored_resource(version=2))
     assert resources.get(key) is None
 
 
 def test_an_answer_about_one_that_was_there_before_is_old() -> None:
-    resources, key = ResourceCache(_ignored), key_of(stored())
-    new, old = stored(version=5), stored(version=4)
+    resources, key = ResourceCache(_ignored), key_of(stored_resource())
+    new, old = stored_resource(version=5), stored_resource(version=4)
     old["metadata"]["uid"] = "old"
     resources.upsert(new)
     resources.take_answer(old)
@@ -35,12 +35,12 @@ def test_an_answer_about_one_that_was_there_before_is_old() -> None:
 
 
 def test_one_made_anew_remembers_nothing() -> None:
-    resources, key = ResourceCache(_ignored), key_of(stored())
-    resources.upsert(stored(version=1))
+    resources, key = ResourceCache(_ignored), key_of(stored_resource())
+    resources.upsert(stored_resource(version=1))
     resource = resources.get(key)
     assert resource
     resource.state.was_complete = True
-    new = stored(version=3)
+    new = stored_resource(version=3)
     new["metadata"]["uid"] = "new"
     resources.upsert(new)
     resource = resources.get(key)
@@ -49,7 +49,7 @@ def test_one_made_anew_remembers_nothing() -> None:
 
 
 def _numbered(namespace: str, number: int, *, version: int = 1) -> dict[str, Any]:
-    one = stored(version=version)
+    one = stored_resource(version=version)
     return one | {
         "metadata": one["metadata"]
         | {"namespace": namespace, "name": f"tier-{number}", "uid": f"{namespace}{number}"}
@@ -117,13 +117,13 @@ def test_one_that_is_kept_stays_kept_when_its_status_grows() -> None:
 def test_a_spec_that_is_too_long_is_not_kept_and_told_as_beforehand() -> None:
     changes: dict[str, object] = {"spec.engine.extraArgs": [f"--x={'x' * 4_000}"] * 120}
     resources = ResourceCache(_ignored)
-    resources.upsert(stored(changes))
-    resource = resources.get(key_of(stored()))
+    resources.upsert(stored_resource(changes))
+    resource = resources.get(key_of(stored_resource()))
     assert resource
     assert len(resource.spec) < 1000
-    said = planned(changes)[0].accepted
+    said = plan_objects(changes)[0].accepted
     with pytest.raises(InvalidInputError) as refused:
-        parse_resource(stored(changes), "cr.yaml")
+        parse_resource(stored_resource(changes), "cr.yaml")
     (problem,) = refused.value.problems
     assert said.reason == "Invalid"
     what, _, rest = str(problem).partition(" bytes as JSON, 65,536 at most")
@@ -133,15 +133,15 @@ def test_a_spec_that_is_too_long_is_not_kept_and_told_as_beforehand() -> None:
 
 
 def test_whether_it_is_ready_is_read_once() -> None:
-    resources, key = ResourceCache(_ignored), key_of(stored())
+    resources, key = ResourceCache(_ignored), key_of(stored_resource())
     for version, status in enumerate(("True", "False"), start=1):
-        document = stored(version=version)
+        document = stored_resource(version=version)
         document["status"] = {"conditions": [{"type": "Accepted"}, {"type": "Ready", "status": status}]}
         resources.upsert(document)
         resource = resources.get(key)
         assert resource
         assert resource.ready == status
-    resources.upsert(stored(version=3))
+    resources.upsert(stored_resource(version=3))
     resource = resources.get(key)
     assert resource
     assert resource.ready == "Unknown"

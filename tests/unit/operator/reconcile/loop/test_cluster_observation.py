@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.operator.reconcile.objects import stored
+from tests.unit.operator.reconcile.objects import stored_resource
 
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
@@ -20,8 +20,8 @@ def test_only_a_kind_that_is_not_installed_means_that_there_is_no_keda(
 ) -> None:
     """Otherwise a list that fails once puts a second autoscaler beside KEDA's."""
     resources = ResourceCache(lambda _: None)
-    resources.upsert(stored())
-    key = key_of(stored())
+    resources.upsert(stored_resource())
+    key = key_of(stored_resource())
     resource = resources.get(key)
     assert resource
     watches = SimpleNamespace(

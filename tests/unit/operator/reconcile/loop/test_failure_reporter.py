@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import UID, stored
+from tests.unit.operator.reconcile.objects import UID, stored_resource
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
@@ -37,7 +37,7 @@ class _Writer(Writer):
             raise self.refuses
         self.statuses.append(status)
         self.meanwhile()
-        return stored(version=len(self.statuses) + 1) | {"status": status}
+        return stored_resource(version=len(self.statuses) + 1) | {"status": status}
 
     async def event(self, namespace: str, event: dict[str, Any]) -> None:
         assert namespace == "default"
@@ -46,8 +46,8 @@ class _Writer(Writer):
 
 def _told(refuses: KvtierError | None = None) -> tuple[FailureReporter, _Writer, ResourceCache, Key]:
     resources, writer = ResourceCache(lambda _: None), _Writer(refuses)
-    resources.upsert(stored() | {"status": {"observedGeneration": 1, "conditions": [ACCEPTED]}})
-    key = key_of(stored())
+    resources.upsert(stored_resource() | {"status": {"observedGeneration": 1, "conditions": [ACCEPTED]}})
+    key = key_of(stored_resource())
     return FailureReporter(writer, resources, Clock()), writer, resources, key
 
 

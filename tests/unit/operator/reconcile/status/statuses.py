@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.objects import plan_objects
 
 from kvtier_operator.reconcile.facts.objects import DeploymentFacts
 from kvtier_operator.reconcile.status.build import StatusInput, build_status
@@ -14,7 +14,7 @@ READY = DeploymentFacts(
 )
 FULL = StatusInput(
     generation=3,
-    plan=planned({"spec.replicas": 2})[0],
+    plan=plan_objects({"spec.replicas": 2})[0],
     engine=READY,
     picker=replace(READY, desired_replicas=1, replicas=1, updated_replicas=1, ready_replicas=1),
     engine_pods_not_ready=(),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.objects import plan_objects
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.base.names import Component
@@ -66,7 +66,7 @@ def test_what_keeps_all_from_being_made_is_the_reason_of_each(change: dict[str, 
 
 
 def test_what_is_deleted_beside_a_rejected_spec_is_not_on_its_way() -> None:
-    rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
+    rejected = plan_objects({"spec.engine.tensorParallelSize": 3})[0]
     found = conditions(replace(FULL, plan=rejected, engine=None, picker=None))
     for name, whose in (("EnginesReady", "engines'"), ("RouterReady", "picker's")):
         said = found[name]
@@ -79,7 +79,7 @@ def test_what_is_deleted_beside_a_rejected_spec_is_not_on_its_way() -> None:
 
 def test_a_rejected_spec_keeps_the_figures_of_what_runs() -> None:
     before = build_status(FULL, {})
-    rejected = planned({"spec.engine.tensorParallelSize": 3})[0]
+    rejected = plan_objects({"spec.engine.tensorParallelSize": 3})[0]
     after = build_status(replace(FULL, generation=4, plan=rejected), before)
     assert {name: after[name] for name in ("tiers", "router", "selector")} == {
         name: before[name] for name in ("tiers", "router", "selector")

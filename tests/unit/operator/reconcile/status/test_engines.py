@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.objects import plan_objects
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.base.names import Component
@@ -127,7 +127,7 @@ def test_the_most_telling_pod_is_named_with_how_many_are_alike_and_what_to_do() 
     assert "spec.imagePullSecrets" in said
 
 
-SCALED = replace(FULL, plan=planned({"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}})[0])
+SCALED = replace(FULL, plan=plan_objects({"spec.autoscaling": {"minReplicas": 2, "maxReplicas": 8}})[0])
 NAME = "HorizontalPodAutoscaler qwen3-32b-engine"
 _NO_METRIC = (
     f"{NAME} does not scale, so the engines stay as many as they are: no API; it needs a metrics adapter "

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from tests.unit.operator.reconcile.objects import planned
+from tests.unit.operator.reconcile.objects import plan_objects
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.reconcile.facts.cached_plan import false_condition
 
 
 def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> None:
-    before = planned({"spec.tiers.cpu.memlock": {"policy": "Off"}})[0]
+    before = plan_objects({"spec.tiers.cpu.memlock": {"policy": "Off"}})[0]
     found = conditions(replace(FULL, plan=before))["Accepted"]
     assert (found["status"], found["reason"]) == ("True", "AcceptedWithWarnings")
     assert "spec.tiers.cpu.memlock.policy: Off: the tier is not page-locked" in found["message"]
@@ -18,7 +18,7 @@ def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> Non
 
 
 def test_a_spec_that_is_no_spec() -> None:
-    invalid, objects = planned({"spec.model.name": 7})
+    invalid, objects = plan_objects({"spec.model.name": 7})
     assert not objects
     found = conditions(replace(FULL, plan=invalid))
     assert found["Accepted"]["reason"] == "Invalid"
@@ -28,7 +28,7 @@ def test_a_spec_that_is_no_spec() -> None:
 
 def test_storage_that_is_missing_is_said_and_holds_nothing_up() -> None:
     volume = {"capacity": "1Ti", "volume": {"ephemeral": {}}}
-    known, desired = planned({"spec.tiers.disk": volume, "spec.model.volume": {"ephemeral": {}}}, ())
+    known, desired = plan_objects({"spec.tiers.disk": volume, "spec.model.volume": {"ephemeral": {}}}, ())
     assert desired
     found = conditions(replace(FULL, plan=known, engine=replace(READY, ready_replicas=0)))
     assert (found["BudgetFits"]["status"], found["BudgetFits"]["reason"]) == ("False", "StorageClassMissing")

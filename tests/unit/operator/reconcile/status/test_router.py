@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.cases.routes import condition, hidden, parent_status, route
+from tests.cases.routes import condition, find_hidden, parent_status, route
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.base.names import Component
@@ -152,7 +152,7 @@ _ROUTES = [
         "InferencePool team/qwen as it is now: Accepted=Unknown, Pending: soon",
     ),
     (
-        replace(_route(_ACCEPTED), hidden=hidden(_OURS, [_FIRST])),
+        replace(_route(_ACCEPTED), hidden=find_hidden(_OURS, [_FIRST])),
         "RouteHidden",
         (
             "go to an HTTPRoute of another namespace, which comes first by age or name, and none to "

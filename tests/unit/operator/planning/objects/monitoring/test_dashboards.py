@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from tests.cases.kvcachetier import DISK
-from tests.cases.monitoring import monitoring, shown, shown_of_operator, targets
+from tests.cases.monitoring import grafana_dashboard, monitoring, shown_of_operator, targets
 from tests.cases.promql import metrics_of, read
 from tests.unit.docs.pages import DOCS
 
@@ -17,7 +17,9 @@ from kvtier_common.version import PAGES_URL
 MODELS: Final[dict[str, dict[str, Any]]] = {
     "operator": shown_of_operator(),
     **{
-        f"{backend}, {flavor}": shown(backend=backend, router={"flavor": flavor}, tiers={"disk": DISK})
+        f"{backend}, {flavor}": grafana_dashboard(
+            backend=backend, router={"flavor": flavor}, tiers={"disk": DISK}
+        )
         for backend in ("KVTier", "Native", "LMCache", "LMCacheMP")
         for flavor in ("llm-d", "gaie", "builtin")
     },
@@ -39,13 +41,18 @@ def test_grafana_finds_it_under_a_name_of_its_own() -> None:
 
 
 def test_a_quantile_is_called_by_its_percentage() -> None:
-    [first_token] = [panel for panel in shown()["panels"] if panel["title"] == "Time to first token"]
+    [first_token] = [
+        panel for panel in grafana_dashboard()["panels"] if panel["title"] == "Time to first token"
+    ]
     assert [target["legendFormat"] for target in first_token["targets"]] == ["p50", "p95"]
 
 
 def test_panels_follow_backend_and_picker() -> None:
-    titles = {panel["title"] for panel in shown()["panels"]}
-    fewer = {panel["title"] for panel in shown(backend="LMCache", router={"flavor": "builtin"})["panels"]}
+    titles = {panel["title"] for panel in grafana_dashboard()["panels"]}
+    fewer = {
+        panel["title"]
+        for panel in grafana_dashboard(backend="LMCache", router={"flavor": "builtin"})["panels"]
+    }
     assert titles - fewer == {
         "Bytes loaded and stored a second",
         "Does the tier pay: tokens a second of loading, of computing",
@@ -57,7 +64,7 @@ def test_panels_follow_backend_and_picker() -> None:
 
 def test_a_disk_tier_is_shown_where_the_backend_tells_of_it() -> None:
     def titles(**spec: object) -> set[str]:
-        return {panel["title"] for panel in shown(**spec)["panels"]}
+        return {panel["title"] for panel in grafana_dashboard(**spec)["panels"]}
 
     assert titles(tiers={"disk": DISK}) - titles() == {
         "Disk tier: bytes used and there",
@@ -148,7 +155,7 @@ def test_grafana_can_keep_it(model: dict[str, Any]) -> None:
 
 
 def test_every_dashboard_has_an_address_and_a_title_of_its_own() -> None:
-    models = [shown_of_operator(), shown()]
+    models = [shown_of_operator(), grafana_dashboard()]
     assert len({model["uid"] for model in models}) == len({model["title"] for model in models}) == 2
 
 

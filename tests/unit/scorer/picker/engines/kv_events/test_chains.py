@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 import pytest
-from tests.unit.scorer.picker.engines.kv_events.wire import name, removed, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import name, removed_event, stored_event
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK
@@ -40,14 +40,14 @@ def store(
     tier: Tier = Tier.GPU,
     **more: object,
 ) -> tuple[Run, ...]:
-    event = stored(hashes, tokens, parent) | more
+    event = stored_event(hashes, tokens, parent) | more
     return chains.store(msgspec.msgpack.decode(msgspec.msgpack.encode(event), type=BlockStored), tier)
 
 
 def remove(
     chains: PodChains, hashes: Sequence[bytes | int], tier: Tier = Tier.GPU, **more: object
 ) -> tuple[Run, ...]:
-    return chains.remove(msgspec.convert(removed(hashes) | more, BlockRemoved), tier)
+    return chains.remove(msgspec.convert(removed_event(hashes) | more, BlockRemoved), tier)
 
 
 FOUR = [name(number) for number in range(4)]

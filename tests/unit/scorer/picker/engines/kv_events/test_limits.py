@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import batch, name, stored_event
 
 from kvtier_scorer.picker.engines.kv_events.limits import (
     ByteRate,
@@ -41,9 +41,9 @@ def test_waits_double_up_to_five_minutes() -> None:
     [
         msgspec.msgpack.encode([1.0, [None] * 70_000]),
         batch({"type": "BlockRemoved", "block_hashes": [1] * 70_000}),
-        batch(stored([name(1)], [1] * (MIB + 1))),
-        batch(stored([name(1)], range(16), extra_keys=[["a"] * 100])),
-        batch(stored([name(1)], range(16), extra_keys=[None] * 70_000)),
+        batch(stored_event([name(1)], [1] * (MIB + 1))),
+        batch(stored_event([name(1)], range(16), extra_keys=[["a"] * 100])),
+        batch(stored_event([name(1)], range(16), extra_keys=[None] * 70_000)),
     ],
     ids=["events", "removed", "tokens", "keys", "blocks' keys"],
 )
@@ -54,7 +54,7 @@ def test_more_of_anything_than_a_step_has_is_malformed(payload: bytes) -> None:
 
 def test_what_is_not_looked_at_is_not_made_objects_of() -> None:
     nested: list[list[int]] = [[] for _ in range(200_000)]
-    (event,) = decode(batch(stored([name(1)], range(16), extra_keys=[[nested]])))
+    (event,) = decode(batch(stored_event([name(1)], range(16), extra_keys=[[nested]])))
     assert isinstance(event.extra_keys[0][0], msgspec.Raw)  # type: ignore[union-attr, index]
     assert list(decode(batch({"type": "New", "more": nested}))) == [None]
 

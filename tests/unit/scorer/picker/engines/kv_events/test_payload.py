@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed_event, stored_event
 
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import PREFIX_SCORERS
@@ -22,7 +22,7 @@ from kvtier_scorer.picker.engines.kv_events.payload import (
     tier_of,
 )
 
-WHOLE = batch(stored([name(1)], range(16), extra_keys=[["a"]]), removed([name(1)]), CLEARED)
+WHOLE = batch(stored_event([name(1)], range(16), extra_keys=[["a"]]), removed_event([name(1)]), CLEARED)
 
 
 def test_maps_are_read() -> None:
@@ -47,7 +47,7 @@ def test_arrays_of_older_engines_are_read_with_and_without_what_came_later() -> 
 
 
 def test_kinds_that_are_not_known_are_counted() -> None:
-    told = list(decode(batch({"type": "BlockPinned", "x": 1}, ["New", 3], 5, removed([1]))))
+    told = list(decode(batch({"type": "BlockPinned", "x": 1}, ["New", 3], 5, removed_event([1]))))
     assert [each is None for each in told] == [True, True, True, False]
 
 
@@ -60,10 +60,10 @@ def test_kinds_that_are_not_known_are_counted() -> None:
         WHOLE + b"\x00",
         msgspec.msgpack.encode({"ts": 1}),
         msgspec.msgpack.encode([1.0]),
-        batch(stored([name(1)], range(16)) | {"token_ids": ["a"]}),
-        batch(stored([name(1)], [2**32])),
-        batch(stored([name(1)], [-1])),
-        batch(removed([]) | {"block_hashes": None}),
+        batch(stored_event([name(1)], range(16)) | {"token_ids": ["a"]}),
+        batch(stored_event([name(1)], [2**32])),
+        batch(stored_event([name(1)], [-1])),
+        batch(removed_event([]) | {"block_hashes": None}),
         batch(["BlockRemoved", "x"]),
         batch({"type": "BlockRemoved"}),
     ],

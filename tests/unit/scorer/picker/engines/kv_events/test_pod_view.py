@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed, stored
+from tests.unit.scorer.picker.engines.kv_events.wire import CLEARED, batch, name, removed_event, stored_event
 
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.index.chain import prefix_seed, token_hashes
@@ -21,8 +21,8 @@ from kvtier_scorer.picker.engines.kv_events.pod_view import PodView
 TOKENS = np.arange(64, dtype=np.uint32)
 HASHES = token_hashes(TOKENS, prefix_seed("m", "", tokens=True), 16, 4)
 FOUR = [name(number) for number in range(4)]
-STORED = batch(stored(FOUR, TOKENS.tolist()))
-REMOVED = batch(removed(FOUR[2:]))
+STORED = batch(stored_event(FOUR, TOKENS.tolist()))
+REMOVED = batch(removed_event(FOUR[2:]))
 
 
 class Pod:
@@ -67,7 +67,7 @@ def test_a_pod_is_approximate_until_its_events_tell_what_it_holds(pod: Pod) -> N
 @pytest.mark.parametrize(("medium", "held"), [("CPU", [2, 4, 0]), ("STORAGE", [2, 0, 4]), (None, [2, 0, 0])])
 def test_mediums_are_tiers(pod: Pod, medium: str | None, held: list[int]) -> None:
     pod.apply_live(0, STORED)
-    pod.apply_live(1, batch(stored(FOUR, (), medium=medium)))
+    pod.apply_live(1, batch(stored_event(FOUR, (), medium=medium)))
     pod.apply_live(2, REMOVED)
     if medium is None:
         pod.apply_live(3, REMOVED)
@@ -143,7 +143,7 @@ def test_a_pod_is_known_again_once_its_tiers_were_filled_anew() -> None:
     pod.apply_live(5, STORED)
     assert not pod.view.precise
     more = [name(number) for number in range(4, 8)]
-    pod.apply_live(6, batch(stored(more, range(64, 128), FOUR[3])))
+    pod.apply_live(6, batch(stored_event(more, range(64, 128), FOUR[3])))
     assert (pod.view.precise, pod.held) == (True, [4, 0, 0])
 
 
@@ -152,8 +152,8 @@ def test_a_pod_is_known_again_once_its_tiers_were_filled_anew() -> None:
     [
         (b"\xc1", "not a batch"),
         (batch({"type": "BlockRemoved"}), "malformed"),
-        (batch(stored(FOUR, range(20))), "not a multiple of 16"),
-        (batch(stored(FOUR[:1], [7] * (1 << 17))), "more than 65536"),
+        (batch(stored_event(FOUR, range(20))), "not a multiple of 16"),
+        (batch(stored_event(FOUR[:1], [7] * (1 << 17))), "more than 65536"),
     ],
 )
 def test_what_cannot_be_understood_makes_it_approximate_with_one_line(
@@ -177,14 +177,14 @@ def test_a_pod_is_known_again_after_a_reset_that_follows_a_malformed_event(pod: 
 def test_events_that_do_not_say_what_is_stored_are_told_of_with_what_to_set(
     pod: Pod, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pod.apply_live(0, batch(stored(FOUR, (), medium="CPU"), stored(FOUR, (), medium="CPU")))
+    pod.apply_live(0, batch(stored_event(FOUR, (), medium="CPU"), stored_event(FOUR, (), medium="CPU")))
     assert caplog.text.count("self_describing_kv_events") == 1
 
 
 def test_a_pod_that_announces_more_than_it_can_hold_is_not_believed(pod: Pod) -> None:
     for number in range(70):
         names = [name(number * 1000 + each) for each in range(1000)]
-        pod.apply_live(number, batch(stored(names, [number] * 16_000)))
+        pod.apply_live(number, batch(stored_event(names, [number] * 16_000)))
     assert not pod.view.precise
 
 
@@ -204,9 +204,9 @@ LONG = 16 * MANY
 @pytest.mark.parametrize(
     ("payload", "blocks"),
     [
-        (batch(stored(range(MANY), [7] * LONG)), MANY),
-        (batch(stored(range(16), [7] * LONG)), MANY),
-        (batch(*[stored([number], [7] * (LONG // 8)) for number in range(8)]), MANY),
+        (batch(stored_event(range(MANY), [7] * LONG)), MANY),
+        (batch(stored_event(range(16), [7] * LONG)), MANY),
+        (batch(*[stored_event([number], [7] * (LONG // 8)) for number in range(8)]), MANY),
         (batch(*[CLEARED] * MANY), MANY),
     ],
     ids=["blocks", "large blocks", "one large block an event", "resets"],
@@ -234,7 +234,7 @@ MESSAGES = st.lists(
     st.tuples(
         st.integers(0, 6),
         st.sampled_from(
-            [STORED, REMOVED, batch(), batch(CLEARED), b"\xc1", batch(stored(FOUR, (), medium="CPU"))]
+            [STORED, REMOVED, batch(), batch(CLEARED), b"\xc1", batch(stored_event(FOUR, (), medium="CPU"))]
         ),
     ),
     max_size=12,
@@ -260,16 +260,16 @@ def test_where_all_pods_hold_too_much_the_one_with_the_most_lets_go(caplog: pyte
     room = HeldBlocks(5)
     large, small = Pod(room=room), Pod(room=room)
     large.apply_live(0, STORED)
-    small.apply_live(0, batch(stored(FOUR[:1], TOKENS.tolist()[:16])))
+    small.apply_live(0, batch(stored_event(FOUR[:1], TOKENS.tolist()[:16])))
     assert (large.view.precise, small.view.precise) == (True, True)
-    small.apply_live(1, batch(stored(FOUR[1:2], TOKENS.tolist()[16:32], parent=FOUR[0])))
+    small.apply_live(1, batch(stored_event(FOUR[1:2], TOKENS.tolist()[16:32], parent=FOUR[0])))
     assert (large.view.precise, large.view.given_up, large.held) == (False, True, [0, 0, 0])
     assert (small.view.precise, small.held) == (True, [2, 0, 0])
     assert caplog.text.count("more blocks than the picker has memory for") == 1
     large.view.restart("again")
-    large.apply_live(0, batch(stored(FOUR[:3], TOKENS.tolist()[:48])))
+    large.apply_live(0, batch(stored_event(FOUR[:3], TOKENS.tolist()[:48])))
     small.view.end()
-    large.apply_live(1, batch(stored(FOUR[3:], TOKENS.tolist()[48:], parent=FOUR[2])))
+    large.apply_live(1, batch(stored_event(FOUR[3:], TOKENS.tolist()[48:], parent=FOUR[2])))
     assert large.held == [4, 0, 0]
 
 

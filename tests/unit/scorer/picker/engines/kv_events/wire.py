@@ -11,7 +11,7 @@ def name(token: int) -> bytes:
     return token.to_bytes(32, "big")
 
 
-def stored(
+def stored_event(
     hashes: Sequence[bytes | int], tokens: Sequence[int], parent: bytes | int | None = None, **more: object
 ) -> dict[str, Any]:
     size = len(tokens) // len(hashes) if hashes else 0
@@ -27,7 +27,9 @@ def stored(
     } | more
 
 
-def removed(hashes: Sequence[bytes | int], medium: str | None = "GPU", **more: object) -> dict[str, Any]:
+def removed_event(
+    hashes: Sequence[bytes | int], medium: str | None = "GPU", **more: object
+) -> dict[str, Any]:
     return {"type": "BlockRemoved", "block_hashes": list(hashes), "medium": medium} | more
 
 
