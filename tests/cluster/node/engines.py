@@ -52,6 +52,11 @@ class Engines:
         """Return when the cluster is as the resource says, with so many engines and no other."""
         settle(self.site.kubectl, self.name, replicas)
 
+    def scale(self, replicas: int) -> None:
+        """Have so many engines; return when they are there, and no other."""
+        self.site.kubectl("scale", "kvct", self.name, f"--replicas={replicas}")
+        self.settle(replicas)
+
     @property
     def has_hugepages(self) -> bool:
         """Whether the tier is on huge pages, and not in locked memory."""
