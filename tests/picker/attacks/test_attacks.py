@@ -3,6 +3,7 @@
 How much slower a neighbour is `make bench-attacks` prints, a bare grpc.aio server beside the picker.
 """
 
+import time
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,15 @@ LOG_LINES: Final = 40
 PATIENT_S: Final = 60.0
 """A neighbour who asks for no speed but for an answer."""
 SAMPLED: Final = [name for name, attack in ATTACKS.items() if attack.sampled]
+_SPUN_S: Final = 0.25
+
+
+def crowding() -> float:
+    """How many times longer work takes here now than on a core of its own."""
+    began_s, worked_s = time.monotonic(), time.thread_time()
+    while time.thread_time() - worked_s < _SPUN_S:
+        pass
+    return (time.monotonic() - began_s) / _SPUN_S
 
 
 def under(name: str, folder: Path, usually_s: float, deadline_s: float) -> Row:
@@ -49,4 +59,4 @@ def test_an_attack_harms_the_attacker_alone(name: str, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_neighbour_is_answered_before_its_deadline(name: str, tmp_path: Path) -> None:
-    check_unharmed(name, under(name, tmp_path, USUALLY_S, DEADLINE_S))
+    check_unharmed(name, under(name, tmp_path, USUALLY_S, DEADLINE_S * crowding()))
