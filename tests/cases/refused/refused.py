@@ -235,7 +235,8 @@ REFUSED: Final = {
         {"spec.model.tokenSecretRef": {"name": "hf_token", "key": "a b"}},
         "spec.model.tokenSecretRef.name: the text is no name here; write a-z, 0-9, - and ., with a letter or "
         "a digit at both ends and beside each dot\n"
-        "spec.model.tokenSecretRef.key: the text is no key of a Secret; write letters, digits, -, _ and ., and one . at most at its beginning",
+        "spec.model.tokenSecretRef.key: the text is no key of a Secret; write letters, digits, -, _ "
+        "and ., and one . at most at its beginning",
     ),
     **{
         f"a name that no object has: {path}{below}": Refused(

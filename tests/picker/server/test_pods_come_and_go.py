@@ -22,10 +22,10 @@ from tests.picker.harness.fleet import Fleet, running_fleet
 from tests.picker.harness.pickers.own import Own, OwnStart, running_own
 from tests.picker.harness.pool import Pool, made_pool
 from tests.picker.server.conftest import CONFIG
+from tests.shared.waiting import eventually
 
 PODS, CLIENTS, PROMPTS = 6, 8, 12
 TICK_S = 1.0
-IN_FLIGHT_S = 1.0
 
 
 @dataclass(slots=True)
@@ -33,14 +33,16 @@ class Load:
     """Clients that ask without a pause.
 
     Attributes:
-        failures: Start and status of each request that was not answered with 200.
+        failures: Start and end of each request that was not answered with 200.
         answered: Requests answered by each engine.
+        began_s: When the last request of each client began.
     """
 
     port: int
     stop: threading.Event = field(default_factory=threading.Event)
-    failures: list[tuple[float, int]] = field(default_factory=list)
+    failures: list[tuple[float, float]] = field(default_factory=list)
     answered: Counter[str] = field(default_factory=Counter)
+    began_s: dict[int, float] = field(default_factory=dict)
 
     def client(self, seed: int) -> None:
         numbers = random.Random(seed)  # noqa: S311 - which prompt
@@ -49,15 +51,20 @@ class Load:
             # some are new, and may go anywhere
             known = numbers.random() < 0.7
             prompt = f"prompt {numbers.randrange(PROMPTS) if known else numbers.random()} " * 500
-            started_s = time.monotonic()
+            self.began_s[seed] = began_s = time.monotonic()
             connection.request("POST", "/v1/completions", json.dumps({"model": "fake", "prompt": prompt}))
             answer = connection.getresponse()
             answer.read()
             if answer.status == 200:
                 self.answered[answer.headers[ENGINE.decode()]] += 1
             else:
-                self.failures.append((started_s, answer.status))
+                self.failures.append((began_s, time.monotonic()))
         connection.close()
+
+    def until_answered(self) -> None:
+        """Waits until every request that is under way has its answer."""
+        now_s = time.monotonic()
+        eventually(lambda: all(each > now_s for each in self.began_s.values()), "answers to all clients")
 
 
 @dataclass(slots=True)
@@ -71,11 +78,12 @@ class Turnover:
     fleet: Fleet
     pool: Pool
     own: Own
+    load: Load
     killed_s: list[tuple[float, float]] = field(default_factory=list)
     gone: deque[str] = field(default_factory=deque)
 
     def run(self, seconds: float) -> None:
-        """A pod is told to go and goes a tick later, or dies and a tick later the cluster knows."""
+        """A pod is told to go and goes when its requests are answered, or dies and is missed later."""
         turns = itertools.cycle(self.fleet.addresses)
         waiting = threading.Event()
         until = time.monotonic() + seconds
@@ -93,6 +101,7 @@ class Turnover:
                 self.killed_s.append((began_s, time.monotonic()))
             waiting.wait(max(0.0, began_s + TICK_S - time.monotonic()))
             if number % 2:
+                self.load.until_answered()
                 self.fleet.stop(address)
             self.pool.remove([ip])
             if len(self.gone) > PODS // 2:
@@ -132,7 +141,7 @@ def test_no_request_goes_to_a_pod_that_has_gone(
         clients = [threading.Thread(target=load.client, args=[seed]) for seed in range(CLIENTS)]
         for client in clients:
             client.start()
-        turnover = Turnover(engines, pool, own)
+        turnover = Turnover(engines, pool, own, load)
         try:
             turnover.run(seconds)
             before = Counter(load.answered)
@@ -143,9 +152,9 @@ def test_no_request_goes_to_a_pod_that_has_gone(
                 client.join()
     # nothing is lost with a pod that was told to go, nor with a killed one once the picker has seen it
     too_late = [
-        started_s
-        for started_s, _ in load.failures
-        if not any(killed_s - IN_FLIGHT_S < started_s < seen_s for killed_s, seen_s in turnover.killed_s)
+        began_s
+        for began_s, ended_s in load.failures
+        if not any(killed_s < ended_s and began_s < seen_s for killed_s, seen_s in turnover.killed_s)
     ]
     slowest_s = max(seen_s - killed_s for killed_s, seen_s in turnover.killed_s)
     say(
