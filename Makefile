@@ -36,11 +36,14 @@ test: setup ## Lint, check generated files, run all tests but the long ones (uni
 coverage: setup cluster-tools ## Run what `make test` runs and say which lines nothing reached; tracing takes a third more time
 	@$(BIN)/pytest --cov --cov-report=term:skip-covered -m "not long" $(WORKERS) $(PYTEST_ARGS)
 
+# A folder of tests/: cluster, engine, picker, unit; all of them by default.
+PART ?=
+
 .PHONY: test-long
-test-long: setup ## The long tests: after every write, an API server in trouble, 1,000 resources, 100 kills, a soak
-	@$(BIN)/python -m tests.cluster.harness.prepare --long
-	@$(call say,"tests: the long ones")
-	@$(BIN)/pytest -m long tests $(PYTEST_ARGS)
+test-long: setup ## The long tests: after every write, 1,000 resources, 100 kills, a soak (PART=unit|engine|picker|cluster: a share)
+	@$(if $(filter unit engine,$(PART)),,$(BIN)/python -m tests.cluster.harness.prepare --long)
+	@$(call say,"tests: the long ones$(if $(PART), of tests/$(PART))")
+	@$(BIN)/pytest -m long tests/$(PART) $(WORKERS) $(PYTEST_ARGS)
 
 ##@ Set-up
 .PHONY: setup
