@@ -1,6 +1,8 @@
 """`kvtier bench remote`: whether a store will do for a remote tier, and how fast it is from here."""
 
 import json
+import os
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _FAILED: Final = 3
 _MIB: Final = 1 << 20
+_SHARE: Final = "[a-z0-9]([a-z0-9./-]*[a-z0-9])?"
+"""Characters that mean nothing in a pattern of Redis' ACL."""
 
 
 @click.command(short_help="Whether a store will do for a remote tier, from where this runs.")
@@ -43,7 +47,7 @@ _MIB: Final = 1 << 20
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0.1),
+    type=click.FloatRange(min=0.1, max=3600.0),
     default=10.0,
     show_default=True,
     help="Seconds that each step may take.",
@@ -70,6 +74,14 @@ def remote(  # noqa: PLR0913 - one parameter an option
     from kvtier_connector.core.remote.store import StoreSettings  # noqa: PLC0415 - as above
     from kvtier_connector.errors import SettingError  # noqa: PLC0415 - as above
 
+    if not re.fullmatch(_SHARE, share):
+        raise click.BadParameter(
+            "write lower-case letters, digits, - . and /, as for shareAs", param_hint="--share"
+        )
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(out if out.exists() else out.parent, os.W_OK):
+            raise click.BadParameter(f"{out} cannot be written", param_hint="--out")
     try:
         store = store_of(StoreSettings(url, str(credentials or ""), str(ca or ""), timeout_s))
     except SettingError as error:
@@ -85,5 +97,4 @@ def remote(  # noqa: PLR0913 - one parameter an option
 
 
 def _write(examined: "Examination", out: Path) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(asdict(examined), indent=2) + "\n", encoding="utf-8")

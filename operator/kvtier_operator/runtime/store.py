@@ -1,6 +1,7 @@
 """A server of the Redis protocol on this machine, for a remote tier that nobody else runs."""
 
 import asyncio
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.extras import how_to_install
 from kvtier_operator.planning.store.store_plan import with_remote
+from kvtier_operator.planning.units import size
 from kvtier_operator.runtime.process import LOOPBACK, Command, SupervisedProcess, free_ports, wait_until
 
 _STARTUP_S: Final = 60.0
@@ -60,6 +62,12 @@ def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | N
     remote = resource.spec.tiers.remote
     if remote is None or remote.managed is None:
         return resource, None
+    machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if remote.capacity.bytes >= machine_bytes:
+        raise RuntimeFailedError(
+            f"spec.tiers.remote.capacity: the store of managed runs here, and {size(remote.capacity.bytes)} "
+            f"is more than this machine's memory, {size(machine_bytes)}; lower it"
+        )
     place = StorePlace.free(remote.capacity.bytes)
     here = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None, "mac_key": None})
     return with_remote(resource, here), place

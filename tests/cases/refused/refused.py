@@ -29,6 +29,10 @@ REFUSED: Final = {
         {"spec.tiers.remote": {"capacity": "1Ti", "url": "redis://:6379"}},
         f"spec.tiers.remote.url: the text {_NO_STORE}",
     ),
+    "a port that no server has": Refused(
+        {"spec.tiers.remote": {"capacity": "1Ti", "url": "redis://cache:65536"}},
+        f"spec.tiers.remote.url: the text {_NO_STORE}",
+    ),
     "a share that an ACL would read as a pattern": Refused(
         {"spec.tiers.remote": {**REMOTE, "shareAs": "team-*"}},
         "spec.tiers.remote.shareAs: the text is no name of a share; write a-z, 0-9, -, . and /, with a "

@@ -6,9 +6,13 @@ from tests.cases.kvcachetier import REMOTE
 from tests.cases.rules.rule_case import RuleCase
 
 _CA: Final = {"caSecretRef": {"name": "store-ca"}}
+_TLS_OFF: Final = (
+    "tls needs a URL that turns TLS on: begin it, or a bucket's endpoint, with rediss://, valkeys:// or "
+    "https://, or remove tls"
+)
 REMOTE_RULES: Final = (
     RuleCase(
-        "give the store's url, or managed for one that kvtier makes, not both",
+        "give either the store's url, or managed for one that kvtier makes",
         "spec.tiers.remote.url",
         {"spec.tiers.remote": {"capacity": "1Ti", "managed": {"memory": "300Gi", "shards": 4}}},
         {"spec.tiers.remote": {"capacity": "1Ti"}},
@@ -26,13 +30,13 @@ REMOTE_RULES: Final = (
         {"spec.tiers.remote": {**REMOTE, "url": "mooncake://master.kv:50051"}},
     ),
     RuleCase(
-        "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
+        _TLS_OFF,
         "spec.tiers.remote.tls",
         {"spec.tiers.remote": {**REMOTE, "url": "valkeys://a.kv:6380,b.kv:6380", "tls": _CA}},
         {"spec.tiers.remote": {**REMOTE, "tls": _CA}},
     ),
     RuleCase(
-        "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
+        _TLS_OFF,
         "spec.tiers.remote.tls",
         {
             "spec.tiers.remote": {
@@ -42,5 +46,11 @@ REMOTE_RULES: Final = (
             }
         },
         {"spec.tiers.remote": {**REMOTE, "url": "valkey://a.kv", "tls": _CA}},
+    ),
+    RuleCase(
+        "what is in brackets is no IPv6 address; write it as [2001:db8::1]",
+        "spec.tiers.remote.url",
+        {"spec.tiers.remote": {**REMOTE, "url": "redis://[2001:db8::1]:6379,[::1],cache"}},
+        {"spec.tiers.remote": {**REMOTE, "url": "redis://cache,[::::]:6379"}},
     ),
 )

@@ -110,7 +110,8 @@ def _picker_metrics() -> list[str]:
 
 
 def _read(flavor: str) -> set[str]:
-    return read_metrics(router={"flavor": flavor}, tiers=ON_DISK)
+    store = {"capacity": "1Ti", "url": "redis://cache:6379"}
+    return read_metrics(router={"flavor": flavor}, tiers={**ON_DISK, "remote": store})
 
 
 def test_expressions_are_promql() -> None:

@@ -20,7 +20,8 @@ def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
     if not facts.maxmemory_bytes:
         yield Finding(
             Level.BAD,
-            f"maxmemory is not set, so it grows until it is killed; set {format_bytes(capacity_bytes)}",
+            "maxmemory is not set, so it grows until it is killed; set it"
+            + (f" to {format_bytes(capacity_bytes)}, of all servers together" if capacity_bytes else ""),
             "remote_capacity_bytes",
         )
     elif capacity_bytes > facts.maxmemory_bytes:

@@ -19,6 +19,7 @@ S3: Final = "s3"
 LMCACHE_CANNOT: Final[Mapping[RemoteUse, str]] = {
     RemoteUse.CLUSTER: "knows one server, not a cluster's; name one that has all keys",
     RemoteUse.PREFIX: "names objects itself, without a prefix; name the bucket alone",
+    RemoteUse.ENDPOINT_BY_NUMBER: "asks for BUCKET.HOST, and the endpoint is a number; give its name",
     RemoteUse.CA: "takes no CA, and a password for TLS only where its log shows it; remove tls",
     RemoteUse.MAC_KEY: "believes what the store gives; remove macKey, and let engines alone write",
     RemoteUse.WRITE_BOUND: "writes all that it computes; remove writeBytesPerSecond",
@@ -105,9 +106,9 @@ def allocated_bytes(value_bytes: int) -> int:
 
 
 def host_and_port(remote: RemoteTierSpec) -> tuple[str, int]:
-    """Of a store that is one server."""
-    parts = urlsplit(f"//{remote.hosts[0]}" if remote.hosts else "")
-    return parts.hostname or "", parts.port or PORT
+    """Of a store that is one server; an IPv6 address is in brackets."""
+    host, colon, port = (remote.hosts[0] if remote.hosts else "").rpartition(":")
+    return (host, int(port)) if colon and not port.endswith("]") else (host + colon + port, PORT)
 
 
 def s3_variables(remote: RemoteTierSpec) -> tuple[Mapping[str, Any], ...]:

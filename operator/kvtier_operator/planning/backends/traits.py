@@ -84,6 +84,7 @@ class RemoteUse(StrEnum):
 
     CLUSTER = "url: several servers"
     PREFIX = "url: a prefix"
+    ENDPOINT_BY_NUMBER = "url: an IP address"
     CREDENTIALS = "credentials"
     CA = "tls"
     MAC_KEY = "macKey"

@@ -94,6 +94,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk.host_path,
     remote.remote_engine,
     remote_use.remote_use,
+    remote.remote_is_guarded,
     remote.remote_pays,
     remote.remote_cores,
     remote.remote_capacity,

@@ -1,5 +1,6 @@
 """Whether the backend can use the remote tier, and whether that pays."""
 
+from kvtier_common.redis_protocol import SCHEMES
 from kvtier_common.tier import Tier
 from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.backends import any_backend_that, backends_that
@@ -43,15 +44,46 @@ def remote_pays(parts: CheckInput) -> CheckResult:
         return remote_pays.passed("engines measure whether it pays", reason="PrefillUnknown")
     needed = f"it pays from {demand.break_even_bytes_per_s / 1e9:.3g} GB/s an engine on"
     if demand.pays is not False:
-        return remote_pays.passed(f"{needed}: {demand.verdicts()}", reason="Pays")
-    engines = parts.spec.engine.data_parallel_size
+        servers = (
+            f"; {many(demand.shards, 'server')} give that to all pods at once" if demand.shards > 1 else ""
+        )
+        return remote_pays.passed(f"{needed}: {demand.verdicts()}{servers}", reason="Pays")
+    of_store, of_network = demand.store_bytes_per_s, demand.engine_bytes_per_s
+    if of_store is not None and (of_network is None or of_store < of_network):
+        why = f"the one server of managed gives about {of_store / 1e9:.3g} GB/s to all engines together"
+        better, field = "name a cluster in url", f"{remote_pays.field.rpartition('.')[0]}.managed"
+    else:
+        engines = parts.spec.engine.data_parallel_size
+        engine_gb = (of_network or 0) / 1e9
+        why = f"{remote.bandwidth} a pod gives each of {many(engines, 'engine')} {engine_gb:.3g} GB/s"
+        better, field = "give it a faster network", remote_pays.field
     return remote_pays.warn(
         "RemoteDoesNotPay",
-        f"{needed}, and {remote.bandwidth} a pod gives each of {many(engines, 'engine')} "
-        f"{(demand.engine_bytes_per_s or 0) / 1e9:.3g} GB/s: computing again is faster; give it a faster "
-        "network, or remove tiers.remote",
-        by_itself="measures both while it serves, and reads only where it is sooner",
+        f"{needed}, and {why}: computing again is faster by estimate; {better}, or remove tiers.remote",
+        by_itself=(
+            "measures both while it serves, and reads only where it is sooner"
+            if parts.traits.remote.own_client
+            else "lets the backend read from it all the same"
+        ),
         weight=200,
+        field=field,
+    )
+
+
+@check("spec.tiers.remote.credentials")
+def remote_is_guarded(parts: CheckInput) -> CheckResult:
+    """An answer is made of what the store gives: who writes there may choose it."""
+    remote = parts.spec.tiers.remote
+    if remote is None or remote.managed is not None or remote.scheme not in SCHEMES:
+        return remote_is_guarded.passed("no remote tier that asks for a password", reason="NoRemoteTier")
+    if remote.credentials is not None or parts.observed.machine is not None:
+        return remote_is_guarded.passed("engines sign in")
+    return remote_is_guarded.warn(
+        "RemoteOpen",
+        "engines sign in as nobody: whoever reaches the store can read and replace what these engines share; "
+        "give credentials of a user who may use the keys of this share alone",
+        by_itself="connects without a password",
+        weight=50,
     )
 
 

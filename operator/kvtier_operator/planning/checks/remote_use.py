@@ -1,5 +1,6 @@
 """Whether the backend's client of the remote tier's store can what the resource asks."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,6 +19,9 @@ _STORE_CANNOT: Final[Mapping[RemoteEngine, Mapping[RemoteUse, str]]] = {
 """What a store of an engine cannot, whoever its client is: why, and what to do. A certificate, several
 servers and `managed` are refused by the fields' own rules."""
 
+_BY_NUMBER: Final = re.compile(r"endpoint=https?://(\[|[0-9.]+(:[0-9]+)?(&|$))")
+"""An endpoint that is an IP address."""
+
 
 @check("spec.tiers.remote")
 def remote_use(parts: CheckInput) -> CheckResult:
@@ -31,7 +35,7 @@ def remote_use(parts: CheckInput) -> CheckResult:
     faults = [(f"{remote_use.field}.{use.field}", why) for use, why in reasons.items() if use in asked]
     if faults:
         return remote_use.reject_each("RemoteNotPossible", faults)
-    if caveat := traits.caveat:
+    if (caveat := traits.caveat) and remote.scheme in traits.schemes:
         return remote_use.warn(caveat.reason, caveat.message, by_itself=caveat.by_itself)
     return remote_use.passed(f"backend {backend} can all that is asked for")
 
@@ -44,6 +48,7 @@ def _requested_uses(remote: RemoteTierSpec) -> Iterator[RemoteUse]:
     asked = {
         RemoteUse.CLUSTER: len(remote.hosts) > 1,
         RemoteUse.PREFIX: bool(urlsplit(remote.url or "").path.strip("/")),
+        RemoteUse.ENDPOINT_BY_NUMBER: _BY_NUMBER.search(remote.url or "") is not None,
         RemoteUse.CREDENTIALS: remote.credentials is not None,
         RemoteUse.CA: remote.tls is not None,
         RemoteUse.MAC_KEY: remote.mac_key is not None,

@@ -15,6 +15,7 @@ from kvtier_operator.planning.objects.common import (
     ports,
     service,
 )
+from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.store.server_files import (
     CONFIG_FOLDER,
@@ -48,8 +49,10 @@ def store_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     names = Names.of(plan)
     port = {"name": _PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": _PORT_NAME}
     engines = {"podSelector": {"matchLabels": names.selector(Component.ENGINE)}}
+    mesh = provider_of(plan.resource.spec.router).mesh_ports
+    open_ports = [ports(port) for port in (PORT, *mesh)]
     return (
-        ingress_policy(names, names.store, Component.STORE, [{"ports": [ports(PORT)], "from": [engines]}]),
+        ingress_policy(names, names.store, Component.STORE, [{"ports": open_ports, "from": [engines]}]),
         config_map(names, names.store, Component.STORE, server_files(store.size)),
         service(names, names.store, Component.STORE, port),
         _deployment(plan, store),

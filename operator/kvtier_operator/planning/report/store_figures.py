@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
+from kvtier_common.redis_protocol import SCHEMES
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.base.node import CPU
@@ -29,6 +30,8 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
     if remote.engine is RemoteEngine.MOONCAKE:
         lent = "of all processes together that lend the store memory (--global_segment_size)"
         yield Figure("store segment bytes", remote.capacity.bytes, lent)
+    elif remote.scheme not in SCHEMES:
+        yield Figure("store object bytes", remote.capacity.bytes, "what a lifecycle rule of the bucket keeps")
     else:
         bound = "of all shards together, with allkeys-lru"
         yield Figure("store maxmemory bytes", remote.capacity.bytes, bound)
@@ -44,8 +47,8 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
             ceil(demand.server_cores),
             f"while {many(pods, 'pod')} read {rate} each; fewer where not all do at a time",
         )
-    if remote.engine is RemoteEngine.REDIS:
-        yield from _redis_figures(spec, demand)
+    if remote.scheme in SCHEMES:
+        yield from _redis_figures(spec, demand, has_one_server=remote.managed is not None)
 
 
 def _asked(spec: Spec, geometry: Geometry) -> str:
@@ -57,11 +60,16 @@ def _asked(spec: Spec, geometry: Geometry) -> str:
     return f"the engine requests {millicores}m, enough to read as fast as it computes"
 
 
-def _redis_figures(spec: Spec, demand: StoreDemand) -> Iterator[Figure]:
+def _redis_figures(spec: Spec, demand: StoreDemand, *, has_one_server: bool) -> Iterator[Figure]:
     """How many servers, and what each needs for its clients."""
     pods = max(spec.most_replicas, 1)
     if demand.pod_bytes_per_s:
-        yield Figure("store shards", demand.shards, "of 2 GB/s each, while all pods read")
+        yield Figure(
+            "store shards",
+            demand.shards,
+            "of 2 GB/s each, while all pods read"
+            + ("; managed is one, which they share" if has_one_server and demand.shards > 1 else ""),
+        )
     yield Figure(
         "store clients",
         demand.clients,

@@ -15,7 +15,7 @@ from kvtier_operator.planning.weights.pace import prefill_token_s
 NETWORKS: Final = {"25 GbE": 2.9e9, "100 GbE": 11.6e9, "200 GbE": 23e9, "400 GbE": 46e9}
 """Bytes a second that TCP carries over usual links."""
 _TLS_FACTOR: Final = 3.5
-_SERVER_BYTES_PER_S: Final = 2e9
+SERVER_BYTES_PER_S: Final = 2e9
 """Of one Redis or Valkey: it sends by one core unless it has threads for that. Both were measured with Redis
 7.0 and Valkey 9.1 on loopback, on two busy cores."""
 _DEPTH: Final = 2  # values that are asked for at a time on each connection
@@ -38,7 +38,9 @@ class StoreDemand:
     client_cores: float  # of a pod, while it reads at that
     usual_client_cores: float  # of a pod that reads half its tokens and computes the other half
     server_cores: float  # of all servers, while all pods do
-    shards: int  # Redis servers that send that much
+    # that its servers give an engine which reads alone; None where nothing tells how many there are
+    store_bytes_per_s: float | None
+    shards: int  # Redis servers that send what all pods read
     clients: int  # connections to each server, all engines together
     buffer_bytes: int  # of each Redis server beside maxmemory, while all wait
 
@@ -52,10 +54,11 @@ class StoreDemand:
 
     @property
     def pays(self) -> bool | None:
-        """Whether the given bandwidth is enough; None where it is not given, or nothing tells the pace."""
-        if self.break_even_bytes_per_s is None or self.engine_bytes_per_s is None:
+        """Whether network and servers give enough; None where neither is known, or nothing tells the pace."""
+        known = [rate for rate in (self.engine_bytes_per_s, self.store_bytes_per_s) if rate is not None]
+        if self.break_even_bytes_per_s is None or not known:
             return None
-        return self.engine_bytes_per_s >= MARGIN * self.break_even_bytes_per_s
+        return min(known) >= MARGIN * self.break_even_bytes_per_s
 
 
 def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> StoreDemand:
@@ -79,7 +82,8 @@ def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> Stor
         client_cores=(pod or 0) * core_s_per_byte,
         usual_client_cores=usual * core_s_per_byte,
         server_cores=all_bytes / GIB * costs.server_core_s_per_gib * tls,
-        shards=max(ceil(all_bytes / _SERVER_BYTES_PER_S), 1),
+        store_bytes_per_s=remote.managed.shards * SERVER_BYTES_PER_S if remote.managed else None,
+        shards=max(ceil(all_bytes / SERVER_BYTES_PER_S), 1),
         clients=clients,
         buffer_bytes=clients * _DEPTH * _VALUE_BYTES,
     )

@@ -14,11 +14,21 @@ from kvtier_operator.api.quantity import ByteBound, ByteQuantity
 from kvtier_operator.api.spec.model import KEY_PATTERN
 from kvtier_operator.api.spec.tiers import TierFields, TierSpec
 
-_HOST: Final = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])"
-_HOSTS: Final = rf"{_HOST}(:[0-9]{{1,5}})?(,{_HOST}(:[0-9]{{1,5}})?)*"
-_S3_QUERY: Final = rf"(region=[a-z0-9-]+|endpoint=https?://{_HOST}(:[0-9]{{1,5}})?)"
+_HOST: Final = r"([A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:]+\])"
+_PORT: Final = (
+    "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"  # to 65535
+)
+_GROUP: Final = "[0-9A-Fa-f]{1,4}"
+_IPV6: Final = (
+    rf"^(({_GROUP}:){{7}}{_GROUP}|({_GROUP}:){{1,7}}:|:(:{_GROUP}){{1,7}}|::|"
+    + "|".join(rf"({_GROUP}:){{1,{7 - behind}}}(:{_GROUP}){{1,{behind}}}" for behind in range(1, 7))
+    + ")$"
+)
+"""RFC 4291, 2.2, without IPv4 in it."""
+_HOSTS: Final = rf"{_HOST}(:{_PORT})?(,{_HOST}(:{_PORT})?)*"
+_S3_QUERY: Final = rf"(region=[a-z0-9-]+|endpoint=https?://{_HOST}(:{_PORT})?)"
 STORE_URL_PATTERN: Final = (
-    rf"^(({'|'.join(SCHEMES)})://{_HOSTS}/?|mooncake://{_HOST}:[0-9]{{1,5}}"
+    rf"^(({'|'.join(SCHEMES)})://{_HOSTS}/?|mooncake://{_HOST}:{_PORT}"
     rf"|s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?([?]{_S3_QUERY}(&{_S3_QUERY})?)?)$"
 )
 """Without a user or a password, which everybody who reads the resource would see."""
@@ -119,7 +129,7 @@ class RemoteTierSpec(TierSpec):
     )
     url: StoreUrl | None = Field(
         None,
-        description="Where it is: redis://HOST:PORT, with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT of one cluster with commas between them. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects, with ?region=REGION, and ?endpoint=https://HOST:PORT where it is not Amazon's. Required unless managed; without user and password.",
+        description="Where it is: redis://HOST:PORT (6379 without one), with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT of one cluster with commas between them. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects, with ?region=REGION, and ?endpoint=https://HOST:PORT where it is not Amazon's. Required unless managed; without user and password.",
     )
     credentials: RemoteCredentials | None = Field(
         None, description="How engines sign in; as nobody when empty."
@@ -165,7 +175,7 @@ class RemoteTierSpec(TierSpec):
 
     @rule(
         "has(self.url) != has(self.managed)",
-        "give the store's url, or managed for one that kvtier makes, not both",
+        "give either the store's url, or managed for one that kvtier makes",
         field=".url",
     )
     def has_one_store(self) -> bool:
@@ -182,13 +192,24 @@ class RemoteTierSpec(TierSpec):
         return (self.engine is RemoteEngine.MOONCAKE) == (self.scheme == "mooncake")
 
     @rule(
-        "!has(self.tls) || !has(self.url) || self.url.startsWith('rediss://') || self.url.startsWith('valkeys://') || self.url.startsWith('s3://')",
-        "tls needs a URL that turns TLS on: begin it with rediss:// or valkeys://, or remove tls",
+        f"!has(self.url) || self.url.split('[').all(part, !part.contains(']') || part.split(']')[0].matches('{_IPV6}'))",
+        "what is in brackets is no IPv6 address; write it as [2001:db8::1]",
+        field=".url",
+    )
+    def brackets_hold_an_address(self) -> bool:
+        """Everybody who reads the URL would fail at it in another way."""
+        held = (part.partition("]") for part in (self.url or "").split("["))
+        return all(re.search(_IPV6, address) is not None for address, end, _ in held if end)
+
+    @rule(
+        "!has(self.tls) || !has(self.url) || self.url.startsWith('rediss://') || self.url.startsWith('valkeys://') || (self.url.startsWith('s3://') && !self.url.contains('endpoint=http://'))",
+        "tls needs a URL that turns TLS on: begin it, or a bucket's endpoint, with rediss://, valkeys:// or https://, or remove tls",
         field=".tls",
     )
     def tls_is_on(self) -> bool:
         """Who names an authority believes that the connection is encrypted."""
-        return self.tls is None or self.url is None or self.encrypted or self.scheme == "s3"
+        is_bucket = self.scheme == "s3" and "endpoint=http://" not in (self.url or "")
+        return self.tls is None or self.url is None or self.encrypted or is_bucket
 
     @property
     def scheme(self) -> str:

@@ -9,6 +9,7 @@ from kvtier_operator.planning.checks.remote import (
     remote_capacity,
     remote_cores,
     remote_engine,
+    remote_is_guarded,
     remote_pays,
 )
 from kvtier_operator.planning.verdict import Outcome
@@ -49,6 +50,31 @@ def test_a_pods_network_is_shared_by_its_engines() -> None:
         tiers={"remote": STORE | {"bandwidth": "11600M"}},
     )
     says(verdict(remote_pays, shared), WARN, "RemoteDoesNotPay", "4 engines 2.9 GB/s")
+
+
+@pytest.mark.parametrize("bandwidth", [{}, {"bandwidth": "46G"}])
+def test_one_managed_server_is_too_slow_for_this_model(bandwidth: dict[str, str]) -> None:
+    """Whatever the network: 2 GB/s of it, and 3.2 are needed."""
+    managed = {"capacity": "1Ti", "managed": {}, **bandwidth}
+    slow = resource(engine={"tensorParallelSize": 2}, tiers={"remote": managed})
+    result = verdict(remote_pays, slow)
+    says(result, WARN, "RemoteDoesNotPay", "one server of managed gives about 2 GB/s", "cluster in url")
+    assert result.field == "spec.tiers.remote.managed"
+
+
+def test_servers_that_all_pods_need_are_told() -> None:
+    store = STORE | {"bandwidth": "11600M"}
+    fast = resource(replicas=4, engine={"tensorParallelSize": 2}, tiers={"remote": store})
+    says(verdict(remote_pays, fast), PASS, "Pays", "24 servers give that to all pods at once")
+
+
+def test_a_store_without_a_password_is_open() -> None:
+    says(
+        verdict(remote_is_guarded, resource(tiers={"remote": STORE})), WARN, "RemoteOpen", "read and replace"
+    )
+    signed = STORE | {"credentials": {"secretRef": {"name": "store"}}}
+    says(verdict(remote_is_guarded, resource(tiers={"remote": signed})), PASS, "Passed")
+    says(verdict(remote_is_guarded, resource()), PASS, "NoRemoteTier")
 
 
 def test_usual_networks_where_none_is_given() -> None:

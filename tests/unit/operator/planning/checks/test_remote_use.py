@@ -18,6 +18,10 @@ def stored(backend: str, **fields: Any) -> KVCacheTier:  # noqa: ANN401 - of the
     return resource(backend=backend, tiers={"remote": {"capacity": "1Ti"} | fields})
 
 
+def test_of_a_store_that_it_cannot_use_nothing_else_is_said() -> None:
+    says(verdict(remote_use, stored("Native", url="redis://store")), PASS, "Passed")
+
+
 def test_nothing_asked_of_a_store_no_word() -> None:
     says(verdict(remote_use, resource()), PASS, "NoRemoteTier")
 
@@ -50,6 +54,8 @@ def test_what_to_know_of_the_store_of_others(backend: str, url: str, reason: str
     [
         ("LMCache", {"url": "redis://a,b"}, "url"),
         ("LMCache", {"url": "redis://a", "ttlSeconds": 60}, "ttlSeconds"),
+        ("LMCacheMP", {"url": "s3://kv?endpoint=http://10.0.0.1:9000"}, "url"),
+        ("LMCache", {"url": "s3://kv?region=eu-1&endpoint=https://[2001:db8::1]:9000"}, "url"),
         ("LMCacheMP", {"url": "redis://a", "writeBytesPerSecond": "1Gi"}, "writeBytesPerSecond"),
         ("LMCacheMP", {"url": "s3://bucket/prefix"}, "url"),
         ("LMCache", {"url": "redis://a", "macKey": {"secretRef": {"name": "key"}}}, "macKey"),

@@ -40,6 +40,12 @@ def test_this_resource_s_engines_and_nobody_else_reach_its_port() -> None:
     assert port["targetPort"] == opened["name"]
 
 
+def test_a_mesh_in_front_of_its_port_is_let_through() -> None:
+    router = {"spec.router.gateway": {"provider": "istio", "parentRef": {"name": "inference"}}}
+    policy = one(objects(MANAGED | router), "NetworkPolicy", "store")["spec"]
+    assert [port["port"] for port in policy["ingress"][0]["ports"]] == [6379, 15008]
+
+
 def test_its_pod_may_do_nothing_but_listen() -> None:
     spec = pod(MANAGED)
     [container] = spec["containers"]
