@@ -40,6 +40,10 @@ class StoreConnection(Protocol):
     (connect again), RemoteFullError (from `put`), or RemoteError for what else is wrong.
     """
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a new connection would find more; asked while nothing is requested."""
+
     def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
         """Return the values' lengths in bytes, 0 for those that are not there.
 

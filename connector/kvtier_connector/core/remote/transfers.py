@@ -6,7 +6,7 @@ ends at once, and one thread tries again.
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -46,6 +46,7 @@ class RemoteTimings:
     # how long a store is left alone that failed
     retry: Backoff = field(default_factory=lambda: Backoff(1.0, 60.0))
     full_s: float = 60.0  # how long nothing is written to a store that took no more
+    moved_s: float = 60.0  # how long one is left alone whose keys are another server's, whoever is asked
     relearn_s: float = 30.0  # how often a store is looked at that nothing is read from
     closing_s: float = 2.0  # how long the end may take
 
@@ -172,6 +173,7 @@ class RemoteThreads:
         self._connect_timeout_s = connect_timeout_s
         self._value_s = connect_timeout_s / _PATIENCE  # until it is known better
         self._failures = 0
+        self._moves = Counter[type]()  # of work, how often in a row a server said that it is another's
         self._full_until_s = 0.0
         self._threads = [
             threading.Thread(target=self._run, name=f"kvtier-remote-{number}", daemon=True)
@@ -244,12 +246,13 @@ class RemoteThreads:
         while (work := self._queue.take(connected_at)) is not None:
             under_way = _orders_of(work)
             try:
-                if connection is None or isinstance(work, _Connect | _Reconnect):
+                if connection is None or connection.is_outdated or isinstance(work, _Connect | _Reconnect):
                     if connection is not None:
                         connection.close()
                     connected_at = self._queue.downs
                     connection = self._connect()  # and nothing waits for this thread
                 self._do(connection, work, under_way)
+                self._moves.pop(type(work), None)
                 continue
             except ConnectorError as failure:
                 error = failure
@@ -291,7 +294,7 @@ class RemoteThreads:
 
     @property
     def _patience_s(self) -> float:
-        return max(_SHORTEST_S, _PATIENCE * self._value_s)
+        return min(max(_SHORTEST_S, _PATIENCE * self._value_s), self._connect_timeout_s)
 
     def _ask_now(self, connection: StoreConnection, keys: Sequence[bytes]) -> list[bool]:
         sizes = connection.sizes([self._layout.key(key) for key in keys], self._patience_s)
@@ -317,7 +320,7 @@ class RemoteThreads:
     def _read(self, connection: StoreConnection, under_way: list[Order]) -> None:
         """Read a block and those that wait behind it, which are asked for before those ahead have come."""
         asked = deque[tuple[Order, list[Value], float]]()
-        damaged = list[tuple[Order, list[Value], float]]()
+        damaged = list[bytes]()
         waiting: Order | None = under_way[0]
         while waiting is not None or asked:
             if waiting is not None:
@@ -336,12 +339,13 @@ class RemoteThreads:
                 elif self._layout.is_whole(order.key, values):
                     self._tell_end(under_way, order, since_s)
                 else:
-                    damaged.append((order, values, since_s))
+                    damaged += (value.key for value in values)
+                    error = CorruptBlockError("it is not as it was written")
+                    self._tell_end(under_way, order, since_s, error)
                 if not asked:
                     waiting = self._take_read(under_way)
-        for order, values, since_s in damaged:  # first removed: it would be taken for what it is not again
-            connection.delete([value.key for value in values], self._patience_s)
-            self._tell_end(under_way, order, since_s, CorruptBlockError("it is not as it was written"))
+        if damaged:  # or it would be taken for what it is not again and again
+            connection.delete(damaged, self._patience_s)
 
     def _take_read(self, under_way: list[Order]) -> Order | None:
         order = self._queue.take_read()
@@ -398,15 +402,24 @@ class RemoteThreads:
         if isinstance(error, RemoteFullError):
             self._full_until_s = time.monotonic() + self._timings.full_s
             self.outbox.tell(Full(str(error)))
-        elif not isinstance(error, RemoteMovedError | VanishedBlockError) or isinstance(work, _Reconnect):
+        elif isinstance(work, _Reconnect | _Connect) or not isinstance(
+            error, RemoteMovedError | VanishedBlockError
+        ):
             self._go_down(str(error))
+        elif isinstance(error, RemoteMovedError) and self._moved_too_often(work):
+            self._go_down(str(error), self._timings.moved_s)
         if isinstance(work, _Ask):
             self.outbox.tell(Answered(work.keys, [False] * len(work.keys)))
         if isinstance(work, Probe):
             self._probes.give_up()
         self._end(under_way, error)
 
-    def _go_down(self, reason: str) -> None:
+    def _moved_too_often(self, work: _Work) -> bool:
+        """Whether it goes on after every thread has connected again, as it does after a failover."""
+        self._moves[type(work)] += 1
+        return self._moves[type(work)] > 2 * len(self._threads)
+
+    def _go_down(self, reason: str, least_s: float = 0.0) -> None:
         """Leave the store alone for a while, and end all that waits for it."""
         with self._queue.changed:
             was_down = self._queue.down_until_s is not None
@@ -414,7 +427,7 @@ class RemoteThreads:
             self._queue.downs += not was_down
             if not was_down or is_trying:
                 self._failures += 1
-                delay_s = self._timings.retry.delay_s(self._failures)
+                delay_s = max(least_s, self._timings.retry.delay_s(self._failures))
                 self._queue.down_until_s = time.monotonic() + delay_s
                 self._queue.is_trying = False
             self._queue.changed.notify_all()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.shared.stores import ENOUGH_S, Store, running_cluster
 from tests.unit.connector.remote.cases import content, room_for, untouched, value_of
+from tests.unit.connector.remote.tier_engine import BLOCK_BYTES, engines
 
 from kvtier_connector.core.remote.resp import cluster
 from kvtier_connector.core.remote.resp.connect import connect
@@ -66,8 +67,9 @@ def test_a_slot_that_moved_is_found_by_the_next_connection(stores: list[Store]) 
     for store in stores:
         store.ask(b"CLUSTER", b"SETSLOT", b"%d" % slot_of(key), b"NODE", target)
     connections[3].request(room_for(key, 1000))
-    with pytest.raises(RemoteMovedError, match="MOVED"):
-        connections[0].sizes(KEYS, ENOUGH_S)
+    with closing(connections[0]) as asked:  # of the others it tells all the same
+        assert asked.sizes(KEYS, ENOUGH_S) == [1000 if owner(key) else 0 for key in KEYS]
+        assert asked.is_outdated
     with pytest.raises(RemoteMovedError, match="MOVED"):
         connections[1].put(value_of(key, 1000), 0, ENOUGH_S)
     with pytest.raises(RemoteMovedError, match="MOVED"):
@@ -80,14 +82,18 @@ def test_a_slot_that_moved_is_found_by_the_next_connection(stores: list[Store]) 
         assert stores[1].ask("CLUSTER", "COUNTKEYSINSLOT", str(slot_of(key))) == 1
 
 
-def test_a_slot_that_is_moving_is_asked_for_elsewhere(stores: list[Store]) -> None:
+def test_a_slot_that_is_moving_is_absent_for_a_while(
+    stores: list[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
     key = next(key for key in KEYS if owner(key) == 0)
     target = stores[1].ask("CLUSTER", "MYID")
     assert isinstance(target, bytes)
     with closing(stores[0].connect()) as connection:
         stores[0].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot_of(key), b"MIGRATING", target)
-        with pytest.raises(RemoteMovedError, match="ASK"):
-            connection.sizes([key], ENOUGH_S)
+        assert connection.sizes([key], ENOUGH_S) == [0]
+        assert not connection.is_outdated, "it moves for a while"
+        monkeypatch.setattr(cluster, "LACKING_S", 0.0)
+        assert connection.is_outdated
 
 
 def test_without_one_server_the_others_serve(stores: list[Store], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +110,22 @@ def test_without_one_server_the_others_serve(stores: list[Store], monkeypatch: p
         connection.request(room)
         assert not connection.receive(ENOUGH_S)
         assert untouched(room)
-    monkeypatch.setattr(cluster, "LACKING_S", 0.0)  # and is looked for again
-    connection = stores[0].connect()
-    with pytest.raises(RemoteMovedError, match="connect again"):
-        connection.sizes(KEYS, ENOUGH_S)
+    with closing(stores[0].connect()) as connection:
+        assert not connection.is_outdated
+        monkeypatch.setattr(cluster, "LACKING_S", 0.0)  # and is looked for again
+        assert connection.is_outdated
+
+
+def test_a_cluster_that_loses_its_slots_is_down_until_it_has_them(stores: list[Store]) -> None:
+    own = [(str(n * SLOTS // 3), str((n + 1) * SLOTS // 3 - 1)) for n in range(3)]
+    with engines(stores[0], "m", connections=4) as [engine]:
+        for store, slots in zip(stores, own, strict=True):
+            store.ask("CLUSTER", "DELSLOTSRANGE", *slots)
+        while not engine.tier.is_down:
+            engine.ask(range(len(engine.memory) // BLOCK_BYTES))
+        for store, slots in zip(stores, own, strict=True):
+            store.ask("CLUSTER", "ADDSLOTSRANGE", *slots)
+        engine.wait()
 
 
 def test_several_servers_have_to_be_a_cluster(store: Store) -> None:

@@ -167,6 +167,13 @@ def test_a_stopped_server_costs_a_deadline(own_store: Store) -> None:
         assert bytes(engine.memory) == before, "nothing is written late"
 
 
+def test_a_server_that_became_a_replica_is_down_once_nothing_can_be_written(own_store: Store) -> None:
+    with engines(own_store, "m") as [engine]:
+        own_store.ask("REPLICAOF", "127.0.0.1", "1")
+        while not any("is off" in note and "READONLY" in note for note in engine.seen.notes):
+            engine.write([0])
+
+
 def test_a_full_server_is_given_nothing_for_a_while(own_store: Store) -> None:
     own_store.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
     with engines(own_store, "m") as [engine]:

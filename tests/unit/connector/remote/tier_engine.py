@@ -47,7 +47,7 @@ class Engine:
             connections=connections,
             ttl_s=0,
             connect_timeout_s=LONG_S,
-            timings=RemoteTimings(retry=Backoff(0.01, 0.1), closing_s=LONG_S),
+            timings=RemoteTimings(retry=Backoff(0.01, 0.1), moved_s=0.1, closing_s=LONG_S),
         )
         self.tier = RemoteTier(
             threads,

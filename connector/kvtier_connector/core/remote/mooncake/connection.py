@@ -61,6 +61,11 @@ class MooncakeConnection:
         self._begun = deque[tuple[Value, int]]()  # with the rooms that they are read into
         self._waiting = deque[Value]()
 
+    @property
+    def is_outdated(self) -> bool:
+        """Never: its client follows the store."""
+        return False
+
     def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
         """Return the values' lengths."""
         with self._within(timeout_s) as deadline_s:

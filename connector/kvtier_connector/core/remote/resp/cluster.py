@@ -9,7 +9,6 @@ from typing import Final
 from kvtier_connector.core.remote.resp.connection import RespConnection
 from kvtier_connector.core.remote.resp.slots import SlotMap, by_owner, slot_of
 from kvtier_connector.core.remote.store import ServerFacts, Value
-from kvtier_connector.errors import RemoteMovedError
 
 LACKING_S: Final = 10.0
 """A connection that lacks a server ends after so long, for the next one to have it."""
@@ -25,8 +24,17 @@ class ClusterConnection:
         self._slots = slots
         self._primaries = primaries
         self._requested = deque[RespConnection | None]()
-        complete = -1 not in slots.owners and None not in primaries
-        self._until_s = None if complete else time.monotonic() + LACKING_S
+        self._made_s = time.monotonic()
+        self._is_complete = -1 not in slots.owners and None not in primaries
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether keys have another server now, or some time ago lacked one."""
+        own = [primary for primary in self._primaries if primary]
+        if any(primary.has_moved for primary in own):
+            return True
+        is_lacking = not self._is_complete or any(primary.is_moving for primary in own)
+        return is_lacking and time.monotonic() >= self._made_s + LACKING_S
 
     def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
         """Return the values' lengths; all servers are asked before one has to answer."""
@@ -94,15 +102,10 @@ class ClusterConnection:
     def _closed_by_errors(self, timeout_s: float = 0.0) -> Generator[float]:
         """What goes wrong with one server closes all connections; yields the deadline."""
         try:
-            self._check_age()
             yield time.monotonic() + timeout_s
         except BaseException:
             self.close()
             raise
-
-    def _check_age(self) -> None:
-        if self._until_s and time.monotonic() >= self._until_s and not self._requested:
-            raise RemoteMovedError("a server of the cluster was not there; connect again")
 
     def _owner(self, key: bytes) -> RespConnection | None:
         place = self._slots.owners[slot_of(key)]

@@ -32,6 +32,13 @@ class RespConnection:
         self._ahead = bytearray()  # what was received and not read yet: never more than the server owed
         self._end = memoryview(bytearray(len(replies.CRLF)))  # of a value
         self._closed = False
+        self.has_moved = self.is_moving = False
+        """Whether it was asked for keys that another server has, or is being given."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether keys that it was asked for are another server's now."""
+        return self.has_moved
 
     def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
         """Return the values' lengths, by one pipeline."""
@@ -47,7 +54,13 @@ class RespConnection:
     def answered_sizes(self, count: int, timeout_s: float) -> list[int]:
         """Receive the second half of `sizes`."""
         with self._within(timeout_s) as deadline_s:
-            return [replies.number(self.peer, line) for line in self._lines(count, deadline_s)]
+            return [self._size(line) for line in self._lines(count, deadline_s)]
+
+    def _size(self, line: bytes) -> int:
+        """A key of another server is absent here, and says nothing of those beside it."""
+        self.has_moved |= line.startswith(b"-MOVED ")
+        self.is_moving |= line.startswith(b"-ASK ")
+        return 0 if line.startswith((b"-MOVED ", b"-ASK ")) else replies.number(self.peer, line)
 
     def request(self, value: Value) -> None:
         """Ask for a value."""
