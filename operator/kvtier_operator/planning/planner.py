@@ -3,6 +3,7 @@
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.base.ending import plan_ending
+from kvtier_operator.planning.base.remote_store import secret_notes
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
@@ -92,6 +93,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             *streaming_notes(spec.engine, geometry, budget.memory),
             *adapter_notes(spec, geometry),
             *store_notes(store),
+            *secret_notes(spec.tiers.remote),
             *template_notes(spec),
         ),
     )

@@ -173,6 +173,7 @@ class RemoteThreads:
         self._connect_timeout_s = connect_timeout_s
         self._value_s = connect_timeout_s / _PATIENCE  # until it is known better
         self._failures = 0
+        self._reason = ""  # why the store is not used, as it was told last
         self._moves = Counter[type]()  # of work, how often in a row a server said that it is another's
         self._full_until_s = 0.0
         self._threads = [
@@ -431,8 +432,10 @@ class RemoteThreads:
                 self._queue.down_until_s = time.monotonic() + delay_s
                 self._queue.is_trying = False
             self._queue.changed.notify_all()
+            is_news = not was_down or (is_trying and reason != self._reason)
+            self._reason = reason if is_news else self._reason
         self._end(self._take_all(), RemoteError(reason))
-        if not was_down or (is_trying and self._failures == 1):
+        if is_news:
             self.outbox.tell(Down(reason))
 
     def _take_all(self) -> list[Order]:

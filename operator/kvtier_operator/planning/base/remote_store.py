@@ -57,6 +57,23 @@ def secret_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
     return (*mounts, *ca_mounts(remote), *_mac_mounts(remote))
 
 
+def secret_notes(remote: RemoteTierSpec | None) -> tuple[str, ...]:
+    """What somebody has to make before pods start; a Secret of kvtier's own is none of it."""
+    if remote is None:
+        return ()
+    wanted = []
+    if remote.credentials and remote.managed is None:
+        keys = "password, and username where it is not the default one"
+        wanted.append(f"{remote.credentials.secret_ref.name} ({keys})")
+    refs = [remote.tls.ca_secret_ref] if remote.tls else []
+    wanted += [f"{ref.name} ({ref.key})" for ref in refs]
+    if remote.mac_key:
+        wanted.append(f"{remote.mac_key.secret_ref.name} ({remote.mac_key.secret_ref.key})")
+    if not wanted:
+        return ()
+    return (f"pods wait in ContainerCreating for these Secrets of the remote tier: {', '.join(wanted)}",)
+
+
 def _mac_mounts(remote: RemoteTierSpec) -> tuple[Mount, ...]:
     if remote.mac_key is None:
         return ()

@@ -138,8 +138,8 @@ def test_rates_of_another_are_not_read_and_what_is_planted_is_not_written(path: 
     with pytest.raises(UnsafeFolderError, match=r"rates.new is a link"):
         store.keep_rates("{}")
     (namespace / "rates.new").unlink()
-    store.keep_rates(Rates(2.0).text())
-    assert store.rates == Rates(2.0)
+    store.keep_rates(Rates(2e6).text())
+    assert store.rates == Rates(2e6)
     assert not (namespace / "rates").is_symlink()
     store.close()
 

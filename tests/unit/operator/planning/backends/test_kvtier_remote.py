@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.unit.operator.planning.backends.planned import extra_config, planned
-from tests.unit.operator.planning.objects.built import engine_container, pod
+from tests.unit.operator.planning.objects.built import engine_container, plan_for, pod
 
 from kvtier_connector.config import parse_extra_config
 
@@ -62,6 +62,12 @@ def test_connections_that_carry_an_engines_part_of_the_bandwidth(bandwidth: str,
 def test_a_connection_carries_less_where_values_have_a_mac() -> None:
     config = parse_extra_config(extra_config(planned(remote(bandwidth="11600M", **MAC))))
     assert config.remote_connections == 8  # 5.8 GB/s: 1.5 GB/s of the wire, then 0.6 s a GiB
+
+
+def test_secrets_that_somebody_has_to_make_are_listed() -> None:
+    [note] = [note for note in plan_for(remote(**SIGNED)).notes if "these Secrets" in note]
+    assert "store (password, and username where it is not the default one), store-ca (ca.crt)" in note
+    assert not [note for note in plan_for(remote()).notes if "these Secrets" in note]
 
 
 def test_secrets_are_folders_that_must_be_there() -> None:
