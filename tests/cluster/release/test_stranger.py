@@ -131,6 +131,7 @@ def resource() -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load(text)
     spec = document["spec"]
     spec["model"] = {"name": SMALL_MODEL.name, "geometry": model_geometry(SMALL_MODEL.shape)}
+    del spec["engine"]["gpu"]
     spec["engine"] |= WITHOUT_GPU
     spec["tiers"]["cpu"] |= {"capacity": "128Mi"}
     spec["router"] |= {"flavor": "builtin"}
