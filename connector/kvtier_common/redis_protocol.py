@@ -7,6 +7,9 @@ SCHEMES: Final[Mapping[str, bool]] = {"redis": False, "rediss": True, "valkey": 
 """Of their URLs, and whether TLS is spoken."""
 PORT: Final = 6379
 """Where a URL has none."""
+SHARE_PATTERN: Final = "^[a-z0-9]([a-z0-9./-]*[a-z0-9])?$"
+"""Of the name that keys begin with: printable, and none of the characters that mean something in a pattern of
+Redis' ACL."""
 
 _SIZES_A_DOUBLING: Final = 4
 """jemalloc rounds up to one of so many sizes between two powers of two (jemalloc(3), size classes): a value

@@ -31,6 +31,8 @@ REMOTE_CONNECTIONS: Final = range(2, 17)
 """Of one engine to its remote tier."""
 REMOTE_SCHEMES: Final = (*SCHEMES, "mooncake")
 """Of the URLs of remote tiers that this connector speaks to."""
+REMOTE_DEPTH: Final = 2
+"""Blocks that one connection is asked for at a time: a server buffers what is not read yet."""
 REMOTE_VALUE_BYTES: Final = 4 * MIB
 """No value of a remote tier is larger."""
 MOONCAKE_ROOM_BYTES: Final = REMOTE_VALUE_BYTES

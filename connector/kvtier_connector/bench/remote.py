@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kvtier_common.redis_protocol import SHARE_PATTERN
 from kvtier_common.terminal.say import say
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 _FAILED: Final = 3
 _MIB: Final = 1 << 20
-_SHARE: Final = "[a-z0-9]([a-z0-9./-]*[a-z0-9])?"
-"""Characters that mean nothing in a pattern of Redis' ACL."""
 
 
 @click.command(short_help="Whether a store will do for a remote tier, from where this runs.")
@@ -74,7 +73,7 @@ def remote(  # noqa: PLR0913 - one parameter an option
     from kvtier_connector.core.remote.store import StoreSettings  # noqa: PLC0415 - as above
     from kvtier_connector.errors import SettingError  # noqa: PLC0415 - as above
 
-    if not re.fullmatch(_SHARE, share):
+    if not re.fullmatch(SHARE_PATTERN, share):
         raise click.BadParameter(
             "write lower-case letters, digits, - . and /, as for shareAs", param_hint="--share"
         )

@@ -13,6 +13,7 @@ from math import inf
 from typing import Final
 
 from kvtier_common.backoff import Backoff
+from kvtier_connector.config import REMOTE_DEPTH
 from kvtier_connector.core.behind import messages
 from kvtier_connector.core.behind.event_queue import EventQueue
 from kvtier_connector.core.behind.messages import Down, Ended, KeepRates, Order, Probe, Probed
@@ -27,7 +28,6 @@ from kvtier_connector.errors import (
     VanishedBlockError,
 )
 
-_DEPTH: Final = 2  # blocks that one connection is asked for at a time: a server buffers what is not read yet
 _WRITES_ASKED: Final = 16  # blocks of which is asked at a time whether they are there already
 _PROBE_BYTES: Final = 16 << 20  # read to learn how fast a store is, all threads together
 _PROBE_TAKES_S: Final = 1.0  # after which a slow store has shown that it is slow
@@ -329,7 +329,7 @@ class RemoteThreads:
                 for value in values:
                     connection.request(value)
                 asked.append((waiting, values, time.monotonic()))
-            waiting = self._take_read(under_way) if len(asked) < _DEPTH else None
+            waiting = self._take_read(under_way) if len(asked) < REMOTE_DEPTH else None
             if waiting is None:
                 order, values, since_s = asked.popleft()
                 are_there = [self._receive(connection) for _ in values]

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from kvtier_common.redis_protocol import SHARE_PATTERN
 from kvtier_operator.api.formats import HTTP_URL_PATTERN, IMAGE_NAME_PATTERN, LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
@@ -20,7 +21,7 @@ from kvtier_operator.api.spec.router import (
     URL_PATH_PATTERN,
     VERSION_PATTERN,
 )
-from kvtier_operator.api.spec.tiers.remote import SHARE_PATTERN, STORE_URL_PATTERN
+from kvtier_operator.api.spec.tiers.remote import STORE_URL_PATTERN
 from kvtier_operator.errors import Problem
 
 Location = tuple[int | str, ...]

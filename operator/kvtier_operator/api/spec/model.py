@@ -11,6 +11,7 @@ from kvtier_operator.api.spec.model_source import SourcedModel
 
 KEY_PATTERN: Final = r"^(\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*)$"
 """Of a Secret: Kubernetes refuses what begins with two points, as its own links in a volume do."""
+SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=KEY_PATTERN)]
 SERVED_NAME_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$"
 ADAPTER_PATTERN: Final = "^[A-Za-z0-9/][A-Za-z0-9._/@+-]*$"
 ServedName = Annotated[str, Field(min_length=1, max_length=256, pattern=SERVED_NAME_PATTERN)]
@@ -20,12 +21,9 @@ class SecretKeyRef(ApiModel):
     """A key of a Secret in the resource's namespace."""
 
     name: DnsSubdomain = Field(description="Name of the Secret.")
-    key: str = Field(
+    key: SecretKey = Field(
         "HF_TOKEN",
         description="Key in the Secret that holds the token.",
-        min_length=1,
-        max_length=253,
-        pattern=KEY_PATTERN,
     )
 
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final
 
-from kvtier_connector.config import MOONCAKE_CLIENT_BYTES, REMOTE_CONNECTIONS
+from kvtier_connector.config import (
+    MOONCAKE_CLIENT_BYTES,
+    REMOTE_CONNECTIONS,
+    REMOTE_DEPTH,
+    REMOTE_VALUE_BYTES,
+)
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 from kvtier_operator.planning.base.container_parts import Mount
@@ -65,8 +70,8 @@ def secret_notes(remote: RemoteTierSpec | None) -> tuple[str, ...]:
     if remote.credentials and remote.managed is None:
         keys = "password, and username where it is not the default one"
         wanted.append(f"{remote.credentials.secret_ref.name} ({keys})")
-    refs = [remote.tls.ca_secret_ref] if remote.tls else []
-    wanted += [f"{ref.name} ({ref.key})" for ref in refs]
+    if remote.tls:
+        wanted.append(f"{remote.tls.ca_secret_ref.name} ({remote.tls.ca_secret_ref.key})")
     if remote.mac_key:
         wanted.append(f"{remote.mac_key.secret_ref.name} ({remote.mac_key.secret_ref.key})")
     if not wanted:
@@ -116,6 +121,14 @@ def costs_of(remote: RemoteTierSpec) -> StoreCosts:
 def mac_key_path(remote: RemoteTierSpec) -> str:
     """File with the key of values; empty where they have a checksum alone."""
     return f"{MAC_FOLDER}/{remote.mac_key.secret_ref.key}" if remote.mac_key else ""
+
+
+def server_buffer_bytes(all_connections: int) -> int:
+    """What a Redis server holds at most for so many connections, beside its values.
+
+    It copies each value that is asked for into the connection's buffer.
+    """
+    return all_connections * REMOTE_DEPTH * REMOTE_VALUE_BYTES
 
 
 def connections(spec: Spec, remote: RemoteTierSpec) -> int:

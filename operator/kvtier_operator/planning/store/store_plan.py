@@ -8,15 +8,11 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.tiers.remote import CredentialsSecret, RemoteCredentials, RemoteTierSpec
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Names
-from kvtier_operator.planning.base.remote_store import connections
+from kvtier_operator.planning.base.remote_store import connections, server_buffer_bytes
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, round_down, round_up, size
 
 _PATH: Final = "spec.tiers.remote"
-_VALUE_BYTES: Final = 4 * MIB
-"""The largest value that an engine writes."""
-_DEPTH: Final = 2
-"""Values that a connection asks for at a time; the server copies each into the connection's buffer."""
 _LEAST_CONNECTIONS: Final = 32
 _BASE_BYTES: Final = 64 * MIB
 """Code, threads, probes and tables of an empty server."""
@@ -101,7 +97,7 @@ def store_size(memory_bytes: int, all_connections: int) -> StoreSize:
     Valkey counts buffers of its clients in `maxmemory` and evicts for them, yet only with the next command:
     they have a place of their own beside it, so that a burst neither evicts nor ends the pod.
     """
-    buffer_bytes = all_connections * _DEPTH * _VALUE_BYTES
+    buffer_bytes = server_buffer_bytes(all_connections)
     held_bytes = round_down((memory_bytes - _BASE_BYTES - buffer_bytes) * _SHARE // _WHOLE, MIB)
     # threads beyond the cores that there are spin: on 2 busy ones they took a hundred times as long
     cores = 4 if memory_bytes >= _LARGE_BYTES else 1
@@ -111,7 +107,7 @@ def store_size(memory_bytes: int, all_connections: int) -> StoreSize:
 def memory_for(held_bytes: int, all_connections: int) -> int:
     """The least memory, in whole MiB, of a store that holds so much for so many connections."""
     values = ceil_div(round_up(held_bytes, MIB) * _WHOLE, _SHARE)
-    return round_up(values + _BASE_BYTES + all_connections * _DEPTH * _VALUE_BYTES, MIB)
+    return round_up(values + _BASE_BYTES + server_buffer_bytes(all_connections), MIB)
 
 
 def _in_steps(all_connections: int) -> int:

@@ -7,19 +7,17 @@ from typing import Final
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
 from kvtier_operator.planning.backends import traits_of
-from kvtier_operator.planning.base.remote_store import connections, costs_of
+from kvtier_operator.planning.base.remote_store import connections, costs_of, server_buffer_bytes
 from kvtier_operator.planning.model_shape.geometry import Geometry
-from kvtier_operator.planning.units import GIB, MIB
+from kvtier_operator.planning.units import GIB
 from kvtier_operator.planning.weights.pace import prefill_token_s
 
 NETWORKS: Final = {"25 GbE": 2.9e9, "100 GbE": 11.6e9, "200 GbE": 23e9, "400 GbE": 46e9}
 """Bytes a second that TCP carries over usual links."""
 _TLS_FACTOR: Final = 3.5
-SERVER_BYTES_PER_S: Final = 2e9
+_SERVER_BYTES_PER_S: Final = 2e9
 """Of one Redis or Valkey: it sends by one core unless it has threads for that. Both were measured with Redis
 7.0 and Valkey 9.1 on loopback, on two busy cores."""
-_DEPTH: Final = 2  # values that are asked for at a time on each connection
-_VALUE_BYTES: Final = 4 * MIB  # the largest
 _TENTHS: Final = 10
 """Of a core, in which requests are rounded up."""
 MARGIN: Final = 1.05
@@ -48,8 +46,8 @@ class StoreDemand:
         """How many times the break-even each bandwidth is; empty where nothing tells it."""
         if self.break_even_bytes_per_s is None:
             return ""
-        given = self.engine_bytes_per_s
-        known = {f"{given / 1e9:.3g} GB/s": given} if given else NETWORKS
+        own = self.engine_bytes_per_s
+        known = {f"{own / 1e9:.3g} GB/s": own} if own else NETWORKS
         return ", ".join(f"{name} {rate / self.break_even_bytes_per_s:.1f}x" for name, rate in known.items())
 
     @property
@@ -66,8 +64,8 @@ def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> Stor
     engines, pods = spec.engine.data_parallel_size, max(spec.most_replicas, 1)
     token_s = prefill_token_s(spec.engine, geometry)
     break_even = geometry.kv_bytes_per_token / token_s if token_s else None
-    given = remote.bandwidth.bytes if remote.bandwidth else None
-    pod = given or (break_even * engines if break_even else None)
+    bandwidth = remote.bandwidth.bytes if remote.bandwidth else None
+    pod = bandwidth or (break_even * engines if break_even else None)
     all_bytes = (pod or 0) * pods
     costs, tls = costs_of(remote), _TLS_FACTOR if remote.encrypted else 1
     carried = engines * connections(spec, remote) * costs.connection_bytes_per_s
@@ -77,15 +75,15 @@ def store_demand(spec: Spec, geometry: Geometry, remote: RemoteTierSpec) -> Stor
     return StoreDemand(
         break_even_bytes_per_s=break_even,
         token_s=token_s,
-        engine_bytes_per_s=given / engines if given else None,
+        engine_bytes_per_s=bandwidth / engines if bandwidth else None,
         pod_bytes_per_s=pod,
         client_cores=(pod or 0) * core_s_per_byte,
         usual_client_cores=usual * core_s_per_byte,
         server_cores=all_bytes / GIB * costs.server_core_s_per_gib * tls,
-        store_bytes_per_s=remote.managed.shards * SERVER_BYTES_PER_S if remote.managed else None,
-        shards=max(ceil(all_bytes / SERVER_BYTES_PER_S), 1),
+        store_bytes_per_s=remote.managed.shards * _SERVER_BYTES_PER_S if remote.managed else None,
+        shards=max(ceil(all_bytes / _SERVER_BYTES_PER_S), 1),
         clients=clients,
-        buffer_bytes=clients * _DEPTH * _VALUE_BYTES,
+        buffer_bytes=server_buffer_bytes(clients),
     )
 
 

@@ -6,12 +6,12 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kvtier_common.redis_protocol import SCHEMES
+from kvtier_common.redis_protocol import SCHEMES, SHARE_PATTERN
 from kvtier_connector.config import REMOTE_CONNECTIONS
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats import DnsSubdomain
 from kvtier_operator.api.quantity import ByteBound, ByteQuantity
-from kvtier_operator.api.spec.model import KEY_PATTERN
+from kvtier_operator.api.spec.model import SecretKey
 from kvtier_operator.api.spec.tiers import TierFields, TierSpec
 
 _HOST: Final = r"([A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:]+\])"
@@ -32,8 +32,6 @@ STORE_URL_PATTERN: Final = (
     rf"|s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?([?]{_S3_QUERY}(&{_S3_QUERY})?)?)$"
 )
 """Without a user or a password, which everybody who reads the resource would see."""
-SHARE_PATTERN: Final = "^[a-z0-9]([a-z0-9./-]*[a-z0-9])?$"
-"""Printable, and none of the characters that mean something in a pattern of Redis' ACL."""
 _SPLIT: Final = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<rest>.*)")
 StoreUrl = Annotated[str, Field(min_length=1, max_length=1024, pattern=STORE_URL_PATTERN)]
 
@@ -65,12 +63,9 @@ class CertificateSecretRef(ApiModel):
     """A key of a Secret in the resource's namespace with a certificate."""
 
     name: DnsSubdomain = Field(description="Name of the Secret.")
-    key: str = Field(
+    key: SecretKey = Field(
         "ca.crt",
         description="Key in the Secret that holds the certificate.",
-        min_length=1,
-        max_length=253,
-        pattern=KEY_PATTERN,
     )
 
 
@@ -86,12 +81,9 @@ class MacSecretRef(ApiModel):
     """A key of a Secret in the resource's namespace with the bytes that engines of one share have in common."""
 
     name: DnsSubdomain = Field(description="Name of the Secret.")
-    key: str = Field(
+    key: SecretKey = Field(
         "key",
         description="Key in the Secret under which 16 bytes or more are, such as openssl rand -hex 32 prints.",
-        min_length=1,
-        max_length=253,
-        pattern=KEY_PATTERN,
     )
 
 
