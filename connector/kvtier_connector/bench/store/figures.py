@@ -42,19 +42,19 @@ class Times:
 
 def ttft_figures(titles: Mapping[str, str], times: Sequence[Times]) -> dict[str, Any]:
     """Return what there is to say of prompts, side by side."""
-    wire_s = [each.wire.seconds for each in times]
-    hit_s = {name: [median(_seconds(each.hits[name])) for each in times] for name in titles}
+    wire_s = [prompt.wire.seconds for prompt in times]
+    hit_s = {name: [median(_seconds(prompt.hits[name])) for prompt in times] for name in titles}
     sides = dict[str, Any]()
     for name, title in titles.items():
-        asked_s = [each.asked[name].seconds for each in times]
+        asked_s = [prompt.asked[name].seconds for prompt in times]
         longer_s = list(map(max, wire_s, hit_s[name]))
         both_s = [wire + hit for wire, hit in zip(wire_s, hit_s[name], strict=True)]
-        without_s = [each.asked[WITHOUT].seconds for each in times]
+        without_s = [prompt.asked[WITHOUT].seconds for prompt in times]
         sides[name] = {
             "title": title,
             "ttft_s": _spread(asked_s),
             "device_hit_s": _spread(hit_s[name]),
-            "cached_tokens": min(each.asked[name].cached for each in times),
+            "cached_tokens": min(prompt.asked[name].cached for prompt in times),
             "over_longer": over_rounds(_ratios(asked_s, longer_s)),
             "over_both": over_rounds(_ratios(asked_s, both_s)),
             "over_without": over_rounds(_ratios(asked_s, without_s)),
@@ -63,11 +63,11 @@ def ttft_figures(titles: Mapping[str, str], times: Sequence[Times]) -> dict[str,
         "repeats": len(times),
         "wire_s": _spread(wire_s),
         "cpu_s_per_gib": {
-            kind: _spread([getattr(each, kind).cpu_s_per_gib for each in times])
+            kind: _spread([getattr(prompt, kind).cpu_s_per_gib for prompt in times])
             for kind in ("wire", "read", "write")
         },
         "sides": sides,
-        "outputs_equal": all(_are_equal(each) for each in times),
+        "outputs_equal": all(_are_equal(prompt) for prompt in times),
     }
 
 

@@ -91,8 +91,8 @@ class Wire:
         """End threads and connections."""
         self._threads.close()
         self._pool.shutdown()
-        for each in self._sockets:
-            each.close()
+        for connected in self._sockets:
+            connected.close()
 
     def _values(self) -> list[list[Value]]:
         return [

@@ -65,11 +65,11 @@ def parse_remote(settings: Mapping[str, object], entry: str) -> tuple[ConnectorC
     _check_names(
         settings, entry, {*ours, "namespace"}, needed, "a remote tier needs a URL, a share and a size"
     )
-    given: dict[str, Any] = {f"{_REMOTE}{name}": settings[name] for name in ours & settings.keys()}
+    connectors: dict[str, Any] = {f"{_REMOTE}{name}": settings[name] for name in ours & settings.keys()}
     namespace = settings.get("namespace", "")
     _check(f"{entry}.namespace", "namespace", namespace)
     with rename_errors(entry):
-        return ConnectorConfig(cpu_capacity_bytes=1, remote_break_even=False, **given), str(namespace)
+        return ConnectorConfig(cpu_capacity_bytes=1, remote_break_even=False, **connectors), str(namespace)
 
 
 @contextmanager

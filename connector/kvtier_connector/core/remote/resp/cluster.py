@@ -31,7 +31,7 @@ class ClusterConnection:
     def is_outdated(self) -> bool:
         """Whether keys have another server now, or some time ago lacked one."""
         own = [primary for primary in self._primaries if primary]
-        if any(primary.has_moved for primary in own):
+        if any(primary.is_outdated for primary in own):
             return True
         is_lacking = not self._is_complete or any(primary.is_moving for primary in own)
         return is_lacking and time.monotonic() >= self._made_s + LACKING_S
@@ -44,8 +44,8 @@ class ClusterConnection:
             for connection, places in shares.items():
                 connection.ask_sizes([keys[place] for place in places], _left_s(deadline_s))
             for connection, places in shares.items():
-                found = connection.answered_sizes(len(places), _left_s(deadline_s))
-                for place, size in zip(places, found, strict=True):
+                answers = connection.answered_sizes(len(places), _left_s(deadline_s))
+                for place, size in zip(places, answers, strict=True):
                     sizes[place] = size
             return sizes
 
@@ -81,7 +81,7 @@ class ClusterConnection:
     def facts(self, timeout_s: float) -> ServerFacts:
         """Ask all servers what they are and hold."""
         with self._closed_by_errors(timeout_s) as deadline_s:
-            said = [each.facts(_left_s(deadline_s)) for each in self._primaries if each]
+            said = [primary.facts(_left_s(deadline_s)) for primary in self._primaries if primary]
             bounds = [server.maxmemory_bytes or 0 for server in said]
             return ServerFacts(
                 version=", ".join(sorted({server.version for server in said})),

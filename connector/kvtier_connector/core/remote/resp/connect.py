@@ -115,9 +115,9 @@ def _primaries(access: Access, slots: SlotMap) -> list[RespConnection | None]:
 
 
 def _wire(access: Access, address: Address) -> Wire:
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     deadline_s = time.monotonic() + access.timeout_s
-    connected = _first_to_connect(found, deadline_s)
+    connected = _first_to_connect(infos, deadline_s)
     try:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not access.url.tls:
@@ -130,16 +130,16 @@ def _wire(access: Access, address: Address) -> Wire:
         raise
 
 
-def _first_to_connect(found: Sequence[_AddressInfo], deadline_s: float) -> socket.socket:
+def _first_to_connect(infos: Sequence[_AddressInfo], deadline_s: float) -> socket.socket:
     """Connect to the first of a name's addresses that answers; each has its part of the time that is left."""
-    for place, (family, kind, protocol, _, address) in enumerate(found):
+    for place, (family, kind, protocol, _, address) in enumerate(infos):
         attempt = socket.socket(family, kind, protocol)
         try:
-            attempt.settimeout(left_s(deadline_s) / (len(found) - place))
+            attempt.settimeout(left_s(deadline_s) / (len(infos) - place))
             attempt.connect(address)
         except BaseException as error:
             attempt.close()
-            if not isinstance(error, OSError) or place == len(found) - 1:
+            if not isinstance(error, OSError) or place == len(infos) - 1:
                 raise
         else:
             return attempt

@@ -32,13 +32,8 @@ class RespConnection:
         self._ahead = bytearray()  # what was received and not read yet: never more than the server owed
         self._end = memoryview(bytearray(len(replies.CRLF)))  # of a value
         self._closed = False
-        self.has_moved = self.is_moving = False
+        self.is_outdated = self.is_moving = False
         """Whether it was asked for keys that another server has, or is being given."""
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether keys that it was asked for are another server's now."""
-        return self.has_moved
 
     def sizes(self, keys: Sequence[bytes], timeout_s: float) -> list[int]:
         """Return the values' lengths, by one pipeline."""
@@ -58,7 +53,7 @@ class RespConnection:
 
     def _size(self, line: bytes) -> int:
         """A key of another server is absent here, and says nothing of those beside it."""
-        self.has_moved |= line.startswith(b"-MOVED ")
+        self.is_outdated |= line.startswith(b"-MOVED ")
         self.is_moving |= line.startswith(b"-ASK ")
         return 0 if line.startswith((b"-MOVED ", b"-ASK ")) else replies.number(self.peer, line)
 
