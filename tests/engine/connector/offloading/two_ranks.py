@@ -5,10 +5,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
+from tests.engine.connector.prompts import answers, metric, overwrite, prompt
+from tests.engine.connector.two_ranks import two_ranks
 from tests.shared.waiting import eventually
 
-from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+from kvtier_connector.config import MIB
 
 if TYPE_CHECKING:
     from vllm import LLM
@@ -18,27 +19,11 @@ _TOKEN_BYTES: Final = 1024
 
 
 def main(model: str, disk: str, descriptor: int) -> None:
-    from vllm import LLM  # noqa: PLC0415 - spawned workers import this module too
-
-    tier = ConnectorConfig(
-        cpu_capacity_bytes=4 * MIB,
-        hugepages=Policy.OFF,  # the machine's may be another test's
-        blocks_per_chunk=2,
+    llm = two_ranks(
+        model,
         disk_path=disk,
         disk_capacity_bytes=8 * MIB,
         disk_break_even=False,  # a tiny model computes as fast as a busy machine's disk reads
-    )
-    llm = LLM(
-        model,
-        tensor_parallel_size=2,
-        skip_tokenizer_init=True,
-        dtype="float32",
-        enforce_eager=True,
-        max_model_len=1024,
-        block_size=32,
-        disable_log_stats=False,
-        kv_transfer_config=kv_transfer_config(tier),
-        **SMALL_DEVICE,
     )
     prompts = [prompt(length) for length in (100, 333, 700)]
     first, written_bytes = [], 0

@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.engine.connector.prompts import SMALL_DEVICE, answers, metric, overwrite, prompt
+from tests.engine.connector.prompts import answers, metric, overwrite, prompt
+from tests.engine.connector.two_ranks import two_ranks
 from tests.shared.waiting import eventually
 
-from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
+from kvtier_connector.config import MIB
 
 if TYPE_CHECKING:
     from vllm import LLM
@@ -19,28 +20,12 @@ _STORED: Final = "vllm:kvtier_remote_store_bytes"
 
 def main(model: str, url: str, result: str, written_bytes: int) -> None:
     """Ask prompts, and again with the device emptied; end when so much has been written."""
-    from vllm import LLM  # noqa: PLC0415 - spawned workers import this module too
-
-    tier = ConnectorConfig(
-        cpu_capacity_bytes=4 * MIB,
-        hugepages=Policy.OFF,  # the machine's may be another test's
-        blocks_per_chunk=2,
+    llm = two_ranks(
+        model,
         remote_url=url,
         remote_share="ranks",
         remote_capacity_bytes=64 * MIB,
         remote_break_even=False,  # a tiny model computes as fast as a busy machine reads
-    )
-    llm = LLM(
-        model,
-        tensor_parallel_size=2,
-        skip_tokenizer_init=True,
-        dtype="float32",
-        enforce_eager=True,
-        max_model_len=1024,
-        block_size=32,
-        disable_log_stats=False,
-        kv_transfer_config=kv_transfer_config(tier),
-        **SMALL_DEVICE,
     )
     eventually(lambda: _is_up(llm), "store in use")
     prompts = [prompt(length) for length in (100, 333, 700)]

@@ -15,8 +15,8 @@ from tests.engine.connector.secondary.tiering import (
     Tiering,
     chunks,
     content,
-    engine_id,
     stored,
+    transfers,
     until,
     with_tier,
 )
@@ -188,26 +188,8 @@ def test_what_is_missing_is_named(lacks: str) -> None:
 
 @pytest.fixture
 def transfer(store: Store) -> Iterator[Callable[[str], dict[str, Any]]]:
-    """Return a function that gives the configuration of an engine with a name of its own."""
-    names: list[str] = []
-
-    def of(name: str) -> dict[str, Any]:
-        names.append(engine_id(name))
-        return {
-            "kv_connector": "OffloadingConnector",
-            "kv_role": "kv_both",
-            "engine_id": names[-1],
-            "kv_connector_extra_config": {
-                "spec_name": "TieringOnCPU",
-                "spec_module_path": "tests.engine.connector.secondary.tiering_on_cpu",
-                "cpu_bytes_to_use": 8 * MIB,
-                "secondary_tiers": [entry(store)],
-            },
-        }
-
-    yield of
-    for name in names:  # vLLM leaves it where its processes end before its manager does
-        Path(f"/dev/shm/vllm_offload_{name}.mmap").unlink(missing_ok=True)  # noqa: S108 - vLLM's place
+    with transfers(entry(store)) as of:
+        yield of
 
 
 def follow(llm: Any, is_so: Callable[[Any], bool]) -> None:  # noqa: ANN401 - vLLM has no types

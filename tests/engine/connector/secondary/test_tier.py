@@ -19,9 +19,9 @@ from tests.engine.connector.secondary.tiering import (
     chunks,
     config,
     content,
-    engine_id,
     start,
     stored,
+    transfers,
     view,
 )
 
@@ -238,26 +238,8 @@ def test_its_metrics_are_registered() -> None:
 
 @pytest.fixture
 def transfer(tmp_path: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
-    """Return a function that gives the configuration of an engine with a name of its own."""
-    names: list[str] = []
-
-    def of(name: str) -> dict[str, Any]:
-        names.append(engine_id(name))
-        return {
-            "kv_connector": "OffloadingConnector",
-            "kv_role": "kv_both",
-            "engine_id": names[-1],
-            "kv_connector_extra_config": {
-                "spec_name": "TieringOnCPU",
-                "spec_module_path": "tests.engine.connector.secondary.tiering_on_cpu",
-                "cpu_bytes_to_use": 8 * MIB,
-                "secondary_tiers": [ENTRY | {"path": str(tmp_path / "disk"), "capacity_bytes": 8 * MIB}],
-            },
-        }
-
-    yield of
-    for name in names:  # vLLM leaves it where its processes end before its manager does
-        Path(f"/dev/shm/vllm_offload_{name}.mmap").unlink(missing_ok=True)  # noqa: S108 - vLLM's place
+    with transfers(ENTRY | {"path": str(tmp_path / "disk"), "capacity_bytes": 8 * MIB}) as of:
+        yield of
 
 
 def test_an_engine_with_vllms_own_tiering_is_warm_after_a_restart(

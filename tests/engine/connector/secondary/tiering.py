@@ -5,7 +5,8 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,30 @@ _numbers = itertools.count()
 def engine_id(name: object) -> str:
     """Return a name that no other worker's engine has."""
     return f"{ENGINE_OF_A_TEST}{os.getpid()}-{name}"
+
+
+@contextmanager
+def transfers(entry: Mapping[str, object]) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """Give a function that returns the configuration of an engine with a name of its own and this tier."""
+    names: list[str] = []
+
+    def of(name: str) -> dict[str, Any]:
+        names.append(engine_id(name))
+        return {
+            "kv_connector": "OffloadingConnector",
+            "kv_role": "kv_both",
+            "engine_id": names[-1],
+            "kv_connector_extra_config": {
+                "spec_name": "TieringOnCPU",
+                "spec_module_path": "tests.engine.connector.secondary.tiering_on_cpu",
+                "cpu_bytes_to_use": 8 * MIB,
+                "secondary_tiers": [dict(entry)],
+            },
+        }
+
+    yield of
+    for name in names:  # vLLM leaves it where its processes end before its manager does
+        Path(f"/dev/shm/vllm_offload_{name}.mmap").unlink(missing_ok=True)  # noqa: S108 - vLLM's place
 
 
 def config(folder: Path, *, model: str = "m", **settings: object) -> Any:  # noqa: ANN401 - vLLM has no types
