@@ -17,6 +17,7 @@ from tests.cluster.harness.programs.process import Process
 from tests.shared.debian import can_install, install_packages, missing_packages
 
 from kvtier_common.store_program import packaged_program
+from kvtier_connector.core.remote import transfers
 from kvtier_connector.core.remote.resp.connect import Access, connect, connect_one
 from kvtier_connector.core.remote.resp.connection import Reply
 from kvtier_connector.core.remote.resp.slots import SLOTS
@@ -27,6 +28,8 @@ from kvtier_connector.errors import RemoteError
 
 ENOUGH_S: Final = 60.0
 """A time-out that is not what a test is about."""
+BUSY_S: Final = 2.0
+"""What a value may take where much else runs, which is not what most tests are about."""
 HOST: Final = "127.0.0.1"
 MAXMEMORY: Final = "300mb"
 
@@ -90,6 +93,14 @@ class Store:
         except RemoteError:
             return False
         return True
+
+
+@contextmanager
+def time_for_values(seconds: float = BUSY_S) -> Generator[None]:
+    """Keep tiers of this process in use where a thread has to wait for a core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transfers, "_SHORTEST_S", seconds)
+        yield
 
 
 @contextmanager

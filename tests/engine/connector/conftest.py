@@ -9,12 +9,19 @@ from tests.engine.connector.disk_engine import DiskEngine, tier
 from tests.engine.connector.memory_tier import TOGETHER
 from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, prompt, tokens_of
 from tests.shared.hugepages import hugepage_pool
+from tests.shared.stores import time_for_values
 
 from kvtier_connector.config import kv_transfer_config
 from kvtier_connector.core.behind.break_even import BreakEven, ReadingPays, TokenSpan
 from kvtier_connector.core.disk.tier import DiskTier
 
 __all__ = ["hugepage_pool"]
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Iterator[None]:
+    with time_for_values():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -319,9 +319,12 @@ class RemoteThreads:
         self._value_s += _FADING * (value_s - self._value_s)
 
     def _read(self, connection: StoreConnection, under_way: list[Order]) -> None:
-        """Read a block and those that wait behind it, which are asked for before those ahead have come."""
+        """Read a block and those that wait behind it, which are asked for before those ahead have come.
+
+        What is damaged is removed before that is told, or who asks next would find it again.
+        """
         asked = deque[tuple[Order, list[Value], float]]()
-        damaged = list[bytes]()
+        damaged = list[tuple[Order, list[Value], float]]()
         waiting: Order | None = under_way[0]
         while waiting is not None or asked:
             if waiting is not None:
@@ -329,7 +332,8 @@ class RemoteThreads:
                 for value in values:
                     connection.request(value)
                 asked.append((waiting, values, time.monotonic()))
-            waiting = self._take_read(under_way) if len(asked) < REMOTE_DEPTH else None
+            may_go_on = len(asked) < REMOTE_DEPTH and not damaged
+            waiting = self._take_read(under_way) if may_go_on else None
             if waiting is None:
                 order, values, since_s = asked.popleft()
                 are_there = [self._receive(connection) for _ in values]
@@ -340,13 +344,17 @@ class RemoteThreads:
                 elif self._layout.is_whole(order.key, values):
                     self._tell_end(under_way, order, since_s)
                 else:
-                    damaged += (value.key for value in values)
+                    damaged.append((order, values, since_s))
+                if not asked and not damaged:
+                    waiting = self._take_read(under_way)
+        if damaged:
+            try:
+                keys = [value.key for _, values, _ in damaged for value in values]
+                connection.delete(keys, self._patience_s)
+            finally:
+                for order, _, since_s in damaged:
                     error = CorruptBlockError("it is not as it was written")
                     self._tell_end(under_way, order, since_s, error)
-                if not asked:
-                    waiting = self._take_read(under_way)
-        if damaged:  # or it would be taken for what it is not again and again
-            connection.delete(damaged, self._patience_s)
 
     def _take_read(self, under_way: list[Order]) -> Order | None:
         order = self._queue.take_read()

@@ -11,11 +11,10 @@ from tests.engine.connector.disk_engine import CHUNK_BYTES
 from tests.engine.connector.disk_engine import tier as with_disk
 from tests.engine.connector.prompts import CACHED, PROMPTS, SMALL_DEVICE, answers, metric, prompt, tokens_of
 from tests.shared.mooncake import mooncake_running
-from tests.shared.stores import ENOUGH_S, Store, running, running_cluster, running_replica
+from tests.shared.stores import ENOUGH_S, Store, running, running_cluster, running_replica, time_for_values
 
 from kvtier_common.tier import Tier
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
-from kvtier_connector.core.remote import transfers
 from kvtier_connector.core.remote.tier import RemoteTier
 
 # What vLLM and PyTorch warn of is not ours.
@@ -181,12 +180,10 @@ def test_two_engines_share_a_mooncake_store(
     model_folder: Callable[..., Path],
     cold: list[list[int]],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # what a machine of many tests needs, on which three processes have to be scheduled for a value
-    monkeypatch.setattr(transfers, "_SHORTEST_S", ENOUGH_S)
     model = model_folder()
-    with mooncake_running(tmp_path) as mooncake:
+    # three processes have to be scheduled for a value
+    with mooncake_running(tmp_path) as mooncake, time_for_values(ENOUGH_S):
         transfer = kv_transfer_config(replace(remote(mooncake.url), remote_timeout_s=ENOUGH_S))
         with engine(transfer, model=model, **SMALL_DEVICE) as llm:
             first = RemoteEngine(llm)

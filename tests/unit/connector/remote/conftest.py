@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.shared.stores import EVERY_PROGRAM, Store, running
+from tests.shared.stores import EVERY_PROGRAM, Store, running, time_for_values
 
 from kvtier_connector.core.remote.store import StoreConnection
 
@@ -42,6 +42,12 @@ def own_store(program: str, tmp_path: Path) -> Generator[Store]:
 def connection(store: Store) -> Generator[StoreConnection]:
     with closing(store.connect()) as connection:
         yield connection
+
+
+@pytest.fixture(autouse=True)
+def unhurried() -> Generator[None]:
+    with time_for_values():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.shared.mooncake import Mooncake, mooncake_running, stop
-from tests.shared.stores import ENOUGH_S, HOST
+from tests.shared.stores import ENOUGH_S, HOST, time_for_values
 from tests.unit.connector.remote.cases import MIB, content, room_for, untouched, value_of
 from tests.unit.connector.remote.tier_engine import BLOCK_BYTES, KEYS, SLOTS, engines
 
 from kvtier_connector.bench.remote import remote
 from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.disk.files.fingerprint import fingerprint
-from kvtier_connector.core.remote import transfers
 from kvtier_connector.core.remote.mooncake.connection import MooncakeConnection
 from kvtier_connector.core.remote.mooncake.store import MooncakeStore
 from kvtier_connector.core.remote.store import StoreConnection, StoreSettings, Value
@@ -31,9 +30,10 @@ long = pytest.mark.long
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def unhurried() -> Generator[None]:
     """As long as a busy machine needs to schedule three processes for a value."""
-    monkeypatch.setattr(transfers, "_SHORTEST_S", ENOUGH_S)
+    with time_for_values(ENOUGH_S):
+        yield
 
 
 @pytest.fixture(scope="module")
