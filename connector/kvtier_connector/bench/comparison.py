@@ -11,7 +11,7 @@ from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS, VLLM
 from kvtier_connector.bench.load import kv_bytes_per_token
 from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.model import EXTENSION, write_bench_config
-from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 
 _BLOCK_TOKENS: Final = 16  # vLLM's block on CUDA (config/cache.py)
@@ -31,7 +31,7 @@ class Comparison:
     sides: tuple[str, ...] = SIDES  # what is compared, by name
     turns: int = TURNS  # lives of each side
     # arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes
-    given: Given = NOTHING_GIVEN
+    serve_options: ServeOptions = NO_SERVE_OPTIONS
     block_tokens: int = _BLOCK_TOKENS  # tokens of a KV block where no arguments are given
     device: str = ""  # what computes, for people
 
@@ -44,7 +44,7 @@ class Comparison:
             drawn=drawn,
             sides=(run.sides or SIDES) if run.gpu else (NONE, KVTIER),  # vLLM's own needs a GPU
             turns=run.turns,
-            given=run.given,
+            serve_options=run.serve_options,
             block_tokens=_BLOCK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
             device=run.gpu or "cpu",
         )
@@ -61,38 +61,40 @@ class Comparison:
     def token_bytes(self) -> int:
         """Return what a token's KV cache takes on all ranks together; heads too few to share are repeated."""
         config = json_file(self.model / "config.json")
-        element_bytes = 1 if self.given.cache_dtype.startswith("fp8") else 2
+        element_bytes = 1 if self.serve_options.cache_dtype.startswith("fp8") else 2
         heads: int = config.get("num_key_value_heads") or config["num_attention_heads"]
-        repeated = max(self.given.ranks // heads, 1)
+        repeated = max(self.serve_options.ranks // heads, 1)
         return kv_bytes_per_token(config, element_bytes) * repeated
 
     def settings(self, *, device_tokens: int, longest_tokens: int) -> dict[str, Any]:
         """Return the arguments of vLLM's `LLM` that all sides have; `longest_tokens` with the answer."""
-        block_tokens = self.given.block_tokens or self.block_tokens
+        block_tokens = self.serve_options.block_tokens or self.block_tokens
         # Compiling and graphs speed up an answer's tokens, not a prompt, and cost a minute a start.
         defaults = {"dtype": "bfloat16", "block_size": self.block_tokens, "enforce_eager": True}
         blocks = math.ceil(device_tokens / block_tokens) + 1  # vLLM keeps one to itself
         return {
-            **({} if self.given.arguments else defaults),
+            **({} if self.serve_options.arguments else defaults),
             **(_DRAWN if self.drawn else {}),
             "model": str(self.model),
             "max_model_len": longest_tokens,
-            "kv_cache_memory_bytes": blocks * block_tokens * self.token_bytes() // self.given.ranks,
+            "kv_cache_memory_bytes": blocks * block_tokens * self.token_bytes() // self.serve_options.ranks,
         }
 
     def tier_bytes(self, tokens: int) -> int:
         """Return the size of the tiers: that of a given one, or what so many tokens take."""
-        if self.given.transfer is not None:
-            return int(self.given.transfer["kv_connector_extra_config"]["cpu_capacity_bytes"])
+        if self.serve_options.transfer is not None:
+            return int(self.serve_options.transfer["kv_connector_extra_config"]["cpu_capacity_bytes"])
         return math.ceil(tokens * self.token_bytes() / MIB) * MIB
 
     def transfers(self, tier_tokens: int) -> dict[str, dict[str, Any] | None]:
         """Return each side's `kv_transfer_config` by name, with a tier of so many tokens."""
         capacity_bytes = self.tier_bytes(tier_tokens)
-        tier = self.given.transfer or kv_transfer_config(
+        tier = self.serve_options.transfer or kv_transfer_config(
             ConnectorConfig(
                 cpu_capacity_bytes=capacity_bytes,
-                blocks_per_chunk=max(_CHUNK_TOKENS // (self.given.block_tokens or self.block_tokens), 1),
+                blocks_per_chunk=max(
+                    _CHUNK_TOKENS // (self.serve_options.block_tokens or self.block_tokens), 1
+                ),
             )
         )
         own = {

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import psutil
 
-from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given, make_llm
+from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions, make_llm
 from kvtier_connector.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def bench_engine(
     settings: dict[str, Any],
     *,
     log: Path,
-    given: Given = NOTHING_GIVEN,
+    serve_options: ServeOptions = NO_SERVE_OPTIONS,
     cores: str = "",
     module: str = __name__,
 ) -> Iterator[BenchEngine]:
@@ -256,19 +256,19 @@ def bench_engine(
         line_process(
             module,
             json.dumps(settings),
-            json.dumps(given.arguments),
+            json.dumps(serve_options.arguments),
             name="the engine",
             log=log,
-            environment=environment(settings, given, cores) | {"VLLM_RPC_BASE_PATH": sockets},
+            environment=environment(settings, serve_options, cores) | {"VLLM_RPC_BASE_PATH": sockets},
         ) as process,
     ):
         process.answer()
         yield BenchEngine(process, time.monotonic() - begun_s)
 
 
-def environment(settings: dict[str, Any], given: Given, cores: str) -> dict[str, str]:
+def environment(settings: dict[str, Any], serve_options: ServeOptions, cores: str) -> dict[str, str]:
     """Return an engine's environment: this process's, with what a benchmark sets."""
-    sized = "kv_cache_memory_bytes" in settings or "--kv-cache-memory-bytes" in given.arguments
+    sized = "kv_cache_memory_bytes" in settings or "--kv-cache-memory-bytes" in serve_options.arguments
     every_core = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     inherited = {name: value for name, value in os.environ.items() if name != _CACHE_GIB}
     return {
@@ -281,8 +281,8 @@ def environment(settings: dict[str, Any], given: Given, cores: str) -> dict[str,
 
 def start_llm(arguments: Sequence[str]) -> tuple[int, "LLM"]:
     """Start the engine that `bench_engine` asks for; returns the pipe for its answers, too."""
-    settings, engine_arguments = json.loads(arguments[1]), json.loads(arguments[2])
-    return int(arguments[0]), make_llm(settings, engine_arguments, _DEFAULTS)
+    settings, serve_options = json.loads(arguments[1]), json.loads(arguments[2])
+    return int(arguments[0]), make_llm(settings, serve_options, _DEFAULTS)
 
 
 def prompt(seed: int, tokens: int) -> list[int]:

@@ -18,7 +18,7 @@ from kvtier_common.formats.json_text import json_file
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_connector.bench.choices import COMPARED_PARTS, REMOTE
 from kvtier_connector.bench.model import write_bench_model
-from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions
 from kvtier_connector.errors import ConnectorError
 
 LIMIT_BYTES: Final = 4096
@@ -58,7 +58,7 @@ class Run:
     turns: int  # lives of each of them
     termination_log: Path | None  # takes the figures for Kubernetes
     vllm_args: tuple[str, ...]  # of `vllm serve`, for the engines of ttft and workloads
-    given: Given = NOTHING_GIVEN  # those, read
+    serve_options: ServeOptions = NO_SERVE_OPTIONS  # those, read
     gpu: str = ""  # its name; empty where vLLM computes on the CPU
     scratch: Path = Path()  # folder for the model
     say: Callable[[str], None] = print  # is told how far a part is
@@ -89,8 +89,8 @@ def measure(run: Run, parts: Mapping[str, Part]) -> None:
         if run.sides and not gpu:
             raise click.UsageError("--sides needs a GPU: on a CPU kvtier is measured beside no tier")
         about["device"] = gpu or "cpu"
-        engine_arguments = Given.read(run.vllm_args)
-        run = replace(run, given=engine_arguments, gpu=gpu, scratch=Path(scratch), say=console.print)
+        serve_options = ServeOptions.read(run.vllm_args)
+        run = replace(run, serve_options=serve_options, gpu=gpu, scratch=Path(scratch), say=console.print)
         report: dict[str, Any] = json_file(run.out) if run.out.exists() else {}
         for name, part in parts.items():
             with console.status(f"measuring {name}"):

@@ -113,7 +113,7 @@ def compare_remote(run: Run, others: Others) -> dict[str, Any]:
             engine = stack.enter_context(
                 bench_engine(
                     settings | {"kv_transfer_config": dict(transfer)},
-                    given=comparison.given,
+                    serve_options=comparison.serve_options,
                     log=run.log(f"remote.{name}"),
                     module=load.__name__,
                 )
@@ -194,7 +194,7 @@ def chunk_tokens(comparison: Comparison) -> int:
     """Return the tokens of a chunk."""
     settings = tier(comparison, 1)["kv_connector_extra_config"]
     blocks: int = settings.get("blocks_per_chunk", 1)
-    return blocks * (comparison.given.block_tokens or comparison.block_tokens)
+    return blocks * (comparison.serve_options.block_tokens or comparison.block_tokens)
 
 
 # ---- a prompt that another engine has computed ----

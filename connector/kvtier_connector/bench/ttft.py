@@ -42,7 +42,7 @@ def compare_ttft(
     for turn, side in comparison.order():
         with bench_engine(
             settings | {"kv_transfer_config": transfers[side]},
-            given=comparison.given,
+            serve_options=comparison.serve_options,
             log=log.with_suffix(f".{side}.{turn + 1}.log"),
         ) as engine:
             _warm_up(engine, prompt_tokens)

@@ -23,8 +23,8 @@ _MOST_SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What is given, and of it what a benchmark computes with; the benchmark's own settings win."""
+class ServeOptions:
+    """Options of `vllm serve` that a person asks for, with what a benchmark computes with; its own win."""
 
     arguments: tuple[str, ...] = ()  # as on the command line of `vllm serve`, without the model
     # value of --kv-transfer-config, which loads kvtier's connector; None if it is not given
@@ -74,7 +74,7 @@ class _Parser(argparse.ArgumentParser):
         raise SettingError(f"vLLM's arguments: {message}")
 
 
-NOTHING_GIVEN: Final = Given()
+NO_SERVE_OPTIONS: Final = ServeOptions()
 
 
 _ALWAYS: Final[dict[str, Any]] = {"skip_tokenizer_init": True, "seed": 0}

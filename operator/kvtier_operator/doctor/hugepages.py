@@ -33,7 +33,7 @@ def page_gain(size_bytes: int, costs: PageCosts) -> str:
     """How much sooner a tier is taken with huge pages; empty where that was not measured."""
     if costs.ordinary_s is None or costs.huge_s is None:
         return ""
-    ordinary_s, huge_s = (each * size_bytes / GIB for each in (costs.ordinary_s, costs.huge_s))
+    ordinary_s, huge_s = (cost_s * size_bytes / GIB for cost_s in (costs.ordinary_s, costs.huge_s))
     return (
         f"taking and locking {size(size_bytes)} takes {huge_s:.1f} s with them and {ordinary_s:.1f} s with "
         f"ordinary pages ({costs.huge_s:.2f} and {costs.ordinary_s:.2f} s/GiB, measured here)"

@@ -59,7 +59,7 @@ _MAX_MESSAGE_BYTES: Final = 4096
 def worst(verdicts: Iterable[Verdict]) -> Severity:
     """Fail if any check fails, else Warn if any warns."""
     severities = {verdict.severity for verdict in verdicts}
-    return next((each for each in (Severity.FAIL, Severity.WARN) if each in severities), Severity.PASS)
+    return next((worst for worst in (Severity.FAIL, Severity.WARN) if worst in severities), Severity.PASS)
 
 
 def lines(verdicts: Iterable[Verdict]) -> list[str]:

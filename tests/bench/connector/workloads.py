@@ -28,7 +28,7 @@ from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.engine import BenchEngine, bench_engine
 from kvtier_connector.bench.load import IN_BLOCKS, Round, RoundServed, Scaling, ask_round, kv_bytes_per_token
 from kvtier_connector.bench.measure import Row, Run
-from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions
 from kvtier_connector.bench.workloads import (
     compare,
     heading,
@@ -125,7 +125,7 @@ def bench_workloads(  # noqa: PLR0913 - what a run is made of
     say: Callable[[str], None],
     rounds: Mapping[str, int] = ROUNDS,
     divisor: int = IN_BLOCKS.divisor,
-    given: Given = NOTHING_GIVEN,
+    serve_options: ServeOptions = NO_SERVE_OPTIONS,
 ) -> dict[str, Any]:
     """Measure rounds with the tier and rounds without it, taking turns.
 
@@ -139,7 +139,7 @@ def bench_workloads(  # noqa: PLR0913 - what a run is made of
         say: is told how far it is.
         rounds: of each workload on each side; what has none is left out.
         divisor: of all lengths and caches; a larger one makes a smaller benchmark.
-        given: arguments for both engines; a tier among them stands for the scaled one.
+        serve_options: arguments for both engines; a tier among them stands for the scaled one.
 
     Returns:
         For each workload its shape, each side's figures, their ratios, the guide's, and whether all sides
@@ -164,13 +164,17 @@ def bench_workloads(  # noqa: PLR0913 - what a run is made of
         if not rounds.get(name):
             continue
         with ExitStack() as running:
-            transfers = {"kvtier": dict(given.transfer or _tier(section.scaling, token_bytes))}
+            transfers = {"kvtier": dict(serve_options.transfer or _tier(section.scaling, token_bytes))}
             if name == "low_cache":
                 transfers["empty"] = EMPTY
             engines = {
                 connector: running.enter_context(
                     _engine(
-                        model, section.scaling, transfer, given, log.with_suffix(f".{name}.{connector}.log")
+                        model,
+                        section.scaling,
+                        transfer,
+                        serve_options,
+                        log.with_suffix(f".{name}.{connector}.log"),
                     )
                 )
                 for connector, transfer in transfers.items()
@@ -186,7 +190,7 @@ def _tier(scaling: Scaling, token_bytes: int) -> dict[str, Any]:
 
 @contextmanager
 def _engine(
-    model: Path, scaling: Scaling, transfer: dict[str, Any], given: Given, log: Path
+    model: Path, scaling: Scaling, transfer: dict[str, Any], serve_options: ServeOptions, log: Path
 ) -> Iterator[BenchEngine]:
     longest = scaling.high_cache()
     settings = {
@@ -203,7 +207,9 @@ def _engine(
         **SWITCH,
     }
     core = str(max(os.sched_getaffinity(0)))
-    with bench_engine(settings, log=log, given=given, cores=core, module=switched_engine.__name__) as engine:
+    with bench_engine(
+        settings, log=log, serve_options=serve_options, cores=core, module=switched_engine.__name__
+    ) as engine:
         ask_round(engine, Round(_WARM_UP, seed="warm-up"), connected=True)
         engine.rest()
         yield engine
@@ -260,7 +266,9 @@ def _measure(
 
 def measure(run: Run) -> dict[str, Any]:
     """Measure them on a CPU; on a GPU the product's part does."""
-    return bench_workloads(run.weights(), log=run.log("workloads"), say=run.say, given=run.given)
+    return bench_workloads(
+        run.weights(), log=run.log("workloads"), say=run.say, serve_options=run.serve_options
+    )
 
 
 def guide_percent(name: str) -> dict[str, dict[str, float]]:

@@ -15,7 +15,7 @@ from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Final
 
 from kvtier_connector.bench.engine import environment, line_process, serve
-from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN
+from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS
 
 _HOST: Final = "127.0.0.1"
 _PIECE_BYTES: Final = 16 << 10
@@ -31,7 +31,7 @@ def slow_way(port: int, bytes_per_s: float, log: Path) -> Iterator[int]:
         str(bytes_per_s),
         name="the slow way to the store",
         log=log,
-        environment=environment({}, NOTHING_GIVEN, ""),
+        environment=environment({}, NO_SERVE_OPTIONS, ""),
         patience_s=_PATIENCE_S,
     ) as process:
         yield int(process.answer())

@@ -28,7 +28,9 @@ def kept_bytes(tokens: int, spec: Spec, geometry: Geometry, backend: BackendPlan
     if interval is None:
         return once
     # windows that lie closer than their length share their blocks
-    window = 0 if geometry.keeps_states else max((each.window_tokens for each in geometry.groups), default=0)
+    window = (
+        0 if geometry.keeps_states else max((group.window_tokens for group in geometry.groups), default=0)
+    )
     own = once * min(interval, window) // window if window else once
     return once + tokens // interval * own
 

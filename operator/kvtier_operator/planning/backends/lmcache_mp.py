@@ -89,11 +89,11 @@ def chunk_notes(spec: Spec, geometry: Geometry) -> tuple[str, ...]:
     if tokens != _DEFAULT_CHUNK_TOKENS:
         notes.append(f"backend LMCacheMP keeps chunks of {count(tokens)} tokens, whole blocks of the engine")
     if (every := states_every_tokens(spec, geometry)) is not None:
-        given = spec.engine.extra_args.value(STEP) is not None
+        has_step = spec.engine.extra_args.value(STEP) is not None
         notes.append(
             "backend LMCacheMP keeps the states at the end of each step of a prefill, not of a prompt alone: "
             f"{size(geometry.bytes_per_prefix)} for every {count(every)} tokens of it, "
-            + (STEP if given else f"vLLM's default of {STEP} by the GPU")
+            + (STEP if has_step else f"vLLM's default of {STEP} by the GPU")
         )
     elif _window_tokens(geometry) and geometry.bytes_per_prefix:
         notes.append("backend LMCacheMP keeps a part of every window with each chunk, not once a prefix")

@@ -288,15 +288,15 @@ def _own_line(spec: Spec) -> BudgetLine | None:
 
 def _lines(mounts: Iterable[Mount], names: tuple[str, str], *whys: str) -> tuple[BudgetLine, ...]:
     """What emptyDir volumes are to hold, and the rest of their sizeLimit."""
-    counted = [
+    bounded = [
         (mount.payload_bytes, parse_bytes(mount.source["emptyDir"]["sizeLimit"]))
         for mount in mounts
         if "sizeLimit" in mount.source.get("emptyDir", {})
     ]
-    payload = sum(payload for payload, _ in counted)
-    beside = sum(limit for _, limit in counted) - payload
+    payload = sum(payload for payload, _ in bounded)
+    beside = sum(limit for _, limit in bounded) - payload
     lines = zip(names, (payload, beside), whys, strict=True)
-    return tuple(BudgetLine(*line) for line in lines) if counted else ()
+    return tuple(BudgetLine(*line) for line in lines) if bounded else ()
 
 
 def host_folders(spec: Spec) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ import pytest
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.load import Scaling
 from kvtier_connector.bench.ttft import compare_ttft, rows
-from kvtier_connector.bench.vllm_arguments import Given
+from kvtier_connector.bench.vllm_arguments import ServeOptions
 from kvtier_connector.bench.workloads import compare_workloads
 from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_config
 
@@ -31,7 +31,7 @@ def comparison(model_folder: Callable[..., Path]) -> Comparison:
         drawn=False,
         sides=("none", "kvtier"),
         turns=1,
-        given=Given.read(arguments),
+        serve_options=ServeOptions.read(arguments),
         device="cpu",
     )
 

@@ -10,7 +10,7 @@ import yaml
 from tests.cases.checks import REJECT, verdict
 from tests.cases.planning import resource
 
-from kvtier_connector.bench.vllm_arguments import Given, read_arguments, serve_parser
+from kvtier_connector.bench.vllm_arguments import ServeOptions, read_arguments, serve_parser
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.command_line import SECOND_NAMES, WHOLE
 from kvtier_operator.api.spec.engine import Device
@@ -96,9 +96,9 @@ def test_the_bench_s_engines_get_what_a_job_says(path: Path, tmp_path: Path) -> 
     [container] = job["spec"]["template"]["spec"]["containers"]
     arguments = container["args"][container["args"].index("--") + 1 :]
     found = read_arguments(arguments, str(tmp_path))
-    given = Given.read(arguments)
+    options = ServeOptions.read(arguments)
     assert (found["model"], found["data_parallel_size"], found["revision"]) == (str(tmp_path), 1, None)
-    assert (found["block_size"], found["tensor_parallel_size"]) == (given.block_tokens, given.ranks)
+    assert (found["block_size"], found["tensor_parallel_size"]) == (options.block_tokens, options.ranks)
     assert found["kv_transfer_config"].kv_connector == "KVTierConnector"
 
 

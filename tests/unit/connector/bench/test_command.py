@@ -84,7 +84,7 @@ def test_several_parts_and_their_figures(bench: Bench) -> None:
 def test_defaults_are_those_of_a_cpu(bench: Bench) -> None:
     bench.run("--only", "ttft")
     [run] = bench.runs
-    assert (run.shape, run.gpu, run.given.arguments) == ("demo", "", ())
+    assert (run.shape, run.gpu, run.serve_options.arguments) == ("demo", "", ())
     assert (run.prompt_tokens, run.repeats) == (15_400, 5)
 
 
@@ -97,8 +97,8 @@ def test_a_gpu_s_options(bench: Bench) -> None:
     assert result.exit_code == 0, result.output
     [run] = bench.runs
     assert (run.gpu, run.shape, run.sides) == ("NVIDIA H100", "qwen3-8b", ("none", "kvtier"))
-    assert (run.turns, run.given.block_tokens) == (3, 32)
-    assert run.given.arguments == ("--block-size", "32", "--port", "8000")
+    assert (run.turns, run.serve_options.block_tokens) == (3, 32)
+    assert run.serve_options.arguments == ("--block-size", "32", "--port", "8000")
 
 
 @pytest.mark.parametrize(

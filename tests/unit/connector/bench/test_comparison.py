@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.measure import Run
-from kvtier_connector.bench.vllm_arguments import Given
+from kvtier_connector.bench.vllm_arguments import ServeOptions
 from kvtier_connector.config import GIB, MIB, ConnectorConfig, kv_transfer_config
 
 TOKEN_BYTES = 147_456
@@ -34,8 +34,10 @@ def test_a_gpu_s_engine_has_bfloat16_blocks_of_16_and_a_bounded_cache(model: Pat
 
 
 def test_what_is_given_is_the_engine_s_and_the_cache_is_bounded_all_the_same(model: Path) -> None:
-    given = Given(arguments=("--block-size", "32"), block_tokens=32, ranks=2, cache_dtype="fp8_e4m3")
-    settings = Comparison(model=model, drawn=False, given=given).settings(
+    serve_options = ServeOptions(
+        arguments=("--block-size", "32"), block_tokens=32, ranks=2, cache_dtype="fp8_e4m3"
+    )
+    settings = Comparison(model=model, drawn=False, serve_options=serve_options).settings(
         device_tokens=1000, longest_tokens=500
     )
     assert settings == {
@@ -46,7 +48,7 @@ def test_what_is_given_is_the_engine_s_and_the_cache_is_bounded_all_the_same(mod
 
 
 def test_more_ranks_than_heads_repeat_them(model: Path) -> None:
-    assert Comparison(model=model, given=Given(ranks=16)).token_bytes() == 2 * TOKEN_BYTES
+    assert Comparison(model=model, serve_options=ServeOptions(ranks=16)).token_bytes() == 2 * TOKEN_BYTES
 
 
 def test_tiers_of_both_connectors_hold_the_same(model: Path) -> None:
@@ -64,7 +66,9 @@ def test_tiers_of_both_connectors_hold_the_same(model: Path) -> None:
 
 def test_a_given_tier_is_kvtier_s_and_its_size_both_s(model: Path) -> None:
     transfer = kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=5 * GIB, hugepages="Off"))  # type: ignore[arg-type]
-    comparison = Comparison(model=model, given=Given(transfer=transfer), sides=("kvtier", "vllm"))
+    comparison = Comparison(
+        model=model, serve_options=ServeOptions(transfer=transfer), sides=("kvtier", "vllm")
+    )
     transfers = comparison.transfers(1)
     assert list(transfers) == ["kvtier", "vllm"]
     assert transfers["kvtier"] == transfer

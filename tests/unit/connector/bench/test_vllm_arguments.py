@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kvtier_connector.bench.vllm_arguments import NOTHING_GIVEN, Given
+from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions
 from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 from kvtier_connector.errors import SettingError
 
@@ -17,13 +17,15 @@ def test_what_a_benchmark_computes_with() -> None:
         *("--tensor-parallel-size", "2", "--block-size", "32", "--enable-prefix-caching"),
         *("--kv-cache-dtype", "fp8", "--kv-transfer-config", json.dumps(TRANSFER), "--max-num-seqs=8"),
     )
-    given = Given.read(arguments)
-    assert given == Given(arguments=arguments, transfer=TRANSFER, block_tokens=32, ranks=2, cache_dtype="fp8")
+    serve_options = ServeOptions.read(arguments)
+    assert serve_options == ServeOptions(
+        arguments=arguments, transfer=TRANSFER, block_tokens=32, ranks=2, cache_dtype="fp8"
+    )
 
 
 def test_nothing() -> None:
-    assert Given.read(()) == NOTHING_GIVEN
-    assert Given.read(("-tp", "4")).ranks == 4
+    assert ServeOptions.read(()) == NO_SERVE_OPTIONS
+    assert ServeOptions.read(("-tp", "4")).ranks == 4
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,6 @@ def test_nothing() -> None:
 )
 def test_what_is_wrong_is_said_in_one_line(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(SettingError) as caught:
-        Given.read(arguments)
+        ServeOptions.read(arguments)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)

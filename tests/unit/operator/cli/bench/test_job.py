@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.cases.kvcachetier import DISK, REMOTE, document
 
 from kvtier_connector.bench.choices import KVTIER, VLLM
-from kvtier_connector.bench.vllm_arguments import Given
+from kvtier_connector.bench.vllm_arguments import ServeOptions
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.cli.bench.job import job
@@ -142,11 +142,11 @@ def test_what_is_measured(tmp_path: Path) -> None:
 
 def test_the_bench_reads_the_tier_that_is_planned(tmp_path: Path) -> None:
     arguments = container(made(tmp_path, PAGES))["args"]
-    given = Given.read(arguments[arguments.index("--") + 1 :])
-    assert given.transfer is not None
-    extra = given.transfer["kv_connector_extra_config"]
+    serve_options = ServeOptions.read(arguments[arguments.index("--") + 1 :])
+    assert serve_options.transfer is not None
+    extra = serve_options.transfer["kv_connector_extra_config"]
     assert (extra["cpu_capacity_bytes"], extra["hugepages"]) == (100 * GIB, "Require")
-    assert (extra["blocks_per_chunk"], given.block_tokens) == (4, None)  # of vLLM's own 16 tokens
+    assert (extra["blocks_per_chunk"], serve_options.block_tokens) == (4, None)  # of vLLM's own 16 tokens
 
 
 def memory_bytes(found: dict[str, Any]) -> int:
