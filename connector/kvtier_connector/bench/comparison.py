@@ -18,7 +18,9 @@ _BLOCK_TOKENS: Final = 16  # vLLM's block on CUDA (config/cache.py)
 _CPU_BLOCK_TOKENS: Final = 32  # the smallest block that vLLM's CPU attention likes (platforms/cpu.py)
 PINNING_TIMEOUT_S: Final = 120.0
 """Until an engine that page-locks its tier while it serves is at rest: 200 GiB at 0.56 s each."""
-_CHUNK_TOKENS: Final = 64  # kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs
+_CHUNK_TOKENS: Final = (
+    64  # kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs; a CPU has a block
+)
 _DRAWN: Final = {"load_format": "dummy", "worker_extension_cls": EXTENSION}
 
 
@@ -33,6 +35,7 @@ class Comparison:
     # arguments for all engines; a tier among them is kvtier's, and vLLM's own has as many bytes
     serve_options: ServeOptions = NO_SERVE_OPTIONS
     block_tokens: int = _BLOCK_TOKENS  # tokens of a KV block where no arguments are given
+    chunk_tokens: int = _CHUNK_TOKENS  # tokens that kvtier stores together, at least a block
     device: str = ""  # what computes, for people
 
     @classmethod
@@ -46,6 +49,7 @@ class Comparison:
             turns=run.turns,
             serve_options=run.serve_options,
             block_tokens=_BLOCK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
+            chunk_tokens=_CHUNK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
             device=run.gpu or "cpu",
         )
 
@@ -80,6 +84,21 @@ class Comparison:
             "kv_cache_memory_bytes": blocks * block_tokens * self.token_bytes() // self.serve_options.ranks,
         }
 
+    def _blocks_per_chunk(self) -> int:
+        if self.serve_options.transfer is not None:
+            return int(self.serve_options.transfer["kv_connector_extra_config"].get("blocks_per_chunk", 1))
+        return max(self.chunk_tokens // (self.serve_options.block_tokens or self.block_tokens), 1)
+
+    def comparable_tokens(self, prompt_tokens: int) -> int:
+        """Return the length nearest below of which the device's cache and the tier have the same tokens.
+
+        A hit computes the rest: more of it takes longer, and rounds differently in bfloat16.
+        """
+        block_tokens = self.serve_options.block_tokens or self.block_tokens
+        chunk_tokens = self._blocks_per_chunk() * block_tokens
+        whole_tokens = (prompt_tokens - 1) // chunk_tokens * chunk_tokens
+        return min(prompt_tokens, whole_tokens + block_tokens)
+
     def tier_bytes(self, tokens: int) -> int:
         """Return the size of the tiers: that of a given one, or what so many tokens take."""
         if self.serve_options.transfer is not None:
@@ -92,9 +111,7 @@ class Comparison:
         tier = self.serve_options.transfer or kv_transfer_config(
             ConnectorConfig(
                 cpu_capacity_bytes=capacity_bytes,
-                blocks_per_chunk=max(
-                    _CHUNK_TOKENS // (self.serve_options.block_tokens or self.block_tokens), 1
-                ),
+                blocks_per_chunk=self._blocks_per_chunk(),
             )
         )
         own = {

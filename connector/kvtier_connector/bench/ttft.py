@@ -31,6 +31,7 @@ def compare_ttft(
     No cache has seen a prompt before. `outputs_equal` says whether every prompt was answered with the same
     token from wherever a cache had it.
     """
+    prompt_tokens = comparison.comparable_tokens(prompt_tokens)
     longest_tokens = prompt_tokens + _ANSWER_TOKENS
     settings = comparison.settings(
         device_tokens=_PROMPTS_HELD * longest_tokens, longest_tokens=longest_tokens

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.vllm_arguments import ServeOptions
@@ -82,4 +84,20 @@ def test_on_a_cpu_kvtier_is_beside_no_tier_in_larger_blocks(run: Run, model: Pat
     assert (settings["block_size"], settings["dtype"]) == (32, "bfloat16")
     tier = comparison.transfers(1000)["kvtier"]
     assert tier is not None
-    assert tier["kv_connector_extra_config"]["blocks_per_chunk"] == 2
+    assert "blocks_per_chunk" not in tier["kv_connector_extra_config"], "a chunk is a block, the default"
+
+
+@pytest.mark.parametrize(
+    ("options", "asked_tokens", "tokens"),
+    [
+        (ServeOptions(), 15_400, 15_360 + 16),
+        (ServeOptions(), 15_361, 15_361),
+        (ServeOptions(), 64, 16),
+        (ServeOptions(block_tokens=128), 15_400, 15_400),
+        (ServeOptions(transfer=kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=1))), 15_400, 15_400),
+    ],
+)
+def test_of_a_prompt_both_caches_have_the_same_tokens(
+    model: Path, options: ServeOptions, asked_tokens: int, tokens: int
+) -> None:
+    assert Comparison(model=model, serve_options=options).comparable_tokens(asked_tokens) == tokens

@@ -73,7 +73,7 @@ def test_first_tokens_by_where_the_prompt_was(monkeypatch: pytest.MonkeyPatch, m
     assert report["outputs_equal"] is True
     kvtier, none = report["sides"]["kvtier"], report["sides"]["none"]
     assert (kvtier["cold_s"], kvtier["device_hit_s"], kvtier["cpu_tier_s"]) == (1.0, 0.01, 0.1)
-    assert kvtier["cached_tokens"] == {"cold": 0, "device_hit": 992, "cpu_tier": 960}
+    assert kvtier["cached_tokens"] == {"cold": 0, "device_hit": 968, "cpu_tier": 936}
     assert (kvtier["speedup"], kvtier["over_device_hit"]) == pytest.approx((10, 10))
     assert (kvtier["ready_s"], kvtier["spread_s"]["cpu_tier"]) == (20.0, [0.1, 0.1])
     assert "cpu_tier_s" not in none
@@ -98,7 +98,7 @@ def test_rows_of_first_tokens(monkeypatch: pytest.MonkeyPatch, model: Path) -> N
     report, _ = ttfts(monkeypatch, model)
     what, measured, beside, _ = zip(*rows(report), strict=True)
     assert list(what) == [
-        "TTFT, 1000 tokens, H100",
+        "TTFT, 976 tokens, H100",
         "  no tier",
         "  vLLM's OffloadingConnector",
         "  kvtier",
