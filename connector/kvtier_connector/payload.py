@@ -1,0 +1,21 @@
+"""What brings the connector into a pod whose image has nothing of kvtier: names that image and pod share."""
+
+from typing import Final
+
+ATTACH_VARIABLE: Final = "KVTIER_ATTACH"
+"""Environment variable with the settings of an engine that others own, as one JSON object."""
+PAYLOAD_PATH: Final = "/var/lib/kvtier/connector"
+"""Where the payload stands in the engine's container."""
+IMAGE_PAYLOAD_PATH: Final = "/payload"
+"""Where it is in the image kvtier/connector."""
+INIT_NAME: Final = "kvtier-payload"
+"""The init container that copies it."""
+VOLUME_NAME: Final = "kvtier-payload"
+"""The volume that it copies it to."""
+COPY_COMMAND: Final = ("/bin/cp", "-a", f"{IMAGE_PAYLOAD_PATH}/.", f"{PAYLOAD_PATH}/")
+SEARCH_PATH: Final = "PYTHONPATH"
+"""Variable that comes in front of what the pod has."""
+ENVIRONMENT: Final = {SEARCH_PATH: PAYLOAD_PATH, "NUMBA_CACHE_DIR": f"{PAYLOAD_PATH}/numba-cache"}
+"""Of the engine's container, unless it has them."""
+PLUGIN_NAME: Final = "kvtier"
+"""Entry point of the group `vllm.general_plugins`."""
