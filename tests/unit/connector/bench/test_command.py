@@ -1,6 +1,8 @@
 """`kvtier bench connector` without an engine: options, and what it leaves behind."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +145,11 @@ def test_a_signal_s_end_is_left_behind(bench: Bench) -> None:
     result = bench.run("--only", "ttft,workloads", "--termination-log", str(bench.log))
     assert result.exit_code == 143
     assert bench.left()["error"] == "ended before all was measured"
+
+
+def test_without_the_command_kvtier_it_is_a_module() -> None:
+    """As in the Job of `kvtier bench job`."""
+    module = [sys.executable, "-m", "kvtier_connector.bench", "--only", "nothing"]
+    done = subprocess.run(module, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: python3 -m kvtier_connector.bench [OPTIONS]")
