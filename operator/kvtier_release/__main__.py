@@ -74,9 +74,7 @@ def make(  # noqa: PLR0913, PLR0917 - one parameter an option
         more = f" and {len(new) - 1} more" if len(new) > 1 else ""
         click.echo(f"not committed, and in the release as it is: {new[0]}{more}")
     if archives is None:
-        click.echo(
-            f"building with buildah: {', '.join(wanted.images)} (engines on vLLM's images, 10 GB each)"
-        )
+        click.echo(f"building with buildah: {', '.join(wanted.images)}")
     release = make_release(_ROOT, dist, wanted)
     click.echo(f"{dist}: kvtier {release.version} for {registry}")
     for name, image in sorted(release.references().items()):

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -12,9 +12,8 @@ from packaging.version import Version
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.images import (
+    CONNECTOR_VERSION,
     DOCTOR_VERSION,
-    ENGINE_VERSION,
-    PUBLISHED,
     ImageName,
     picker_image_name,
 )
@@ -28,7 +27,6 @@ class ReleasedImage:
 
     name: str
     containerfile: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
     version: str = KVTIER_VERSION
 
     @property
@@ -42,17 +40,11 @@ IMAGES: Final = {
     for image in (
         ReleasedImage("operator", "operator/Containerfile"),
         ReleasedImage("picker", "scorer/Containerfile"),
-        ReleasedImage("engine", "connector/Containerfile", version=ENGINE_VERSION),
-        ReleasedImage(
-            "engine-cpu",
-            "connector/Containerfile",
-            {"BASE_IMAGE": f"docker.io/{PUBLISHED[ImageName.VLLM_CPU]}"},
-            ENGINE_VERSION,
-        ),
+        ReleasedImage("connector", "connector/Containerfile", CONNECTOR_VERSION),
     )
 }
 BUILT: Final = tuple(name for name, image in IMAGES.items() if image.version == KVTIER_VERSION)
-"""Those that this release builds: engines go on running an earlier one's where nothing in it has changed."""
+"""Those that this release builds: engines go on with an earlier one's connector where it has not changed."""
 
 
 def archive_of(name: str, dist: Path) -> Path:
@@ -63,11 +55,10 @@ def archive_of(name: str, dist: Path) -> Path:
 def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -> None:
     """Builds an image with buildah, with one time for all of its files, and writes its OCI archive."""
     tag = f"{image.repository}:{KVTIER_VERSION}"
-    arguments = [f"--build-arg={name}={value}" for name, value in image.arguments.items()]
     run(
         "buildah",
         "bud",
-        *("--layers", "--timestamp", str(seconds), *arguments),
+        *("--layers", "--timestamp", str(seconds)),
         # the usual profile forbids setarch, by which the picker's kernels are the same each time
         *("--security-opt", "seccomp=unconfined"),
         *("--file", root / image.containerfile, "--tag", tag, root),
@@ -117,8 +108,7 @@ OPERATOR: Final = "operator"
 _IMAGE_OF: Final = {
     OPERATOR: "operator",
     ImageName.DOCTOR: "operator",
-    ImageName.ENGINE: "engine",
-    ImageName.ENGINE_CPU: "engine-cpu",
+    ImageName.CONNECTOR: "connector",
     picker_image_name(Flavor.BUILTIN): "picker",
 }
 
@@ -215,4 +205,4 @@ def _version_of(name: str) -> str:
     """The release whose image it is."""
     if name == ImageName.DOCTOR:
         return DOCTOR_VERSION
-    return ENGINE_VERSION if name in (ImageName.ENGINE, ImageName.ENGINE_CPU) else KVTIER_VERSION
+    return CONNECTOR_VERSION if name == ImageName.CONNECTOR else KVTIER_VERSION

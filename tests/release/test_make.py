@@ -20,9 +20,9 @@ FILES = {
     "SHA256SUMS",
     "bundle/metadata/annotations.yaml",
     "bundle/manifests/kvtier.clusterserviceversion.yaml",
-    *(f"oci/{name}.tar" for name in ("operator", "picker", "engine", "engine-cpu")),
+    *(f"oci/{name}.tar" for name in ("operator", "picker", "connector")),
     *(f"oci/{name}.tar" for name in ("bundle", "chart", "artifact-hub")),
-    *(f"sbom/{name}.cdx.json" for name in ("kvtier", "operator", "picker", "engine", "engine-cpu")),
+    *(f"sbom/{name}.cdx.json" for name in ("kvtier", "operator", "picker", "connector")),
 }
 
 
@@ -78,11 +78,11 @@ def test_an_earlier_release_stays_where_there_is_no_new_one(
 
 
 def test_an_image_that_is_not_there_is_named(release: Release, tmp_path: Path) -> None:
-    done = made(release, tmp_path / "dist", "--archives", tmp_path, "--image", "engine")
+    done = made(release, tmp_path / "dist", "--archives", tmp_path, "--image", "connector")
     [line] = done.stderr.splitlines()
     assert done.returncode == 1
     assert line == (
-        f"release: {tmp_path} has no engine.tar: put the OCI archive of connector/Containerfile there, "
+        f"release: {tmp_path} has no connector.tar: put the OCI archive of connector/Containerfile there, "
         "or name the images that are, each with --image"
     )
 

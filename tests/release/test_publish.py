@@ -19,7 +19,7 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_release.oci import image_digest, image_of_files
 
 ACCEPT = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json"
-OF_IMAGES = ("operator", "picker", "engine", "engine-cpu")
+OF_IMAGES = ("operator", "picker", "connector")
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,8 @@ def test_the_chart_from_the_registry_has_its_images_there(
     operator = image_digest(dist / "oci" / "operator.tar")
     assert container["image"] == f"{start}/operator@{operator}"
     assert environment_of(container)["KVTIER_IMAGES"].split(",") == [
+        f"connector={start}/connector@{image_digest(dist / 'oci' / 'connector.tar')}",
         f"doctor={start}/operator@{operator}",
-        f"engine={start}/engine@{image_digest(dist / 'oci' / 'engine.tar')}",
-        f"engineCpu={start}/engine-cpu@{image_digest(dist / 'oci' / 'engine-cpu.tar')}",
         f"pickerBuiltin={start}/picker@{image_digest(dist / 'oci' / 'picker.tar')}",
     ]
 
@@ -81,14 +80,14 @@ def test_the_chart_from_the_registry_has_its_images_there(
 @pytest.mark.usefixtures("published")
 def test_values_are_stronger_than_the_release(helm: Command, dist: Path) -> None:
     chart = dist / f"tiered-prefix-cache-{KVTIER_VERSION}.tgz"
-    own = "images.engine=own.example/engine:1"
+    own = "images.connector=own.example/connector:1"
     container = operator_of(
         helm("template", "kvtier", chart, "--set", f"global.imageRegistry=mirror.example,{own}")
     )
     operator = image_digest(dist / "oci" / "operator.tar")
     assert container["image"] == f"mirror.example/kvtier/operator@{operator}"
     images = environment_of(container)["KVTIER_IMAGES"].split(",")
-    assert images[:2] == [f"doctor=mirror.example/kvtier/operator@{operator}", own.removeprefix("images.")]
+    assert images[:2] == [own.removeprefix("images."), f"doctor=mirror.example/kvtier/operator@{operator}"]
 
     container = operator_of(
         helm("template", "kvtier", chart, "--set", "image.repository=own.example/operator")

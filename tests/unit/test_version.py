@@ -17,6 +17,6 @@ def test_the_distribution_takes_it_from_there() -> None:
     assert settings["tool"]["hatch"]["version"]["path"] == "connector/kvtier_common/version.py"
 
 
-@pytest.mark.parametrize("version", [published.DOCTOR_VERSION, published.ENGINE_VERSION])
+@pytest.mark.parametrize("version", [published.DOCTOR_VERSION, published.CONNECTOR_VERSION])
 def test_images_of_engines_pods_are_no_newer_than_this_version(version: str) -> None:
     assert [int(part) for part in version.split(".")] <= [int(part) for part in KVTIER_VERSION.split(".")]

@@ -11,7 +11,6 @@ from kvtier_operator.api.formats import TAGGED
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.base.vllm_minor import vllm_minor
 from kvtier_operator.planning.flavors import picker_image
 
 KVTIER_REPOSITORY: Final = "kvtier/operator"
@@ -21,9 +20,9 @@ DOCTOR_VERSION: Final = "0.1.0"
 """The release whose doctor looks at the engines' pods. It rises only when the doctor changes: a new image in
 the pod's template restarts every engine, which an upgrade of the operator alone must not."""
 
-ENGINE_VERSION: Final = "0.1.0"
-"""The release whose images engines with our connector run. It rises only when the connector or vLLM in them
-changes, for the same reason (docs/development/adr/0036-default-images-move-with-releases.md)."""
+CONNECTOR_VERSION: Final = "0.1.0"
+"""The release whose connector engines load. It rises only when the connector changes, for the same reason
+(docs/development/adr/0036-default-images-move-with-releases.md)."""
 
 _VLLM_VERSION: Final = "v0.33.0"
 _ENVOY_VERSION: Final = "1.40.0"
@@ -36,8 +35,7 @@ class ImageName(StrEnum):
     """What an installation calls an image that it gives a reference of its own: all but those of pickers."""
 
     DOCTOR = "doctor"
-    ENGINE = "engine"
-    ENGINE_CPU = "engineCpu"
+    CONNECTOR = "connector"
     VLLM = "vllm"
     VLLM_CPU = "vllmCpu"
     LMCACHE = "lmcache"
@@ -46,8 +44,7 @@ class ImageName(StrEnum):
 
 
 PUBLISHED: Final = {
-    ImageName.ENGINE: f"kvtier/engine:{ENGINE_VERSION}",
-    ImageName.ENGINE_CPU: f"kvtier/engine-cpu:{ENGINE_VERSION}",
+    ImageName.CONNECTOR: f"kvtier/connector:{CONNECTOR_VERSION}",
     ImageName.VLLM: f"vllm/vllm-openai:{_VLLM_VERSION}",
     ImageName.VLLM_CPU: f"vllm/vllm-openai-cpu:{_VLLM_VERSION}",
     # vLLM with LMCache, of which the settings here are
@@ -58,8 +55,6 @@ PUBLISHED: Final = {
     ImageName.VALKEY: f"valkey/valkey:{_VALKEY_VERSION}",
 }
 """Each with a tag, which a digest may follow. The doctor's and the pickers' are put together."""
-_KVTIER_ENGINES: Final = ("/kvtier/engine", "/kvtier/engine-cpu")
-"""Of all registries; their tag is kvtier's version."""
 
 
 def picker_image_name(flavor: Flavor) -> str:
@@ -105,6 +100,10 @@ class ImageSource:
         """An engine's image."""
         return self.references.get(name) or self._at_registry(PUBLISHED[name])
 
+    def connector(self) -> str:
+        """The image with the connector, from which engines' pods copy it."""
+        return self.engine(ImageName.CONNECTOR)
+
     def envoy(self) -> str:
         """The image of kvtier's own gateway."""
         return self.engine(ImageName.ENVOY)
@@ -146,17 +145,6 @@ class ImageSource:
         if not self.registry:
             return image
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
-
-
-def installed_minor(image: str) -> int | None:
-    """33 where an installation's engine has vLLM 0.33: by vLLM's own tag, or by that of kvtier's own engines.
-
-    None where the reference does not tell.
-    """
-    path, tag = repository_of(image), image.partition("@")[0].rpartition(":")[2]
-    if tag == ENGINE_VERSION and f"/{path}".endswith(_KVTIER_ENGINES):
-        return vllm_minor(PUBLISHED[ImageName.VLLM])
-    return vllm_minor(image)
 
 
 def repository_of(image: str) -> str:

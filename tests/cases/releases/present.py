@@ -9,7 +9,7 @@ from tests.cases.releases.kept import ROOT, Document, Key, key_of
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.planning.images import DOCTOR_VERSION, ENGINE_VERSION, image_source
+from kvtier_operator.planning.images import CONNECTOR_VERSION, DOCTOR_VERSION, image_source
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
@@ -23,7 +23,7 @@ _REGISTRY: Final = "registry.example/team"
 NAMESPACE: Final = "upgraded"
 """Of all resources."""
 _IN_IMAGES: Final = {
-    "engine": ("connector/kvtier_connector", "connector/kvtier_common", "connector/Containerfile"),
+    "connector": ("connector/kvtier_connector", "connector/kvtier_common", "connector/Containerfile"),
     "doctor": ("operator/kvtier_operator/doctor", "connector/kvtier_common/kernel", "operator/Containerfile"),
 }
 """What decides how the containers of an engine's pod behave."""
@@ -77,7 +77,7 @@ def files_in(image: str) -> list[Path]:
 
 def older_images() -> frozenset[str]:
     """Those that this version has from an earlier release."""
-    versions = {"engine": ENGINE_VERSION, "doctor": DOCTOR_VERSION}
+    versions = {"connector": CONNECTOR_VERSION, "doctor": DOCTOR_VERSION}
     return frozenset(name for name, version in versions.items() if version != KVTIER_VERSION)
 
 

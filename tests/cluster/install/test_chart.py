@@ -69,7 +69,7 @@ def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Comman
         ({"picker": {"flavor": "envoy"}}, "flavor"),
         ({"picker": {"resources": {"limits": {"cpu": True}}}}, "cpu"),
         ({"images": {"engines": "a/b:1"}}, "engines"),
-        ({"images": {"engine": "a/b:1,doctor=a/c:1"}}, "engine"),
+        ({"images": {"vllm": "a/b:1,doctor=a/c:1"}}, "vllm"),
         ({"global": {"imageRegistry": "https://registry.example"}}, "imageRegistry"),
         ({"global": {"imagePullSecrets": ["a,b"]}}, "imagePullSecrets"),
         ({"watchNamespaces": ["other"], "tiers": [TIER]}, "watchNamespaces"),
@@ -111,7 +111,7 @@ def test_values_kept_from_a_release_without_images_are_enough(helm: Command) -> 
     """What helm upgrade --reuse-values leaves: none of the new chart's defaults."""
     kept = ("--set", f"images=null,image.digest=sha256:{'0' * 64}")
     said = helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--dry-run=client", *kept)
-    assert "the first container of engines' pods is pulled by its tag (images.doctor)" in said
+    assert "the doctor in engines' pods is pulled by its tag (images.doctor)" in said
 
 
 @pytest.mark.parametrize("enabled", [True, False])

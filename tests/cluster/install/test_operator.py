@@ -68,7 +68,7 @@ def test_its_rights_are_enough_and_nothing_stays_behind(  # noqa: PLR0913, PLR09
         assert [each for each in told if "orbidden" in told[each]["message"]] == (
             ["NodesFit"] if places else []
         )
-    doctor = _engine(kubectl, namespace)["spec"]["template"]["spec"]["initContainers"][0]
+    _, doctor, *_ = _engine(kubectl, namespace)["spec"]["template"]["spec"]["initContainers"]
     assert doctor["image"].startswith("mirror.example/kvtier:")
 
     # the operator goes first, and the resource after it: no finalizer waits for anyone

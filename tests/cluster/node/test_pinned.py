@@ -30,7 +30,7 @@ def test_limits_are_what_the_report_says(engines: Engines) -> None:
 
 def test_doctor_has_looked_before_each_engine_started(engines: Engines) -> None:
     for pod in engines.pods():
-        (doctor,) = pod["status"]["initContainerStatuses"]
+        _, doctor = pod["status"]["initContainerStatuses"]
         ended = doctor["state"]["terminated"]
         assert (ended["exitCode"], json.loads(ended["message"])["outcome"]) == (0, "Pass")
 

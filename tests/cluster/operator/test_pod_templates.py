@@ -20,7 +20,11 @@ def test_everything_that_is_taken_comes_to_the_pods(world: World) -> None:
     world.until_settled()
     pod = _pod(world)
     assert [container["name"] for container in pod["containers"]] == ["engine", "more"]
-    assert [container["name"] for container in pod["initContainers"]] == ["doctor", "before"]
+    assert [container["name"] for container in pod["initContainers"]] == [
+        "kvtier-payload",
+        "doctor",
+        "before",
+    ]
     assert pod["containers"][0]["startupProbe"]["periodSeconds"] == 7
     assert "runAsUser" not in pod["securityContext"]
     assert pod["serviceAccountName"] == "reader"

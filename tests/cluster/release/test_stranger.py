@@ -18,10 +18,11 @@ from tests.cluster.harness.api.settled import settle
 from tests.cluster.harness.images.buildah import as_oci
 from tests.cluster.harness.images.engines import SMALL_MODEL, engine_mounts, model_environment, model_geometry
 from tests.cluster.harness.images.kvtier import (
-    engine_archive,
+    connector_archive,
     envoy_archive,
     operator_archive,
     picker_archive,
+    vllm_archive,
 )
 from tests.cluster.harness.images.registry import Registry, running_registry
 from tests.cluster.harness.node.node import RealNode
@@ -37,8 +38,12 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.planning.envoy.bootstrap import READY_PATH
 from kvtier_release.oci import image_digest
 
-# The one of GPUs has no base here; its tag is in the chart all the same.
-IMAGES = {"operator": operator_archive, "picker": picker_archive, "engine-cpu": engine_archive}
+IMAGES = {"operator": operator_archive, "picker": picker_archive, "connector": connector_archive}
+# Images of others, as the chart calls them, and their repositories.
+MIRRORED = {
+    "envoy": (envoy_archive, "envoyproxy/envoy"),
+    "vllmCpu": (vllm_archive, "vllm/vllm-openai-cpu"),
+}
 # What a machine without a GPU and a network has to say besides.
 WITHOUT_GPU = {
     "device": "cpu",
@@ -53,12 +58,12 @@ WITHOUT_GPU = {
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """Somebody with a cluster, kubectl and helm, the name of a registry, and Envoy in a mirror there."""
+    """Somebody with a cluster, kubectl and helm, the name of a registry, and images of others in it."""
 
     kubectl: Command
     helm: Command
     registry: str
-    envoy: str
+    mirrored: Mapping[str, str]
 
     def url(self, service: str) -> str:
         """Of a Service, from this machine."""
@@ -81,13 +86,17 @@ def published(folder: Path, say: Say) -> Iterator[Registry]:
         yield registry
 
 
-def mirrored_envoy(registry: Registry, folder: Path, say: Say) -> str:
-    """Copies Envoy's image there, which is not kvtier's to publish; returns its reference by digest."""
-    archive = folder / "envoy.tar"
-    as_oci(envoy_archive(say), archive, say)
-    digest, repository = image_digest(archive), f"{registry.name}/envoyproxy/envoy"
-    _run([program("oras", say), "cp", "--from-oci-layout", f"{archive}@{digest}", f"{repository}:mirrored"])
-    return f"{repository}@{digest}"
+def mirrored_images(registry: Registry, folder: Path, say: Say) -> dict[str, str]:
+    """Copies images there that are not kvtier's to publish; returns their references by digest."""
+    references = {}
+    for name, (made_archive, path) in MIRRORED.items():
+        archive = folder / f"{name}.tar"
+        as_oci(made_archive(say), archive, say)
+        digest, repository = image_digest(archive), f"{registry.name}/{path}"
+        oras = program("oras", say)
+        _run([oras, "cp", "--from-oci-layout", f"{archive}@{digest}", f"{repository}:mirrored"])
+        references[name] = f"{repository}@{digest}"
+    return references
 
 
 def _release(arguments: Sequence[str | Path], say: Say) -> None:
@@ -114,14 +123,14 @@ def stranger(provider: Provider, say: Say, tmp_path_factory: pytest.TempPathFact
     ):
         if not isinstance(node, RealNode):
             pytest.skip(f"{provider.name}: its nodes have no registry on their loopback")
-        envoy = mirrored_envoy(registry, folder, say)
+        mirrored = mirrored_images(registry, folder, say)
         beside = registry.start_in(node.sandbox)
         kubeconfig = node.cluster.kubeconfig(folder)
         kubectl, helm = (command(name, kubeconfig, folder, say) for name in ("kubectl", "helm"))
         with node.cluster.client() as api:
             for definition in published_crds():
                 install(api, definition)
-        yield Stranger(kubectl, helm, registry.name, envoy)
+        yield Stranger(kubectl, helm, registry.name, mirrored)
         beside.kill()
 
 
@@ -145,7 +154,7 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
     chart = f"oci://{stranger.registry}/kvtier/charts/tiered-prefix-cache"
     at = ("--namespace", SYSTEM)
     which = ("--version", KVTIER_VERSION, "--plain-http")
-    mirror = ("--set", f"images.envoy={stranger.envoy}")
+    mirror = ("--set", ",".join(f"images.{name}={image}" for name, image in stranger.mirrored.items()))
     stranger.helm(
         *("install", "kvtier", chart, *which, *at, *mirror, "--create-namespace", "--wait"),
         *("--timeout", "300s"),
@@ -174,8 +183,8 @@ def test_from_the_registry_to_a_served_model(stranger: Stranger) -> None:
         for pod in pods
         for box in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
     }
-    assert stranger.envoy in images
-    published_images = images - {stranger.envoy}
+    assert images >= {*stranger.mirrored.values()}
+    published_images = images - {*stranger.mirrored.values()}
     assert len(published_images) == len(IMAGES)
     assert {image.partition("@sha256:")[0] for image in published_images} == {
         f"{stranger.registry}/kvtier/{image}" for image in IMAGES

@@ -17,8 +17,7 @@ def test_an_image_that_was_built_is_named_by_its_digest_another_by_its_tag() -> 
     assert release().references() == {
         "operator": f"registry.example/team/kvtier/operator@{DIGEST['operator']}",
         "doctor": f"registry.example/team/kvtier/operator@{DIGEST['operator']}",
-        "engine": f"registry.example/team/kvtier/engine:{KVTIER_VERSION}",
-        "engineCpu": f"registry.example/team/kvtier/engine-cpu:{KVTIER_VERSION}",
+        "connector": f"registry.example/team/kvtier/connector:{KVTIER_VERSION}",
         "pickerBuiltin": f"registry.example/team/kvtier/picker@{DIGEST['picker']}",
     }
 
@@ -40,10 +39,10 @@ def test_a_folder_without_one_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("constant", "images"), [("DOCTOR_VERSION", ["doctor"]), ("ENGINE_VERSION", ["engine", "engineCpu"])]
+    ("constant", "image"), [("DOCTOR_VERSION", "doctor"), ("CONNECTOR_VERSION", "connector")]
 )
 def test_an_earlier_image_is_named_by_the_digest_that_it_had(
-    constant: str, images: list[str], monkeypatch: pytest.MonkeyPatch
+    constant: str, image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else every upgrade would restart all engines."""
     now, before = (
@@ -51,11 +50,11 @@ def test_an_earlier_image_is_named_by_the_digest_that_it_had(
         replace(release(), images={name: f"{name}@sha256:0" for name in release().images}),
     )
     monkeypatch.setattr(module, constant, "0.0.9")
-    with pytest.raises(ReleaseError, match=rf"{images[0]} is release 0\.0\.9's: give --earlier"):
+    with pytest.raises(ReleaseError, match=rf"{image} is release 0\.0\.9's: give --earlier"):
         release()
     found = Release.of_digests("registry.example/team", CREATED_S, DIGEST, before)
-    assert found.images == {**now.images, **{name: f"{name}@sha256:0" for name in images}}
-    assert Release.of_digests("r", CREATED_S, {}).images[images[0]].endswith(":0.0.9")
+    assert found.images == {**now.images, image: f"{image}@sha256:0"}
+    assert Release.of_digests("r", CREATED_S, {}).images[image].endswith(":0.0.9")
 
 
 def test_a_release_before_the_image_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +67,7 @@ def test_a_release_before_the_image_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_that_an_earlier_release_is_needed_is_said_before_anything_is_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module, "ENGINE_VERSION", "0.0.9")
+    monkeypatch.setattr(module, "CONNECTOR_VERSION", "0.0.9")
     with pytest.raises(ReleaseError, match="give --earlier"):
         make_release(tmp_path, tmp_path / "dist", Wanted("registry.example/team", ["operator"]))
     assert not (tmp_path / "dist").exists()

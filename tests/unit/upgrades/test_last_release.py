@@ -102,7 +102,7 @@ def test_a_difference_is_named_by_its_field(change: dict[str, Any], fields: list
     assert all(each.restarts_engines for each in found)
 
 
-@pytest.mark.parametrize("image", ["engine", "doctor"])
+@pytest.mark.parametrize("image", ["connector", "doctor"])
 def test_what_an_image_is_compared_without_it_does_not_import(image: str) -> None:
     """Otherwise a change there would not reach engines, and nobody would know."""
     parts = "|".join(sorted(name.removesuffix(".py") for name in LEFT_OUT if name != "bench"))
@@ -114,8 +114,8 @@ def test_what_an_image_is_compared_without_it_does_not_import(image: str) -> Non
 
 def test_an_older_image_whose_sources_changed_is_a_difference() -> None:
     """Engines would go without the change."""
-    before, now = {"engine": "a", "doctor": "b"}, {"engine": "c", "doctor": "b"}
-    assert changed_images(before, now, {"engine", "doctor"}) == {Change("engine", "Image", "contents")}
+    before, now = {"connector": "a", "doctor": "b"}, {"connector": "c", "doctor": "b"}
+    assert changed_images(before, now, {"connector", "doctor"}) == {Change("connector", "Image", "contents")}
     assert changed_images(before, now, {"doctor"}) == set()
 
 

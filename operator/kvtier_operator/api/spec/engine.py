@@ -143,7 +143,7 @@ class EngineSpec(ApiModel):
 
     image: str | None = Field(
         None,
-        description="Engine image; chosen by backend and device when empty.",
+        description="Image with vLLM in it, unmodified; chosen by backend and device when empty.",
         min_length=1,
         max_length=512,
         pattern=IMAGE_NAME_PATTERN,

@@ -10,9 +10,10 @@ from kvtier_operator.api.spec.pod import VARIABLE_PATTERN
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
 from kvtier_operator.install.settings import IMAGE_REPOSITORY
-from kvtier_operator.planning.backends import traits_of
+from kvtier_operator.planning.backends import backends_that, traits_of
 from kvtier_operator.planning.base.owner_policy import ALLOW, DENY, ENTRIES
 from kvtier_operator.planning.images import (
+    CONNECTOR_VERSION,
     DOCTOR_VERSION,
     REFERENCE_PATTERN,
     REGISTRY_PATTERN,
@@ -111,11 +112,13 @@ class Images(ChartModel):
     """Whole references of images that KVCacheTiers do not name, such as registry.example/engine@sha256:..."""
 
     doctor: str = _reference(
-        f"The first container of engines' pods: kvtier's image of release {DOCTOR_VERSION}. Changing it "
+        f"The doctor in engines' pods: kvtier's image of release {DOCTOR_VERSION}. Changing it "
         "restarts engines."
     )
-    engine: str = _engines(ImageName.ENGINE)
-    engine_cpu: str = _engines(ImageName.ENGINE_CPU)
+    connector: str = _reference(
+        f"The connector of engines of backend {', '.join(backends_that(lambda traits: traits.in_payload))}: "
+        f"kvtier's image of release {CONNECTOR_VERSION}. Changing it restarts them."
+    )
     vllm: str = _engines(ImageName.VLLM)
     vllm_cpu: str = _engines(ImageName.VLLM_CPU)
     lmcache: str = _engines(ImageName.LMCACHE)

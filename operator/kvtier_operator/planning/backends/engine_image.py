@@ -3,7 +3,7 @@
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.vllm_minor import vllm_minor
-from kvtier_operator.planning.images import ImageSource, installed_minor
+from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.observed import Observed
 
 
@@ -15,9 +15,8 @@ def engine_image(spec: Spec, images: ImageSource) -> str:
 def engine_minor(spec: Spec, observed: Observed) -> int | None:
     """33 for vLLM 0.33; None where the image's reference does not tell, and in a local run without one.
 
-    A local run without an image takes this machine's vLLM, whose version a plan does not ask for. An image of
-    the resource's own may be any build of kvtier's engine, so kvtier's tag does not tell there.
+    A local run without an image takes this machine's vLLM, whose version a plan does not ask for.
     """
-    if spec.engine.image is not None:
-        return vllm_minor(spec.engine.image)
-    return None if observed.machine else installed_minor(engine_image(spec, observed.images))
+    if spec.engine.image is None and observed.machine:
+        return None
+    return vllm_minor(engine_image(spec, observed.images))

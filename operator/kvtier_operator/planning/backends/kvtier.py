@@ -141,7 +141,7 @@ _CUDA_CHUNK_TOKENS: Final = 64
 TRAITS: Final = BackendTraits(
     title="kvtier's connector",
     project="kvtier",
-    images={Device.CUDA: ImageName.ENGINE, Device.CPU: ImageName.ENGINE_CPU},
+    images={Device.CUDA: ImageName.VLLM, Device.CPU: ImageName.VLLM_CPU},
     cpu=CpuTraits(
         place=TierPlace.ENGINE,
         page_sizes=frozenset(HugepageSize),
@@ -150,7 +150,7 @@ TRAITS: Final = BackendTraits(
     # kvtier_connector.core.disk: `folder` locks it, `tier` keeps what waits in a part of the CPU tier
     disk=DiskTraits(folder=Folder.OWN, keeps_adapters=False, waiting_share=DISK_WRITE_SHARE),
     remote=RemoteTraits(schemes=frozenset(REMOTE_SCHEMES), own_client=True, keeps_adapters=False),
-    in_published_images=False,
+    in_payload=True,
     refuses_other_minors=True,
     offloading=True,
     blocks_outermost=True,

@@ -122,7 +122,7 @@ class BackendTraits:
     cpu: CpuTraits  # its CPU tier
     disk: DiskTraits  # its disk tier
     remote: RemoteTraits = RemoteTraits()  # its remote tier
-    in_published_images: bool = True  # whether images of vLLM have it
+    in_payload: bool = False  # whether the pod brings it, and its image need not have it
     refuses_other_minors: bool = False  # whether it ends where vLLM is of a minor that kvtier does not know
     offloading: bool = False  # whether it is vLLM's offloading connector, or made of it
     # whether it asks vLLM on a GPU to lay the layers of a block beside each other

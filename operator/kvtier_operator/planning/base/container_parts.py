@@ -85,3 +85,4 @@ class EnginePlan:
     port: int  # port of the OpenAI-compatible server
     secrets: tuple[Mount, ...] = ()  # Secrets as folders, only read
     scratch_dirs: tuple[str, ...] = ()  # folders to empty before each start
+    payload: str | None = None  # image that the pod copies the connector from; None where the engine's has it

@@ -13,14 +13,12 @@ def possible_minors(minor: int | None) -> tuple[int, ...]:
     return KNOWN_MINORS if minor is None or minor not in KNOWN_MINORS else (minor,)
 
 
-def vllm_minor(image: str | None) -> int | None:
+def vllm_minor(image: str) -> int | None:
     """33 for `vllm/vllm-openai:v0.33.0`; None where no tag, a digest, or another name says nothing.
 
     Args:
         image: A reference; vLLM's own, under any registry, has its version as the tag.
     """
-    if image is None:
-        return None
     name, _, tag = image.partition("@")[0].rpartition(":")
     match = _TAG.fullmatch(tag)
     if match is None or "/lmcache/" in f"/{name}" or not name.rpartition("/")[2].startswith("vllm"):

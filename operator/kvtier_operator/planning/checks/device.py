@@ -10,7 +10,6 @@ from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.gpu import USUAL_NODE_GPUS
 from kvtier_operator.api.spec.pod import PodClaim
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND
-from kvtier_operator.planning.backends import backends_that, traits_of
 from kvtier_operator.planning.backends.engine_image import engine_image as image_of
 from kvtier_operator.planning.backends.engine_image import engine_minor
 from kvtier_operator.planning.base.devices import (
@@ -26,7 +25,6 @@ from kvtier_operator.planning.base.devices import (
 )
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 from kvtier_operator.planning.checks.check import CheckInput, check
-from kvtier_operator.planning.images import PUBLISHED, repository_of
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -209,38 +207,18 @@ def node_devices(parts: CheckInput) -> CheckResult:
     )
 
 
-_REGISTRIES: Final = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
-_BUILD: Final = (
-    "leave it out for kvtier's own, or build one (connector/Containerfile with "
-    "--build-arg BASE_IMAGE={image}, docs/development/images.md) and name that"
-)
-
-
 @check("spec.engine.image")
 def engine_image(parts: CheckInput) -> CheckResult:
-    """Without kvtier's connector vLLM ends at start; the connector refuses minors that it does not know."""
-    backend, image = parts.spec.backend, image_of(parts.spec, parts.observed.images)
+    """The connector refuses minors of vLLM that it does not know."""
     if parts.observed.machine is not None:
         return engine_image.passed("a local run takes this machine's vLLM", reason="NotLooked")
-    name = _without_registry(repository_of(image))
-    build = _BUILD.format(image=image)
-    without, published = not parts.traits.in_published_images, _published_names()
-    if without and name.startswith(published):
-        return engine_image.reject(
-            "ConnectorNotInImage", f"{image} is published without {parts.traits.title}, so vLLM ends: {build}"
-        )
     minor = engine_minor(parts.spec, parts.observed)
     if minor is not None and minor not in KNOWN_MINORS:
         return _of_another_minor(parts, minor)
-    if without and any(f"/{start}" in name for start in published):
-        return engine_image.warn(
-            "ConnectorMayNotBeInImage",
-            f"{image} has the name of an image without {parts.traits.title}, where vLLM would end; if it is "
-            f"a copy, {build}",
-            by_itself="starts engines with it",
-            weight=160,
-        )
-    return engine_image.passed(f"backend {backend} is in {image}, as far as its name tells")
+    image = image_of(parts.spec, parts.observed.images)
+    if parts.traits.in_payload:
+        return engine_image.passed(f"{parts.traits.title} is copied into {image}, which needs vLLM alone")
+    return engine_image.passed(f"backend {parts.spec.backend} is in {image}, as far as its name tells")
 
 
 def _of_another_minor(parts: CheckInput, minor: int) -> CheckResult:
@@ -256,19 +234,6 @@ def _of_another_minor(parts: CheckInput, minor: int) -> CheckResult:
         by_itself="plans as for the nearest of them",
         weight=150,
     )
-
-
-def _published_names() -> tuple[str, ...]:
-    """How the names of images begin that others publish, of every device."""
-    theirs = backends_that(lambda traits: traits.in_published_images)
-    names = {name for backend in theirs for name in traits_of(backend).images.values()}
-    return tuple(sorted(repository_of(PUBLISHED[name]) for name in names))
-
-
-def _without_registry(repository: str) -> str:
-    for registry in _REGISTRIES:
-        repository = repository.removeprefix(registry)
-    return repository
 
 
 @check("spec.engine.resourceClaims")

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvtier_connector.payload import SEARCH_PATH
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.arguments.environment import unread
 from kvtier_operator.planning.backends import traits_of
@@ -37,6 +38,8 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
             faults.append((field, f"kvtier sets {variable.name}: {reserved[variable.name]}; remove it"))
         elif variable.name in own:
             faults.append((field, f"backend {parts.spec.backend} sets {variable.name}; remove it"))
+        elif parts.traits.in_payload and variable.name == SEARCH_PATH and variable.value_from is not None:
+            faults.append((field, f"kvtier puts its connector in front of it: set {variable.name} by value"))
         elif reader := next(
             (readers[prefix] for prefix in readers if variable.name.startswith(prefix)), None
         ):

@@ -139,7 +139,8 @@ def _container(plan: Plan, run: BenchRun) -> dict[str, Any]:
     return {
         "name": "bench",
         **{field: engine[field] for field in _LIKE_THE_ENGINE},
-        "command": ["kvtier", "bench", "connector"],
+        # the engine's image has no program of kvtier's
+        "command": ["python3", "-m", "kvtier_connector.bench"],
         "args": _arguments(plan, run),
         "env": [{"name": "COLUMNS", "value": _COLUMNS}, *engine["env"]],
         "terminationMessagePath": _TERMINATION_LOG,

@@ -8,6 +8,7 @@ from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Device, EngineSpec, KVCacheDtype
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
+from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.engine_image import engine_image
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.base.ending import Ending
@@ -46,6 +47,7 @@ def plan_engine(
         sidecars=backend.sidecars,
         port=engine.port,
         scratch_dirs=backend.scratch_dirs,
+        payload=observed.images.connector() if traits_of(resource.spec.backend).in_payload else None,
     )
 
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,13 +22,11 @@ class Containerfile:
         file: The Containerfile.
         context: The folder that it copies from.
         arguments: Build arguments, such as BASE_IMAGE.
-        mounts: Folders of this machine that the build sees read-only, and where.
     """
 
     file: Path
     context: Path
     arguments: Mapping[str, str]
-    mounts: Mapping[Path, str] = field(default_factory=dict)
 
 
 def build(image: str, source: Containerfile, say: Say) -> None:
@@ -39,7 +37,6 @@ def build(image: str, source: Containerfile, say: Say) -> None:
     """
     say(f"building the image {image} from {source.file}")
     mounts = [f"--volume={path}:{path}:ro" for path in _AUTHORITIES if Path(path).is_dir()]
-    mounts += [f"--volume={path}:{place}:ro" for path, place in source.mounts.items()]
     arguments = [f"--build-arg={name}={value}" for name, value in source.arguments.items()]
     _buildah(
         "bud",

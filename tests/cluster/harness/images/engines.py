@@ -1,8 +1,7 @@
 """A real vLLM and models for pods without an image of 6 GB: the node shows containers this checkout's.
 
 containerd begins each container's specification with these mounts (see `node.containers.containerd`), so a
-pod is what its Plan says, and its image has what kvtier's Containerfile puts there. What is mounted has no
-more than vLLM's image.
+pod is what its Plan says. What is mounted has no more than vLLM's image, so nothing of kvtier.
 """
 
 import os
@@ -18,8 +17,8 @@ from tests.cluster.harness.programs.tools import Say, cache_folder
 
 from kvtier_operator.runtime.demo.prompts import ModelShape, corpus, random_model
 
-HUB: Final = "/opt/kvtier-engine/hub"
-VLLM_PACKAGES: Final = "/opt/kvtier-engine/site-packages"
+HUB: Final = "/opt/vllm/hub"
+VLLM_PACKAGES: Final = "/opt/vllm/site-packages"
 
 
 @dataclass(frozen=True, slots=True)

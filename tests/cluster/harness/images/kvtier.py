@@ -1,4 +1,4 @@
-"""kvtier's own images, another picker's and Envoy's, under the names of Plans, as archives in the cache."""
+"""kvtier's own images and those of others, under the names of Plans, as archives in the cache."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,6 @@ from tests.cluster.harness.images.buildah import Containerfile, build, export
 from tests.cluster.harness.images.debian import debian_base
 from tests.cluster.harness.images.engines import VLLM_PACKAGES
 from tests.cluster.harness.images.single_layer import write_image
-from tests.cluster.harness.images.vllm_packages import vllm_packages
 from tests.cluster.harness.programs.locked import lock
 from tests.cluster.harness.programs.tools import Say, cache_folder, program
 from tests.picker.harness.envoy import envoy_program
@@ -22,7 +21,7 @@ from kvtier_operator.planning import images as published
 from kvtier_operator.planning.flavors import picker_image
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
-_ENGINE_BASE: Final = Path(__file__).with_name("engine_base")
+_VLLM: Final = Path(__file__).with_name("vllm")
 _ENVOY: Final = Path(__file__).with_name("envoy") / "Containerfile"
 # What both Containerfiles copy; .dockerignore leaves out the rest.
 _SOURCES: Final = ("pyproject.toml", "requirements.lock", "README.md", "operator", "connector", "scorer")
@@ -40,25 +39,31 @@ def operator_archive(say: Say) -> Path:
     return _cache_archive("operator", [base, *_sources("operator/Containerfile")], make)
 
 
-def engine_archive(say: Say) -> Path:
-    """An archive with the engine's image for the CPU, built from connector/Containerfile.
-
-    It is thin: vLLM's packages are links to this checkout's, which the build sees and the node shows to all
-    containers (see `engines`).
-    """
-    base, packages = debian_base(say), vllm_packages(say)
-    thin = "kvtier.test/engine-base:1"
+def connector_archive(say: Say) -> Path:
+    """An archive with the connector's image, built from connector/Containerfile on Debian."""
+    base = debian_base(say)
 
     def make(archive: Path) -> None:
-        build(thin, Containerfile(_ENGINE_BASE / "Containerfile", _ENGINE_BASE, {"BASE_IMAGE": base}), say)
-        arguments = {"BASE_IMAGE": thin, "BUILD_IMAGE": base}
-        image = published.PUBLISHED[published.ImageName.ENGINE_CPU]
-        mounts = {packages: VLLM_PACKAGES}
-        build(image, Containerfile(_ROOT / "connector" / "Containerfile", _ROOT, arguments, mounts), say)
+        image = published.PUBLISHED[published.ImageName.CONNECTOR]
+        _build(image, "connector/Containerfile", {"BUILD_IMAGE": base}, archive, say)
+
+    return _cache_archive("connector", [base, *_sources("connector/Containerfile")], make)
+
+
+def vllm_archive(say: Say) -> Path:
+    """An archive with vLLM for the CPU, under its project's name for it.
+
+    It is thin: the node shows its packages to all containers (see `engines`).
+    """
+    base, image = debian_base(say), published.PUBLISHED[published.ImageName.VLLM_CPU]
+
+    def make(archive: Path) -> None:
+        arguments = {"BASE_IMAGE": base, "PACKAGES": VLLM_PACKAGES}
+        build(image, Containerfile(_VLLM / "Containerfile", _VLLM, arguments), say)
         export(image, archive)
 
-    own = (path.read_bytes() for path in sorted(_ENGINE_BASE.iterdir()))
-    return _cache_archive("engine", [base, packages.name, *own, *_sources("connector/Containerfile")], make)
+    own = (path.read_bytes() for path in sorted(_VLLM.iterdir()))
+    return _cache_archive("vllm", [base, image, VLLM_PACKAGES, *own], make)
 
 
 def picker_archive(say: Say) -> Path:
@@ -97,7 +102,8 @@ def envoy_archive(say: Say) -> Path:
 
 ARCHIVES: Final[tuple[Callable[[Say], Path], ...]] = (
     operator_archive,
-    engine_archive,
+    connector_archive,
+    vllm_archive,
     picker_archive,
     gaie_archive,
 )

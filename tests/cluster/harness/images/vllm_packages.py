@@ -17,7 +17,7 @@ from tests.shared.newer_vllm import newer_vllm, newer_vllm_says
 
 
 def vllm_packages(say: Say) -> Path:
-    """A folder for PYTHONPATH with what vLLM requires, directly or not, and what is installed of that here.
+    """A folder of Python's path with what vLLM requires, directly or not, and what is installed of that here.
 
     It has links to this environment's files, their bytecode included: 5 GB take a second and no room.
     """

@@ -19,7 +19,7 @@ from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.verdict import Outcome
 
 # What vLLM would start, and a tier be of no use to.
-_OURS: Final = ("NothingCanBeFound", "ConnectorNotInImage")
+_OURS: Final = "NothingCanBeFound"
 # Warnings of what vLLM's own images, or the card that it was asked about, do not start.
 _DOUBTS: Final = ("ArchitectureUnknown", "DraftArchitectureUnknown", "CacheDtypeNeedsGPU")
 
@@ -104,7 +104,7 @@ def planned(case: Case, combination: Combination, seen: dict[str, Observed], min
     rejected = "; ".join(
         f"{check.reason}: {check.message}"
         for check in plan.checks
-        if check.outcome is Outcome.REJECT and check.reason not in _OURS
+        if check.outcome is Outcome.REJECT and check.reason != _OURS
     )
     geometry = plan.geometry
     return Planned(

@@ -7,7 +7,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.images import images
-from kvtier_operator.planning.images import ENGINE_VERSION, PUBLISHED, ImageName
+from kvtier_operator.planning.images import CONNECTOR_VERSION, PUBLISHED, ImageName
 
 
 def listed(folder: Path, changes: dict[str, object], *arguments: str) -> Result:
@@ -21,18 +21,20 @@ def test_the_operator_and_all_pods(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
         f"kvtier/operator:{KVTIER_VERSION}",
-        f"kvtier/engine:{ENGINE_VERSION}",
+        f"kvtier/connector:{CONNECTOR_VERSION}",
+        PUBLISHED[ImageName.VLLM],
         "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
 
 
 def test_a_mirror_and_an_image_of_its_own(tmp_path: Path) -> None:
     result = listed(
-        tmp_path, {}, "--image-registry", "mirror.example/a", "--image", "engine=own.example/engine:1"
+        tmp_path, {}, "--image-registry", "mirror.example/a", "--image", "connector=own.example/connector:1"
     )
     assert result.stdout.splitlines() == [
         f"mirror.example/a/kvtier/operator:{KVTIER_VERSION}",
-        "own.example/engine:1",
+        "own.example/connector:1",
+        "mirror.example/a/vllm/vllm-openai:v0.33.0",
         "mirror.example/a/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
 
@@ -43,7 +45,7 @@ def test_what_each_is_for(tmp_path: Path) -> None:
         "image": f"kvtier/operator:{KVTIER_VERSION}",
         "usedBy": ["kvtier-operator", "default/qwen3-32b-engine doctor"],
     }
-    assert found[1]["usedBy"] == ["default/qwen3-32b-engine engine"]
+    assert found[1]["usedBy"] == ["default/qwen3-32b-engine kvtier-payload"]
 
 
 @pytest.mark.parametrize(

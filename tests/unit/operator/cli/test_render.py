@@ -8,7 +8,7 @@ from tests.cases.kvcachetier import document
 
 from kvtier_operator.cli.render import render
 from kvtier_operator.errors import InvalidInputError
-from kvtier_operator.planning.images import ENGINE_VERSION, doctor_image
+from kvtier_operator.planning.images import CONNECTOR_VERSION, doctor_image
 
 
 def write(folder: Path, name: str, changes: dict[str, object]) -> str:
@@ -144,8 +144,9 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
     ]
     images = [box["image"] for pod in pods for box in [*pod.get("initContainers", ()), *pod["containers"]]]
     assert images == [
+        f"mirror.example/kvtier/connector:{CONNECTOR_VERSION}",
         f"mirror.example/{doctor_image()}",
-        f"mirror.example/kvtier/engine:{ENGINE_VERSION}",
+        "mirror.example/vllm/vllm-openai:v0.33.0",
         "own.example/picker:1",
     ]
 

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvtier_connector.payload import COPY_COMMAND, ENVIRONMENT, INIT_NAME, SEARCH_PATH
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.pod import ContainerClaim
@@ -15,6 +16,7 @@ from kvtier_operator.planning.objects.engine.volumes import (
     HOME,
     disk_volume_mounts,
     engine_volume_mounts,
+    payload_mount,
     secret_volume_mounts,
     shared_memory_mount,
 )
@@ -145,18 +147,43 @@ def _command(plan: Plan) -> list[str]:
 
 def _env(plan: Plan) -> list[dict[str, Any]]:
     """Plain variables by name, then those that refer to something else."""
+    own = plan.engine.env
     plain = {
         "HOME": HOME,
         # the user has no entry in the image's passwd; torch and vLLM ask for its name
         "USER": "kvtier",
         **({"HF_HOME": HF_HOME} if plan.weights and plan.weights.mount_path == HF_HOME else {}),
-        **plan.engine.env,
+        **(ENVIRONMENT if plan.engine.payload else {}),
+        **own,
     }
+    if plan.engine.payload:
+        plain[SEARCH_PATH] = ":".join(filter(None, (ENVIRONMENT[SEARCH_PATH], own.get(SEARCH_PATH))))
+    # of two of one name an API server takes neither
+    named = {variable["name"] for variable in plan.engine.env_from_resource}
     return [
-        *({"name": name, "value": plain[name]} for name in sorted(plain)),
+        *({"name": name, "value": plain[name]} for name in sorted({*plain} - named)),
         _POD_NAME,
         *(dict(variable) for variable in plan.engine.env_from_resource),
     ]
+
+
+def engine_payload(plan: Plan) -> list[dict[str, Any]]:
+    """One, or none: it copies the connector, which is no part of the engine's image, before each start.
+
+    It comes before any sidecar for the same reason as the doctor (`engine_doctor`).
+    """
+    if plan.engine.payload is None:
+        return []
+    container = {
+        "name": INIT_NAME,
+        "image": plan.engine.payload,
+        "command": list(COPY_COMMAND),
+        "resources": _init_resources(plan, pages=False),
+        "securityContext": dict(NO_PRIVILEGES),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [payload_mount()],
+    }
+    return [container]
 
 
 def engine_doctor(plan: Plan) -> dict[str, Any]:

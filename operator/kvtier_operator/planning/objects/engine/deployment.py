@@ -19,6 +19,7 @@ from kvtier_operator.planning.objects.engine.containers import (
     engine_container,
     engine_doctor,
     engine_fetcher,
+    engine_payload,
     engine_pod_security,
     engine_sidecars,
 )
@@ -71,7 +72,12 @@ def engine_pod(plan: Plan, container: Mapping[str, Any]) -> dict[str, Any]:
         "securityContext": engine_pod_security(plan.resource.spec),
         **placement(plan, engine),
         **({"resourceClaims": claims} if claims else {}),
-        "initContainers": [engine_doctor(plan), *engine_fetcher(plan), *engine_sidecars(plan)],
+        "initContainers": [
+            *engine_payload(plan),
+            engine_doctor(plan),
+            *engine_fetcher(plan),
+            *engine_sidecars(plan),
+        ],
         "containers": [dict(container)],
         "volumes": engine_volumes(plan),
     }

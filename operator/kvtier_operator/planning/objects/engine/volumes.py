@@ -3,6 +3,7 @@
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from kvtier_connector.payload import PAYLOAD_PATH, VOLUME_NAME
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.traits import Folder
 from kvtier_operator.planning.base.container_parts import ConfigFile, Mount
@@ -39,7 +40,7 @@ def files_hash(plan: Plan) -> str:
 
 
 def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
-    """Shared memory, the home, the model, the engine's files, the store's secrets and the disk tier.
+    """Shared memory, the home, the connector, the model, the engine's files, a store's secrets, a disk tier.
 
     No hugetlbfs volume: kvtier's connector maps huge pages through memfd_create(2), LMCache through
     mmap(2) with MAP_HUGETLB; the request in the container's resources is what both need.
@@ -47,6 +48,7 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
         {"name": _SHM, "emptyDir": {"medium": "Memory", "sizeLimit": quantity(plan.budget.shm_bytes)}},
         {"name": _HOME, "emptyDir": {}},
+        *([{"name": VOLUME_NAME, "emptyDir": {}}] if plan.engine.payload else []),
     ]
     if plan.weights:
         volumes.append({"name": plan.weights.name, **plan.weights.source})
@@ -59,7 +61,11 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
 
 def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     """What the engine's container sees."""
-    mounts: list[dict[str, Any]] = [shared_memory_mount(), {"name": _HOME, "mountPath": HOME}]
+    mounts: list[dict[str, Any]] = [
+        shared_memory_mount(),
+        {"name": _HOME, "mountPath": HOME},
+        *([payload_mount()] if plan.engine.payload else []),
+    ]
     if plan.weights:
         # the same folder for all pods: what one of them has downloaded is the others', too
         mount = {"name": plan.weights.name, "mountPath": plan.weights.mount_path}
@@ -81,6 +87,11 @@ def secret_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
 def shared_memory_mount() -> dict[str, Any]:
     """Where a container sees the pod's shared memory."""
     return {"name": _SHM, "mountPath": "/dev/shm"}  # noqa: S108 - the kernel's name for shared memory
+
+
+def payload_mount() -> dict[str, Any]:
+    """Where containers see the connector; the engine writes what numba compiles of it beside it."""
+    return {"name": VOLUME_NAME, "mountPath": PAYLOAD_PATH}
 
 
 def disk_volume_mounts(plan: Plan) -> list[dict[str, Any]]:

@@ -126,7 +126,7 @@ def test_no_service_and_no_picker_finds_its_pod(tmp_path: Path) -> None:
 def test_what_is_left_behind(tmp_path: Path) -> None:
     only = container(made(tmp_path, {}))
     arguments = only["args"]
-    assert only["command"] == ["kvtier", "bench", "connector"]
+    assert only["command"] == ["python3", "-m", "kvtier_connector.bench"]
     assert arguments[arguments.index("--termination-log") + 1] == only["terminationMessagePath"]
     assert only["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
@@ -175,7 +175,7 @@ def test_without_them_both_have_their_tier_in_the_same_memory(tmp_path: Path) ->
 
 
 def test_the_doctor_looks_for_the_room_that_both_need(tmp_path: Path) -> None:
-    [doctor] = pod(made(tmp_path, PAGES))["initContainers"]
+    _, doctor = pod(made(tmp_path, PAGES))["initContainers"]
     demands = json.loads(doctor["env"][0]["value"])
     assert demands["shm_bytes"] == 101 * GIB
     assert demands["memory_bytes"] > 101 * GIB
@@ -192,7 +192,7 @@ def test_a_disk_of_the_pod_s_own_is_measured_and_one_that_stays_is_not(tmp_path:
     assert result.stderr.count("\n") == 1
     [found] = yaml.safe_load_all(result.stdout)
     assert "disk_path" not in " ".join(container(found)["args"])
-    assert [volume["name"] for volume in pod(found)["volumes"]] == ["shm", "home"]
+    assert [volume["name"] for volume in pod(found)["volumes"]] == ["shm", "home", "kvtier-payload"]
 
 
 def test_the_engines_store_is_not_measured(tmp_path: Path) -> None:

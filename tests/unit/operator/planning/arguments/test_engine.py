@@ -4,7 +4,6 @@ import pytest
 from tests.unit.operator.planning.backends.planned import resource
 
 from kvtier_operator.planning.base.container_parts import EnginePlan
-from kvtier_operator.planning.images import ENGINE_VERSION
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan
 
@@ -91,8 +90,8 @@ def test_no_option_that_replaces_the_connector(backend: str) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "image"),
     [
-        ("KVTier", "cuda", f"kvtier/engine:{ENGINE_VERSION}"),
-        ("KVTier", "cpu", f"kvtier/engine-cpu:{ENGINE_VERSION}"),
+        ("KVTier", "cuda", "vllm/vllm-openai:v0.33.0"),
+        ("KVTier", "cpu", "vllm/vllm-openai-cpu:v0.33.0"),
         ("Native", "cuda", "vllm/vllm-openai:v0.33.0"),
         ("LMCache", "cuda", "lmcache/vllm-openai:v0.5.6"),
         ("LMCacheMP", "cuda", "lmcache/vllm-openai:v0.5.6"),

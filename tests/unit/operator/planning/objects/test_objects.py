@@ -246,7 +246,7 @@ def check_deployment(deployment: Object, built: tuple[Object, ...]) -> None:
     ports = [port for container in containers(spec) for port in container.get("ports", ())]
     assert len({port["containerPort"] for port in ports}) == len(ports)
     for container in containers(spec):
-        names = [variable["name"] for variable in container["env"]]
+        names = [variable["name"] for variable in container.get("env", ())]
         assert len(names) == len(set(names))
         assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
         paths = [mount["mountPath"] for mount in container["volumeMounts"]]

@@ -101,7 +101,7 @@ def test_a_store_is_examined_as_the_engine_reaches_it() -> None:
         credentials_path=f"{folder}/credentials",
         ca_path=f"{folder}/ca/ca.crt",
     )
-    [doctor], [engine] = pod(one)["initContainers"], pod(one)["containers"]
+    [_, doctor], [engine] = pod(one)["initContainers"], pod(one)["containers"]
     secrets = [mount for mount in engine["volumeMounts"] if mount["mountPath"].startswith(folder)]
     assert [mount["name"] for mount in secrets] == ["remote-credentials", "remote-ca"]
     assert doctor["volumeMounts"][1:] == secrets
@@ -135,7 +135,7 @@ def test_demands_of_another_hand(text: str) -> None:
 def test_the_container_has_the_engine_s_bounds_security_and_volumes() -> None:
     cpu = {"hugepages": {"policy": "Require"}, "memlock": {"policy": "Require"}}
     one = plan(cpu, engine={"resources": {"requests": {"cpu": 8, "ephemeral-storage": "1Gi"}}})
-    [doctor], [engine] = pod(one)["initContainers"], pod(one)["containers"]
+    [_, doctor], [engine] = pod(one)["initContainers"], pod(one)["containers"]
     assert doctor["command"] == ["kvtier", "doctor", "--in-pod"]
     assert doctor["securityContext"] == engine["securityContext"]
     limits = {"hugepages-2Mi": "10Gi", "memory": engine["resources"]["limits"]["memory"]}

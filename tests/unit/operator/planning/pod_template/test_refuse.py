@@ -274,7 +274,11 @@ def test_what_is_taken_comes_into_the_pod() -> None:
     spec = template["spec"]
     assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     assert [container["name"] for container in spec["containers"]] == ["engine", "more"]
-    assert [container["name"] for container in spec["initContainers"]] == ["doctor", "before"]
+    assert [container["name"] for container in spec["initContainers"]] == [
+        "kvtier-payload",
+        "doctor",
+        "before",
+    ]
     probe = planned["spec"]["containers"][0]["startupProbe"]
     assert spec["containers"][0] == planned["spec"]["containers"][0] | {
         "startupProbe": probe | {"periodSeconds": 7, "initialDelaySeconds": 0}

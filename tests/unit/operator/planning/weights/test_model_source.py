@@ -72,7 +72,7 @@ def test_what_kubernetes_mounts(source: str, expected: dict[str, Any], folder: s
     assert one.engine.args[:3] == (MODEL_DIR + folder, "--served-model-name", "Qwen/Qwen3-32B")
     # what clients call it is what is planned
     assert one.geometry.weights_bytes == plan_of_the_hub().geometry.weights_bytes
-    assert [container["name"] for container in pod(one)["initContainers"]] == ["doctor"]
+    assert [container["name"] for container in pod(one)["initContainers"]] == ["kvtier-payload", "doctor"]
     assert not runs_as_root(one.resource.spec)
 
 
@@ -96,7 +96,7 @@ def test_what_a_fetcher_brings(given: dict[str, Any], expected: dict[str, Any]) 
     folder = f"{MODEL_DIR}/models--Qwen--Qwen3-32B"
     assert volume(one) == expected
     assert one.engine.args[0] == folder
-    _, fetcher = pod(one)["initContainers"]
+    *_, fetcher = pod(one)["initContainers"]
     assert fetcher["image"] == "a/fetch:1"
     assert fetcher["args"] == ["$(MODEL_SOURCE)", "$(MODEL_DIR)"]
     assert {each["name"]: each["value"] for each in fetcher["env"]} == {
@@ -121,13 +121,13 @@ def test_what_a_fetcher_brings(given: dict[str, Any], expected: dict[str, Any]) 
     ids=str,
 )
 def test_a_fetchers_own_words(given: dict[str, Any], expected: tuple[object, object]) -> None:
-    _, fetcher = pod(plan("gs://b/m", fetcher=FETCHER | given))["initContainers"]
+    *_, fetcher = pod(plan("gs://b/m", fetcher=FETCHER | given))["initContainers"]
     assert (fetcher.get("command"), fetcher.get("args")) == expected
 
 
 def test_a_fetchers_variables_are_its_authors() -> None:
     secret = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "token"}}}
-    _, fetcher = pod(plan("s3://b/m", fetcher=FETCHER | {"env": [{"name": "HOME", "value": "/x"}, secret]}))[
+    *_, fetcher = pod(plan("s3://b/m", fetcher=FETCHER | {"env": [{"name": "HOME", "value": "/x"}, secret]}))[
         "initContainers"
     ]
     assert [each["name"] for each in fetcher["env"]] == ["MODEL_SOURCE", "MODEL_DIR", "HOME", "TOKEN"]
@@ -136,7 +136,7 @@ def test_a_fetchers_variables_are_its_authors() -> None:
 
 def test_a_fetcher_locks_no_memory() -> None:
     spec = {"tiers": {"cpu": {"capacity": "1Gi", "memlock": {"policy": "Require"}}}}
-    doctor, fetcher = pod(plan("s3://b/m", spec=spec, fetcher=FETCHER))["initContainers"]
+    _, doctor, fetcher = pod(plan("s3://b/m", spec=spec, fetcher=FETCHER))["initContainers"]
     assert doctor["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
     assert fetcher["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
@@ -172,7 +172,7 @@ def test_what_is_brought_before_the_start_has_its_time() -> None:
 
 def test_a_bench_brings_no_model() -> None:
     one = without_download(plan("s3://b/m", fetcher=FETCHER))
-    assert [container["name"] for container in pod(one)["initContainers"]] == ["doctor"]
+    assert [container["name"] for container in pod(one)["initContainers"]] == ["kvtier-payload", "doctor"]
     assert not one.budget.storage
 
 

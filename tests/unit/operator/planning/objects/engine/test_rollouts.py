@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.cases.planning import resource
 
-from kvtier_operator.planning.images import ENGINE_VERSION, ImageSource, image_source
+from kvtier_operator.planning.images import CONNECTOR_VERSION, ImageSource, image_source
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -68,10 +68,17 @@ def test_a_change_replaces_only_the_pods_that_it_concerns(
 @pytest.mark.parametrize(
     ("settings", "replaced"),
     [
-        ({"references": ["lmcache=a/b:1", "vllm=a/c:1", "pickerGaie=a/d:1"]}, []),
-        ({"repository": "kvtier/operator", "references": [f"engine=kvtier/engine:{ENGINE_VERSION}"]}, []),
+        ({"references": ["lmcache=a/b:1", "vllmCpu=a/c:1", "pickerGaie=a/d:1"]}, []),
+        (
+            {
+                "repository": "kvtier/operator",
+                "references": [f"connector=kvtier/connector:{CONNECTOR_VERSION}"],
+            },
+            [],
+        ),
         ({"references": ["pickerLlmD=a/b:1"]}, [PICKER]),
         ({"references": ["doctor=a/b:1"]}, [ENGINE]),
+        ({"references": ["connector=a/b:1"]}, [ENGINE]),
         ({"registry": "registry.example"}, [ENGINE, PICKER]),
         ({"pull_secrets": ["mirror"]}, [ENGINE, PICKER]),
     ],

@@ -11,7 +11,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.images import (
-    ENGINE_VERSION,
+    CONNECTOR_VERSION,
     IMAGE_NAMES,
     PUBLISHED,
     REGISTRY_FORM,
@@ -68,7 +68,7 @@ def of_kind(engine: tuple[str, str], flavor: Flavor, **router: object) -> KVCach
 def test_a_registry_takes_the_place_of_every_image_s_own(engine: tuple[str, str], flavor: Flavor) -> None:
     one = of_kind(engine, flavor)
     published = pulled(one, ImageSource())
-    assert len(published) == 3
+    assert len(published) == 3 + (engine[0] == "KVTier")
     assert pulled(one, ImageSource(registry=REGISTRY)) == {
         f"{REGISTRY}/{without_host(each)}" for each in published
     }
@@ -76,13 +76,13 @@ def test_a_registry_takes_the_place_of_every_image_s_own(engine: tuple[str, str]
 
 def test_of_an_image_with_a_host_the_host_alone_goes() -> None:
     found = pulled(resource(), ImageSource(registry="m.example"))
-    assert f"m.example/kvtier/engine:{ENGINE_VERSION}" in found
+    assert f"m.example/kvtier/connector:{CONNECTOR_VERSION}" in found
     assert any(each.startswith("m.example/llm-d/llm-d-router-endpoint-picker:v") for each in found)
 
 
 def test_what_a_resource_names_is_taken_as_it_is() -> None:
     one = resource(engine={"image": "kvtier/mine:1"}, router={"image": "docker.io/mine/picker:2"})
-    source = image_source(registry=REGISTRY, references=["engine=a/b:1", "pickerLlmD=a/c:1"])
+    source = image_source(registry=REGISTRY, references=["vllm=a/b:1", "pickerLlmD=a/c:1"])
     assert {"kvtier/mine:1", "docker.io/mine/picker:2"} < pulled(one, source)
 
 
@@ -100,7 +100,7 @@ def test_every_image_can_be_named(name: str) -> None:
     for one in using:
         others = pulled(one, source) - {own}
         assert others == {each for each in pulled(one, ImageSource(registry=REGISTRY)) if each in others}
-        assert len(others) == 3
+        assert len(others) == len(pulled(one, ImageSource())) - 1
 
 
 def test_an_image_of_a_picker_is_of_the_version_it_was_tested_with() -> None:
@@ -147,11 +147,11 @@ def test_a_resource_s_pull_secrets_come_first_and_once() -> None:
             f"--image-registry: 'm.example/Team' is not a registry: {REGISTRY_FORM}",
         ),
         ({"registry": "m.example/"}, "--image-registry: 'm.example/' is not a registry"),
-        ({"references": ["engin=a/b:1"]}, "--image: 'engin' is none of doctor, engine, "),
-        ({"references": ["engine"]}, "--image: '' is not a reference: write engine=REPOSITORY:TAG"),
-        ({"references": ["engine=https://a/b:1"]}, "--image: 'https://a/b:1' is not a reference"),
-        ({"references": ["engine=a/B:1"]}, "--image: 'a/B:1' is not a reference"),
-        ({"references": ["engine=a/b@sha256:0"]}, "--image: 'a/b@sha256:0' is not a reference"),
+        ({"references": ["engin=a/b:1"]}, "--image: 'engin' is none of doctor, connector, "),
+        ({"references": ["vllm"]}, "--image: '' is not a reference: write vllm=REPOSITORY:TAG"),
+        ({"references": ["vllm=https://a/b:1"]}, "--image: 'https://a/b:1' is not a reference"),
+        ({"references": ["vllm=a/B:1"]}, "--image: 'a/B:1' is not a reference"),
+        ({"references": ["vllm=a/b@sha256:0"]}, "--image: 'a/b@sha256:0' is not a reference"),
         ({"pull_secrets": ["Mirror"]}, "--image-pull-secret: 'Mirror' is not the name of a Secret"),
     ],
     ids=str,
