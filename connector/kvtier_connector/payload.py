@@ -12,7 +12,8 @@ INIT_NAME: Final = "kvtier-payload"
 """The init container that copies it."""
 VOLUME_NAME: Final = "kvtier-payload"
 """The volume that it copies it to."""
-COPY_COMMAND: Final = ("/bin/cp", "-a", f"{IMAGE_PAYLOAD_PATH}/.", f"{PAYLOAD_PATH}/")
+COPY_COMMAND: Final = ("/bin/cp", "-R", f"{IMAGE_PAYLOAD_PATH}/.", f"{PAYLOAD_PATH}/")
+"""Without -a: it says of each file that its owner cannot be kept, where the pod is not root."""
 SEARCH_PATH: Final = "PYTHONPATH"
 """Variable that comes in front of what the pod has."""
 ENVIRONMENT: Final = {SEARCH_PATH: PAYLOAD_PATH, "NUMBA_CACHE_DIR": f"{PAYLOAD_PATH}/numba-cache"}
