@@ -86,6 +86,7 @@ lint: setup-light ## Ruff, mypy, import-linter, codespell
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/mypy
+	@$(BIN)/mypy --python-version 3.10 --package kvtier_common --package kvtier_connector
 	@$(BIN)/mypy tests docs/conf.py
 	@$(BIN)/lint-imports --no-cache >$(VENV)/lint-imports.log 2>&1 || { cat $(VENV)/lint-imports.log; exit 1; }
 	@$(BIN)/codespell

@@ -1,7 +1,9 @@
 """The one table of the tiers that a prefix cache has, fastest first; all names follow from it."""
 
 from enum import IntEnum
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 
 class Tier(IntEnum):

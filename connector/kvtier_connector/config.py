@@ -6,11 +6,11 @@ through this one file, so the two cannot disagree on a name, a type or a default
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from math import inf
 from typing import Any, Final
 
 from kvtier_common.redis_protocol import SCHEMES
+from kvtier_common.string_enum import StrEnum
 from kvtier_connector.errors import SettingError
 
 CONNECTOR_NAME: Final = "KVTierConnector"

@@ -8,13 +8,14 @@ from asyncio import Semaphore
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import urlencode
 from urllib.request import getproxies
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
+from typing_extensions import Self
 
 from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.http.answer import CutLine, read_body, read_lines

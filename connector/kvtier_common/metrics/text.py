@@ -6,6 +6,7 @@ piece as it comes, lines are told apart by a few of their bytes, and only what i
 """
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +30,10 @@ Sample: TypeAlias = tuple[bytes, float]
 """The labels as they are between the braces, for `read_labels`, and the value."""
 
 # possessive throughout, and only ever tried where the label before it ended: nothing is looked at twice
+_LABEL_PATTERN: Final = rb'\s*+([a-zA-Z_][a-zA-Z0-9_]*+)="([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+(?:,|\Z)'
+_IS_POSSESSIVE_KNOWN: Final = sys.version_info >= (3, 11)  # what repeats never overlaps: all else is the same
 _LABEL: Final = re.compile(
-    rb'\s*+([a-zA-Z_][a-zA-Z0-9_]*+)="([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+(?:,|\Z)', re.DOTALL
+    _LABEL_PATTERN if _IS_POSSESSIVE_KNOWN else _LABEL_PATTERN.replace(b"*+", b"*"), re.DOTALL
 )
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 

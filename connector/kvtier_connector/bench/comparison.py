@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
+
+from typing_extensions import Self
 
 from kvtier_common.formats.json_text import json_file
 from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS, VLLM

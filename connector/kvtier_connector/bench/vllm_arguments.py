@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object

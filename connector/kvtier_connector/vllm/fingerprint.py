@@ -32,6 +32,7 @@ _PATTERNS: Final = (
 _BLOBS: Final = "blobs"  # folder of Hugging Face's cache in which a file's name is the hash of its content
 _SHA256_DIGITS: Final = 64
 """Of the name of a large file there; a small one's is Git's own hash."""
+_READ_BYTES: Final = 256 << 10
 WeightFacts = dict[str, list[str | int]]
 _CONFIGURATIONS: Final = ("config.json", "*quant*.json", "params.json")
 """Files beside the weights that say how to compute with them."""
@@ -143,7 +144,10 @@ def _by_content(file: Path) -> list[str | int]:
     if real.parent.name == _BLOBS and len(real.name) == _SHA256_DIGITS:
         return [real.name, size_bytes]
     with real.open("rb", buffering=0) as content:
-        return [hashlib.file_digest(content, "sha256").hexdigest(), size_bytes]
+        digest, piece = hashlib.sha256(), memoryview(bytearray(_READ_BYTES))
+        while length := content.readinto(piece):
+            digest.update(piece[:length])
+    return [digest.hexdigest(), size_bytes]
 
 
 def tier_fingerprint(spec: OffloadingSpec, row_bytes: int, namespace: str, entry: str) -> Fingerprint:

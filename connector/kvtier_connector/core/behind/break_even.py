@@ -5,7 +5,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 from kvtier_common.formats.json_text import parse_json_object
 

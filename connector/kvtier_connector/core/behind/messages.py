@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, dataclass_transform
+from typing import TypeVar
+
+from typing_extensions import dataclass_transform
 
 _T = TypeVar("_T")
 

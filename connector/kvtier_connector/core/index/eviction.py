@@ -139,7 +139,7 @@ def in_order(estimates: Estimates) -> Estimates:
     A prompt's root is used whenever its tail is, so that it is in the same or an earlier class. It must not
     leave first for a small difference between estimates: a prefix without its root is worth nothing.
     """
-    ordered = estimates.copy()
+    ordered: Estimates = estimates.copy()
     for step in range(estimates.shape[1]):
         least = estimates[0, step]
         for number in range(len(estimates) - 1, 0, -1):

@@ -51,7 +51,8 @@ class FreeSlots:
     def take(self, count: int) -> Slots:
         """Take as many slots as that; there are so many."""
         self.count -= count
-        return self._slots[self.count : self.count + count][::-1].copy()
+        taken: Slots = self._slots[self.count : self.count + count][::-1].copy()
+        return taken
 
     def add(self, slots: Slots | Sequence[int]) -> None:
         """Let slots be taken again, the last of them first."""

@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 from kvtier_connector.config import MIB
 from kvtier_connector.core.machine.memory import attach_words, create_words, format_bytes

@@ -12,7 +12,8 @@ import mmap
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import Self
+
+from typing_extensions import Self
 
 from kvtier_connector.config import Policy
 from kvtier_connector.core.machine.memory import format_bytes, tightest_bound

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 from kvtier_connector.core.machine.memory import format_bytes
 

@@ -1,7 +1,8 @@
 """What was found when a store was looked at, for people."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+
+from kvtier_common.string_enum import StrEnum
 
 
 class Level(StrEnum):

@@ -13,7 +13,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 from kvtier_connector.errors import DiskError, FolderInUseError, SettingError, UnsafeFolderError
 
@@ -178,7 +180,7 @@ class Directory:
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder with all that is in it, following no link."""
-        shutil.rmtree(name, dir_fd=self.descriptor)
+        shutil.rmtree(f"/proc/self/fd/{self.descriptor}/{name}")  # Python 3.10 takes no descriptor for this
 
     def close(self) -> None:
         """Close it."""

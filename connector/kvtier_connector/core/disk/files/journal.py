@@ -15,11 +15,12 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
+from typing_extensions import Self
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES
 from kvtier_connector.core.disk.files.fingerprint import bound_checksum

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
+
+from typing_extensions import Self
 
 from kvtier_connector.config import DISK_ALIGNMENT_BYTES
 from kvtier_connector.core.disk.files.folder import Directory, disk_errors

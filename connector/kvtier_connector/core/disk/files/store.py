@@ -5,9 +5,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
+from typing_extensions import Self
 
 from kvtier_connector.config import DISK_INDEX_SIZES, DISK_SPARE_BYTES, disk_slots
 from kvtier_connector.core.behind.break_even import Rates

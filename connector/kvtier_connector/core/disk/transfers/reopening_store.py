@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 from kvtier_connector.core.behind.messages import Order
 from kvtier_connector.core.disk.files.store import Store

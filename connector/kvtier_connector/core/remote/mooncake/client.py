@@ -13,7 +13,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Final, Self
+from typing import Any, Final
+
+from typing_extensions import Self
 
 from kvtier_connector.core.remote.mooncake.messages import Answer, Failure, Get, Put, Remove, Request, Sizes
 

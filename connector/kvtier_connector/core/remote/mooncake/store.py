@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
+
+from typing_extensions import Self
 
 from kvtier_connector.core.remote.findings import Finding, Level
 from kvtier_connector.core.remote.mooncake.connection import connect

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+
+from typing_extensions import Self
 
 from kvtier_connector.core.remote.findings import Finding
 from kvtier_connector.core.remote.resp.connect import Access, connect
