@@ -15,8 +15,10 @@ from typing import Final, NoReturn
 
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 
-NEEDED: Final = ("liburing", "numba", "numpy", "xxhash")
-"""Modules of what `kvtier[connector]` requires in pyproject.toml."""
+NEEDED: Final = ("numba", "numpy", "xxhash")
+"""Modules of what `kvtier[connector]` requires in pyproject.toml, without those that it can do without."""
+OPTIONAL: Final = ("liburing",)
+"""Without it a disk is read and written by threads (core/disk/io); it has wheels for x86-64 only."""
 _TERMINATION_LOG: Final = Path("/dev/termination-log")
 
 

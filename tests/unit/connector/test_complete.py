@@ -27,7 +27,7 @@ def lacking(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 def test_it_looks_for_all_that_the_wheel_s_extra_requires() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extra = [re.split(r"[^\w-]", need)[0] for need in project["optional-dependencies"]["connector"]]
-    assert set(complete.NEEDED) == set(extra)
+    assert {*complete.NEEDED, *complete.OPTIONAL} == set(extra)
 
 
 def test_nothing_is_said_where_all_is_there() -> None:
@@ -44,9 +44,9 @@ def test_what_is_missing_is_named_in_one_line_where_kubernetes_looks(
     log = tmp_path / "termination-log"
     log.touch()
     monkeypatch.setattr(complete, "_TERMINATION_LOG", log)
-    lacking(monkeypatch, "xxhash", "liburing")
+    lacking(monkeypatch, "xxhash", "numba", "liburing")
     with pytest.raises(
-        UnsupportedEngineError, match="kvtier's connector needs liburing and xxhash, which "
+        UnsupportedEngineError, match="kvtier's connector needs numba and xxhash, which "
     ) as why:
         complete.require_all()
     assert log.read_text() == f"{why.value}\n"
