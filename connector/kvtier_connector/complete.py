@@ -28,8 +28,8 @@ def missing_packages_text() -> str:
     if not lacking:
         return ""
     return (
-        f"kvtier's connector needs {' and '.join(lacking)}, which {sys.executable} does not have: build the "
-        'engine\'s image with connector/Containerfile, or pip install "kvtier[connector]"'
+        f"kvtier's connector needs {' and '.join(lacking)}, which {sys.executable} does not have: use "
+        'vLLM\'s own image with that of kvtier/connector, or pip install "kvtier[connector]"'
     )
 
 

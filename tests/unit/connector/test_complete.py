@@ -51,9 +51,8 @@ def test_what_is_missing_is_named_in_one_line_where_kubernetes_looks(
         complete.require_all()
     assert log.read_text() == f"{why.value}\n"
     assert log.read_text().count("\n") == 1
-    assert (
-        'build the engine\'s image with connector/Containerfile, or pip install "kvtier[connector]"'
-        in str(why.value)
+    assert 'use vLLM\'s own image with that of kvtier/connector, or pip install "kvtier[connector]"' in str(
+        why.value
     )
 
 
