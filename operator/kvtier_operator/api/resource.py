@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
 from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain
+from kvtier_operator.api.spec.attach import AttachSpec, attach_rules
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
@@ -140,6 +141,43 @@ class Condition(StatusModel):
     message: str = Field(description="What a person needs to know, with numbers.", max_length=32768)
 
 
+class AttachState(StrEnum):
+    """What became of a pod that `spec.attach` selects."""
+
+    ATTACHED = "Attached"
+    STARTED_BEFORE = "StartedBefore"
+    LEFT_ALONE = "LeftAlone"
+
+
+class AttachedPod(StatusModel):
+    """One pod that `spec.attach` selects."""
+
+    name: str = Field(description="Name of the pod.")
+    state: AttachState = Field(
+        description="Attached, StartedBefore (made before the plan was published; it gets the tiers when it is made anew) or LeftAlone."
+    )
+    reason: str | None = Field(None, description="CamelCase reason, of one that is left alone.")
+    message: str | None = Field(None, description="What a person needs to know, or can do.")
+
+
+class AttachStatus(StatusModel):
+    """What pods that `spec.attach` selects are given when they are made; the plan is there while it is published."""
+
+    settings: str | None = Field(None, description="The connector's settings, as one JSON object.")
+    memory: str | None = Field(
+        None, description="Memory that is added to the container's request and limit, where it has them."
+    )
+    hugepages: dict[str, str] | None = Field(
+        None, description="Huge pages that are added, by resource, such as hugepages-2Mi."
+    )
+    ephemeral_storage: str | None = Field(None, description="Size of the disk tier's volume.")
+    pods: list[AttachedPod] | None = Field(
+        None,
+        description="The pods, as far as they are listed.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+
+
 class Status(StatusModel):
     """What the operator last saw and did."""
 
@@ -153,6 +191,9 @@ class Status(StatusModel):
     )
     tiers: TiersStatus | None = Field(None, description="The tiers' sizes, per engine pod.")
     router: RouterStatus | None = Field(None, description="The endpoint picker's configuration.")
+    attach: AttachStatus | None = Field(
+        None, description="What pods that spec.attach selects are given, and what became of each."
+    )
     conditions: list[Condition] = Field(
         default_factory=list,
         description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling, StoreReady with spec.tiers.remote.managed.",
@@ -198,7 +239,15 @@ class TiersSpec(ApiModel):
 class Spec(ApiModel):
     """What is wanted."""
 
-    model: ModelSpec = Field(description="The model that the engines serve.")
+    served_model: ModelSpec | None = Field(
+        None,
+        alias="model",
+        description="The model that the engines serve. Required without attach; with it, sizes the tiers' indexes, which have to suit any model otherwise.",
+    )
+    attach: AttachSpec | None = Field(
+        None,
+        description="Gives the tiers to pods that others own, in place of engines, a picker and a gateway of the resource's own.",
+    )
     replicas: int = Field(1, description="Engine pods.", ge=0, le=MOST_REPLICAS)
     autoscaling: Autoscaling | None = Field(
         None, description="Lets an autoscaler choose how many engine pods there are, in place of replicas."
@@ -217,6 +266,13 @@ class Spec(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     observability: Observability = Field(default_factory=Observability, description="Monitoring objects.")
+
+    @property
+    def model(self) -> ModelSpec:
+        """The model, which there always is without `attach`. Raises ValueError where there is none."""
+        if self.served_model is None:
+            raise ValueError("spec.model is not there")
+        return self.served_model
 
     @property
     def least_replicas(self) -> int:
@@ -247,10 +303,20 @@ class Spec(ApiModel):
         """The API server writes the default of 1 into every resource, so that one passes."""
         return self.autoscaling is None or self.replicas == 1
 
+    @rule(
+        "has(self.model) || has(self.attach)",
+        "name the model that the engines serve; only with attach may it be left out",
+        field=".model",
+    )
+    def engines_have_a_model(self) -> bool:
+        """Who attaches has a model in their own pod."""
+        return self.served_model is not None or self.attach is not None
+
     @classmethod
     def rules(cls) -> tuple[Rule, ...]:
-        """Its own, and those of the tiers."""
-        return (*super().rules(), *(of_tier for tier in Tier for of_tier in fields_of(tier).rules))
+        """Its own, those of the tiers, and what may stand beside `attach`."""
+        of_tiers = (of_tier for tier in Tier for of_tier in fields_of(tier).rules)
+        return (*super().rules(), *of_tiers, *attach_rules(Observability))
 
 
 class Metadata(BaseModel):

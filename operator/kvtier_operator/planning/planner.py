@@ -1,6 +1,9 @@
 """From a resource and what is known of the world to the Plan: the one way for all who need one."""
 
+from typing import Final
+
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.base.ending import plan_ending
 from kvtier_operator.planning.base.remote_store import secret_notes
@@ -29,6 +32,11 @@ from kvtier_operator.planning.tiers.capacity import (
 from kvtier_operator.planning.weights.device_weights import adapter_notes
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
+_NOT_OURS: Final = (
+    "engines are in pods of others, and nothing of the resource's own is planned; `kvtier attach` says what "
+    "those pods are given"
+)
+
 
 def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
     """Work one KVCacheTier out.
@@ -42,8 +50,10 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
 
     Raises:
         InvalidInputError: The model's KV geometry cannot be had, a pod template sets what is not its own,
-            or a store cannot be made as it is asked for.
+            a store cannot be made as it is asked for, or the resource has no engines of its own.
     """
+    if resource.spec.attach is not None:
+        raise InvalidInputError("", Problem("spec.attach", _NOT_OURS))
     store = plan_store(resource, observed.images)
     resource = with_store(resource, store)
     spec = resource.planned_spec

@@ -38,7 +38,8 @@ REFUSED_FIELDS: Final = {
         "prometheusRule, dashboard",
     ),
     "missing model": Refused(
-        {"spec.model": ABSENT}, "spec.model: is required (The model that the engines serve)"
+        {"spec.model": ABSENT},
+        "spec.model: name the model that the engines serve; only with attach may it be left out",
     ),
     "missing name of the model": Refused(
         {"spec.model": {}},

@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.cases.kvcachetier import DISK
+from tests.cases.rules.attach_rules import ATTACH_RULES
 from tests.cases.rules.gateway_rules import GATEWAY_RULES
 from tests.cases.rules.model_rules import MODEL_RULES
 from tests.cases.rules.remote_rules import REMOTE_RULES
@@ -208,6 +209,7 @@ RULES: Final = (
         {"spec.router": {"flavor": "builtin", "exposeEndpoint": True}},
         {"spec.router": {"flavor": "llm-d", "exposeEndpoint": True}},
     ),
+    *ATTACH_RULES,
     *GATEWAY_RULES,
     *MODEL_RULES,
     *REMOTE_RULES,

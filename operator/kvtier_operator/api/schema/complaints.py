@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from kvtier_common.redis_protocol import SHARE_PATTERN
 from kvtier_operator.api.formats import HTTP_URL_PATTERN, IMAGE_NAME_PATTERN, LABEL_PATTERN, SUBDOMAIN_PATTERN
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.attach import LABEL_VALUE_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import REVISION_PATTERN, SOURCE_PATTERN
 from kvtier_operator.api.spec.pod import PATH_PATTERN, REQUEST_PATTERN, VARIABLE_PATTERN
@@ -29,6 +30,7 @@ _ENDS: Final = "with a letter or a digit at both ends"
 FORMS: Final[Mapping[str, str]] = {
     LABEL_PATTERN: f"is no name here; write a-z, 0-9 and -, {_ENDS}",
     SUBDOMAIN_PATTERN: f"is no name here; write a-z, 0-9, - and ., {_ENDS} and beside each dot",
+    LABEL_VALUE_PATTERN: f"is no value of a label; write letters, digits and - _ ., {_ENDS}",
     HOST_PATTERN: "is no host name; write it in lower case, with no scheme, port or path, such as "
     "llm.example.com or *.example.com",
     VERSION_PATTERN: "is no version; write numbers with dots, such as 0.10 or 1.4.0",

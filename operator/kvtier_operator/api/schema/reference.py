@@ -26,7 +26,7 @@ unquoted word for false.
 `kvtier plan`, `kvtier render` and `kvtier run` refuse what the API server refuses, except what needs the stored
 resource (an immutable field). The rules at the end of this page are the same in both, word for word.
 """
-_SPEC_PARTS: Final = ("model", "autoscaling", "engine", "tiers", "router", "observability")
+_SPEC_PARTS: Final = ("model", "attach", "autoscaling", "engine", "tiers", "router", "observability")
 _OF_THE_KIND: Final = (KIND.lower(), PLURAL, SHORT_NAME)
 _KUBERNETES_OWN: Final = f"Kubernetes' own: `kubectl explain {SHORT_NAME}.metadata`."
 _ITEM: Final = re.compile(r"\[\d*\]$")

@@ -341,7 +341,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
     return ResourceView(
         namespace=metadata["namespace"],
         name=metadata["name"],
-        model=spec["model"]["name"],
+        model=(spec.get("model") or {}).get("name", ""),
         backend=spec.get("backend", ""),
         flavor=(spec.get("router") or {}).get("flavor", ""),
         replicas=_wanted_replicas(spec, status),

@@ -70,7 +70,7 @@ def test_every_value_is_read() -> None:
 
 def test_a_tier_s_schema_is_the_crd_s() -> None:
     spec = SCHEMA["$defs"]["Tier"]["properties"]["spec"]
-    assert spec["required"] == ["model", "tiers"]
+    assert spec["required"] == ["tiers"]
     assert spec["additionalProperties"] is False
     assert spec["properties"]["tiers"]["properties"]["cpu"]["properties"]["capacity"]["type"] == [
         "integer",

@@ -29,6 +29,8 @@ class Ability(Flag):
     """Keeps a bound on what is written to a disk tier."""
     TELLS_OF_TIERS = auto()
     """Its engines lock the CPU tier as the resource says, read a disk only where that pays, and tell of both."""
+    ATTACHES = auto()
+    """Goes into engines that others start, as a plug-in of theirs."""
 
 
 class Backend(StrEnum):
@@ -40,7 +42,7 @@ class Backend(StrEnum):
     what: str  # whose it is or where it runs, for the field's description
     abilities: Ability  # what it can, of what not every backend can
 
-    KVTIER = "KVTier", "kvtier's own connector", Ability.BOUNDS_WRITES | Ability.TELLS_OF_TIERS
+    KVTIER = "KVTier", "kvtier's own connector", ~Ability.SPREADS_DISK
     NATIVE = "Native", "vLLM's"
     LMCACHE = "LMCache", "in the engine", Ability.SPREADS_DISK
     LMCACHE_MP = "LMCacheMP", "a server beside it"

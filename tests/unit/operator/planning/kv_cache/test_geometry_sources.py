@@ -32,7 +32,7 @@ def test_weights_of_the_resource_win() -> None:
     one = resource("x/y", geometry={"kvBytesPerToken": 1000})
     assert resolve_geometry(one.spec, Observed()).weights_bytes is None
     given = one.spec.model.model_copy(update={"weights": resource(cpu="3Gi").spec.tiers.cpu.capacity})
-    spec = one.spec.model_copy(update={"model": given})
+    spec = one.spec.model_copy(update={"served_model": given})
     assert resolve_geometry(spec, Observed()).weights_bytes == 3 * 1024**3
 
 
