@@ -58,6 +58,12 @@ ATTACH_RULES: Final = (
         {**ATTACH, "spec.imagePullSecrets": [{"name": "registry"}]},
     ),
     RuleCase(
+        "Require needs IPC_LOCK, and attach gives pods no rights: write Prefer, which locks what the pod may",
+        "spec.tiers.cpu.memlock.policy",
+        {**ATTACH, "spec.tiers.cpu.memlock": {"policy": "Prefer"}},
+        {**ATTACH, "spec.tiers.cpu.memlock": {"policy": "Require"}},
+    ),
+    RuleCase(
         "attach gives each pod a disk that goes with it: write emptyDir or ephemeral",
         "spec.tiers.disk.volume",
         {**ATTACH, "spec.tiers.disk": _DISK},

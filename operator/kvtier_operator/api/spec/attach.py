@@ -11,6 +11,7 @@ from kvtier_operator.api.formats import DnsLabel
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.api.spec.tiers import Ability, backends_with, one_of
+from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 
@@ -124,6 +125,12 @@ def attach_rules(observability: type[ApiModel]) -> tuple[Rule, ...]:
             lambda spec: not spec.image_pull_secrets,
             ".imagePullSecrets",
             "pods that attach selects pull with Secrets of their own: remove imagePullSecrets",
+        ),
+        _beside_attach(
+            "self.tiers.cpu.memlock.policy != 'Require'",
+            lambda spec: spec.tiers.cpu.memlock.policy is not Policy.REQUIRE,
+            ".tiers.cpu.memlock.policy",
+            "Require needs IPC_LOCK, and attach gives pods no rights: write Prefer, which locks what the pod may",
         ),
         _beside_attach(
             "!has(self.tiers.disk) || has(self.tiers.disk.volume.emptyDir) || has(self.tiers.disk.volume.ephemeral)",
