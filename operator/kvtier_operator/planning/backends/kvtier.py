@@ -55,7 +55,7 @@ from kvtier_operator.planning.units import ceil_div, count, many, round_up, size
 # Source: kvtier_connector.config; a chunk's parts are aligned one by one (core.slots).
 FOLDER: Final = "kvtier"
 """Of the tier in its volume."""
-_MEMORY_BYTES_PER_CHUNK: Final = 800
+DISK_INDEX_BYTES_PER_CHUNK: Final = 800
 """At most, while an index that has been written four times over is read at start: 778 measured at 400,000
 chunks, of which 162 stay."""
 _CHUNKS_READ_PER_S: Final = 200_000
@@ -104,7 +104,7 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
         # of at least a byte: the connector takes 0 for no bound
         "remote_write_bytes_per_s": max(bound.bytes // spec.engine.data_parallel_size, 1) if bound else 0,
         "remote_ttl_s": remote.ttl_seconds or 0,
-        "remote_weights_read": spec.model.is_copied,
+        "remote_weights_read": spec.served_model is not None and spec.model.is_copied,
     }
 
 
@@ -126,12 +126,12 @@ def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_byt
         chunks=chunks,
         how=f"({size(capacity_bytes)} - {size(DISK_SPARE_BYTES)}) / ({count(chunk_bytes)} B + "
         f"{count(beside_bytes)} B of index and extents)",
-        memory_bytes=chunks * _MEMORY_BYTES_PER_CHUNK,
+        memory_bytes=chunks * DISK_INDEX_BYTES_PER_CHUNK,
         read_s=ceil_div(chunks, _CHUNKS_READ_PER_S),
     )
 
 
-_INDEX_BYTES_PER_ENTRY: Final = 100
+INDEX_BYTES_PER_CHUNK: Final = 100
 """What kvtier_connector.core.index.index may take at most for a block."""
 
 _CUDA_CHUNK_TOKENS: Final = 64
@@ -197,7 +197,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         secrets=secret_mounts(spec.tiers.remote),
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
         page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
-        per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, _INDEX_BYTES_PER_ENTRY)
+        per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, INDEX_BYTES_PER_CHUNK)
         + ceil_div(disk_index_bytes + remote_bytes, share.ranks_per_engine),
         bytes_per_rank={
             Tier.CPU: engine_bytes // share.ranks_per_engine,

@@ -1,0 +1,50 @@
+"""Variables of an engine that is given tiers: the payload in front of what Python finds, and its plug-in."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kvtier_connector.payload import ATTACH_VARIABLE, ENVIRONMENT, PAYLOAD_PATH, PLUGIN_NAME, SEARCH_PATH
+from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
+
+_PLUGINS: Final = "VLLM_PLUGINS"
+"""The plug-ins that vLLM loads, with commas between them; without it, all."""
+
+
+def attached_environment(variables: list[Any], settings: str) -> list[Any]:
+    """A container's variables with those that bring the tiers; all others stay, in their order.
+
+    Args:
+        variables: As in a container; of one name the last counts.
+        settings: Value of KVTIER_ATTACH.
+
+    Raises:
+        LeftAloneError: One that has to be added to comes from elsewhere, or is no variable.
+    """
+    if not all(isinstance(variable, Mapping) for variable in variables):
+        raise LeftAloneError(Reason.NOT_UNDERSTOOD, "the env of its container is not a list of variables")
+    attached, places = [*variables], {variable.get("name"): place for place, variable in enumerate(variables)}
+    for name, add in ((SEARCH_PATH, _in_front), (_PLUGINS, _listed)):
+        if name not in places:
+            continue
+        variable = variables[places[name]]
+        if "valueFrom" in variable:
+            raise LeftAloneError(
+                Reason.UNREADABLE_VARIABLE,
+                f"{name} comes from elsewhere (valueFrom), and has to be added to: write its value here",
+            )
+        attached[places[name]] = {**variable, "value": add(str(variable.get("value") or ""))}
+    wanted = {ATTACH_VARIABLE: settings, **ENVIRONMENT}
+    return [
+        *attached,
+        *({"name": name, "value": value} for name, value in wanted.items() if name not in places),
+    ]
+
+
+def _in_front(value: str) -> str:
+    return f"{PAYLOAD_PATH}:{value}" if value else PAYLOAD_PATH
+
+
+def _listed(value: str) -> str:
+    if PLUGIN_NAME in (word.strip() for word in value.split(",")):
+        return value
+    return f"{value},{PLUGIN_NAME}" if value else PLUGIN_NAME

@@ -1,0 +1,40 @@
+"""Why a pod is not given the tiers that select it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """CamelCase, as in `status.attach.pods`."""
+
+    ALREADY_ATTACHED = "AlreadyAttached"
+    SEVERAL_TIERS = "SeveralTiers"
+    MIRROR_POD = "MirrorPod"
+    QUEUED = "Queued"
+    SCHEDULING_GATED = "SchedulingGated"
+    WINDOWS = "Windows"
+    POD_RESOURCES = "PodResources"
+    CONTAINER_NOT_FOUND = "ContainerNotFound"
+    CONTAINER_NOT_CLEAR = "ContainerNotClear"
+    NAME_TAKEN = "NameTaken"
+    PATH_TAKEN = "PathTaken"
+    OWN_SETTINGS = "OwnSettings"
+    UNREADABLE_VARIABLE = "UnreadableVariable"
+    NO_LIMITS = "NoLimits"
+    NOT_UNDERSTOOD = "NotUnderstood"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A pod stays as its owner wrote it."""
+
+    reason: Reason
+    message: str  # one sentence: what is in the way, and what to do where there is something
+
+
+class LeftAloneError(Exception):
+    """Something of the pod is in the way."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.left_alone = LeftAlone(reason, message)

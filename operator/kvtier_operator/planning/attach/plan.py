@@ -1,0 +1,154 @@
+"""What pods that a resource selects are given: settings, memory, huge pages and a disk.
+
+Of their engines neither the model is known, unless `spec.model` names it, nor how many ranks share a tier.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from kvtier_connector.config import KEY_BYTES, ConnectorConfig, disk_beside_bytes, disk_slots
+from kvtier_connector.config import Policy as ConnectorPolicy
+from kvtier_operator.api.resource import KVCacheTier, Spec
+from kvtier_operator.api.spec.attach import AttachSpec
+from kvtier_operator.api.spec.tiers.cpu import Policy
+from kvtier_operator.planning.backends.kvtier import (
+    DISK_INDEX_BYTES_PER_CHUNK,
+    INDEX_BYTES_PER_CHUNK,
+    disk_settings,
+    remote_settings,
+)
+from kvtier_operator.planning.backends.parts import disk_mounts, page_bytes, volume_bytes
+from kvtier_operator.planning.base.container_parts import Mount
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.pod.budget import HEADROOM_DIVISOR
+from kvtier_operator.planning.pod.engine_memory import BudgetLine
+from kvtier_operator.planning.units import GIB, KIB, MIB, ceil_div, quantity, round_up, size
+
+_LEAST_CHUNK_BYTES: Final = 64 * KIB
+"""Of a model that is not known: 64 tokens of 1 KiB; one of half a billion parameters has 12."""
+_LEAST_CHUNK_TOKENS: Final = 16
+"""vLLM's usual block, the least that the connector keeps together."""
+_DTYPE_DIVISOR: Final = 4
+"""An engine may keep 4 bits in place of bf16's 16, which its owner chooses."""
+_MOST_RANKS: Final = 8
+"""That share pages of one pod evenly, where there are 1, 2, 4 or 8 of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachPlan:
+    """What each pod that a resource selects is given."""
+
+    name: str  # the KVCacheTier's
+    namespace: str  # its and the pods'
+    attach: AttachSpec  # which pods
+    settings: str  # variable KVTIER_ATTACH: ConnectorConfig as JSON, capacities of the whole pod
+    memory: tuple[BudgetLine, ...]  # what is added to the container's memory, line by line
+    hugepages: Mapping[str, str]  # quantities of explicit huge pages by resource; empty unless required
+    disk: Mount | None  # the disk tier's volume, which goes with the pod; None without one
+
+    @property
+    def memory_bytes(self) -> int:
+        """What is added to the container's memory."""
+        return sum(line.bytes for line in self.memory)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Size of the disk tier's volume; 0 without one."""
+        return volume_bytes(self.disk.payload_bytes) if self.disk else 0
+
+    @property
+    def node_disk_bytes(self) -> int:
+        """The same where it is the node's own disk, which counts as the container's ephemeral storage."""
+        return self.disk_bytes if self.disk and "emptyDir" in self.disk.source else 0
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """As `status.attach` has it while the plan is published."""
+        return {
+            "settings": self.settings,
+            "memory": quantity(self.memory_bytes),
+            **({"hugepages": dict(self.hugepages)} if self.hugepages else {}),
+            **({"ephemeralStorage": quantity(self.disk_bytes)} if self.disk else {}),
+        }
+
+
+def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
+    """Work out what the pods that a resource selects are given.
+
+    Args:
+        resource: One with `spec.attach`.
+        observed: Where its model's configuration is, if it names a model.
+
+    Raises:
+        InvalidInputError: The KV geometry of the model that it names cannot be had; without one there is none
+            to be had.
+    """
+    spec = resource.planned_spec
+    if spec.attach is None:
+        raise ValueError("the resource has no spec.attach")
+    cpu, disk = spec.tiers.cpu, next(iter(disk_mounts(spec.tiers.disk)), None)
+    required = cpu.hugepages.policy is Policy.REQUIRE
+    page = page_bytes(cpu)
+    # whole pages for each rank: what does not fit would be ordinary memory that nobody asked for
+    cpu_bytes = round_up(cpu.capacity.bytes, page * _MOST_RANKS) if required else cpu.capacity.bytes
+    config = ConnectorConfig(
+        cpu_capacity_bytes=cpu_bytes,
+        hugepages=ConnectorPolicy(cpu.hugepages.policy),
+        hugepage_bytes=page,
+        memlock=ConnectorPolicy(cpu.memlock.policy),
+        **disk_settings(spec, [disk] if disk else []),
+        **remote_settings(spec),
+    )
+    return AttachPlan(
+        name=resource.metadata.name,
+        namespace=resource.metadata.namespace,
+        attach=spec.attach,
+        settings=_settings(config),
+        memory=(*_memory(spec, 0 if required else cpu_bytes, _least_chunk_bytes(spec, observed)),),
+        hugepages={f"hugepages-{quantity(page)}": quantity(cpu_bytes)} if required else {},
+        disk=disk,
+    )
+
+
+def _settings(config: ConnectorConfig) -> str:
+    """Those that differ from their defaults, without what the plug-in chooses by the engine."""
+    values = {field.name: (getattr(config, field.name), field.default) for field in fields(config)}
+    wanted = {name: value for name, (value, default) in values.items() if value != default}
+    return json.dumps(wanted, separators=(",", ":"), default=str)
+
+
+def _memory(spec: Spec, tier_bytes: int, chunk_bytes: int) -> Iterator[BudgetLine]:
+    """The tier, and at most what goes with it."""
+    if tier_bytes:
+        yield BudgetLine("CPU tier", tier_bytes, "spec.tiers.cpu.capacity")
+    chunks = f"chunks of at least {size(chunk_bytes)}"
+    entries = spec.tiers.cpu.capacity.bytes // chunk_bytes
+    beside = [
+        BudgetLine(
+            "index of the CPU tier",
+            entries * INDEX_BYTES_PER_CHUNK,
+            f"{entries:,} {chunks}, {INDEX_BYTES_PER_CHUNK} B for each",
+        )
+    ]
+    if spec.tiers.disk:
+        slots = disk_slots(spec.tiers.disk.capacity.bytes, chunk_bytes, KEY_BYTES)
+        slot_bytes = chunk_bytes + disk_beside_bytes(chunk_bytes, KEY_BYTES)
+        why = f"{slots:,} slots of at least {size(slot_bytes)}, {DISK_INDEX_BYTES_PER_CHUNK} B for each"
+        beside.append(BudgetLine("index of the disk tier", slots * DISK_INDEX_BYTES_PER_CHUNK, why))
+    yield from (line for line in beside if line.bytes)
+    indexes = sum(line.bytes for line in beside)
+    without = tier_bytes + indexes
+    headroom = round_up(without + max(GIB, ceil_div(indexes, HEADROOM_DIVISOR)), MIB) - without
+    yield BudgetLine("headroom", headroom, "a tenth of the indexes, at least 1 GiB, to a whole MiB")
+
+
+def _least_chunk_bytes(spec: Spec, observed: Observed) -> int:
+    """What the connector keeps together, at least: of the model that is named, or of any."""
+    if spec.served_model is None:
+        return _LEAST_CHUNK_BYTES
+    geometry = resolve_geometry(spec, observed)
+    groups = max(len(geometry.group_block_tokens), 1)  # each has chunks of its own
+    return max(geometry.kv_bytes_per_token * _LEAST_CHUNK_TOKENS // (_DTYPE_DIVISOR * groups), 1)
