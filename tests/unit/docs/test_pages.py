@@ -23,6 +23,7 @@ from tests.unit.docs.pages import (
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.cli.cluster.next_step import next_step
 from kvtier_operator.cli.cluster.screen import status_screen
+from kvtier_operator.planning.attach.plan import plan_attach
 from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
 from kvtier_operator.planning.objects import build_objects
@@ -47,7 +48,11 @@ SOURCE = "\n".join(path.read_text() for path in sorted((ROOT / "operator").rglob
 def test_examples_are_yaml_and_kvcachetiers_that_are_accepted(page: Path) -> None:
     for document in documents(page):
         if document.get("kind") == "KVCacheTier" and document.get("apiVersion"):
-            assert not make_plan(parse_resource(document, name(page)), Observed()).rejected
+            resource = parse_resource(document, name(page))
+            if resource.spec.attach:
+                assert plan_attach(resource, Observed()).memory
+            else:
+                assert not make_plan(resource, Observed()).rejected
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", QUICK_START], ids=name)

@@ -94,6 +94,12 @@ def load(paths: Sequence[str]) -> Loaded:
     """
     config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
     loaded = [one for path in paths for one in _load(path, config_maps, alone=len(paths) == 1)]
+    _require_resources(loaded, paths)
+    return Loaded(tuple(loaded), config_maps)
+
+
+def _require_resources(loaded: Sequence[tuple[str, KVCacheTier]], paths: Sequence[str]) -> None:
+    """Raises InvalidInputError where there are none, or one of a name is there twice."""
     if not loaded:
         raise InvalidInputError(" ".join(paths), Problem("", f"have no {KIND}{_WRITE_ONE}"))
     seen: dict[tuple[str, str], str] = {}
@@ -105,7 +111,37 @@ def load(paths: Sequence[str]) -> Loaded:
                 Problem("metadata.name", f"{key[0]}/{key[1]} is there twice, first in {seen[key]}; keep one"),
             )
         seen[key] = source
-    return Loaded(tuple(loaded), config_maps)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBeside:
+    """Resources that were read from files, and all else there."""
+
+    loaded: Loaded
+    # objects of others in their order, each with where it came from
+    others: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+def load_beside(paths: Sequence[str]) -> LoadedBeside:
+    """Every KVCacheTier in the given places, and the objects of others beside them; raises as `load`.
+
+    ConfigMaps are among the others too.
+    """
+    others: list[tuple[str, Mapping[str, Any]]] = []
+    ours: list[tuple[str, KVCacheTier]] = []
+    config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
+    for path in paths:
+        for source, document in _documents(path):
+            if _is_ours(document, named=False):
+                ours.append((source, parse_resource(document, source)))
+            elif not isinstance(document, dict):
+                raise InvalidInputError(source, Problem("", "not a Kubernetes object"))
+            else:
+                others.append((source, document))
+                if document.get("kind") == "ConfigMap":
+                    config_maps[_key(document)] = (source, document)
+    _require_resources(ours, paths)
+    return LoadedBeside(Loaded(tuple(ours), config_maps), tuple(others))
 
 
 def _load(

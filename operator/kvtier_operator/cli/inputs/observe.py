@@ -195,6 +195,8 @@ def observe(
     resource_: KVCacheTier, *, config_maps: ConfigMaps | None = None, **facts: Unpack[Facts]
 ) -> Observed:
     """What one plan depends on; the resource may name ConfigMaps as `load` has them."""
+    if resource_.spec.served_model is None:
+        return Observed(images=facts.get("images") or ImageSource())
     model_config = facts.get("model_config")
     model = resource_.spec.model
     config = ModelConfig()

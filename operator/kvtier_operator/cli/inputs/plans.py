@@ -51,7 +51,8 @@ async def _load_named(name: str, namespace: str | None, context: str | None, *, 
         source = f"{place}/{name}"
         resource = parse_resource(await reader.document(place, name), source)
         config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
-        if with_config and (ref := resource.spec.model.config_ref) is not None:
+        model = resource.spec.served_model
+        if with_config and model and (ref := model.config_ref) is not None:
             config_maps[place, ref.name] = "the cluster", await reader.config_map(place, ref.name)
     return Loaded(((source, resource),), config_maps)
 

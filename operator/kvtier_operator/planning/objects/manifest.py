@@ -32,10 +32,15 @@ def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _string)
 
 
-def to_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
-    """The objects as one stream, keys sorted, each after a `---`: the same bytes for the same objects."""
+def to_yaml(objects: Iterable[Mapping[str, Any]], *, sort_keys: bool = True) -> str:
+    """The objects as one stream, each after a `---`: the same bytes for the same objects.
+
+    Args:
+        objects: As in JSON.
+        sort_keys: Whether keys are sorted; as they are in the objects otherwise.
+    """
     documents = (
-        "---\n" + yaml.dump(dict(content), Dumper=_Dumper, sort_keys=True, width=sys.maxsize)
+        "---\n" + yaml.dump(dict(content), Dumper=_Dumper, sort_keys=sort_keys, width=sys.maxsize)
         for content in objects
     )
     return "".join(documents)

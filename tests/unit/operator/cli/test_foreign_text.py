@@ -160,6 +160,42 @@ def test_a_field_of_a_resource(tmp_path: Path, run: Run, name: str) -> None:
     assert shown
 
 
+def theirs() -> Iterator[Mapping[str, Any]]:
+    """A Deployment of somebody's with the text in what is said of it."""
+    container = {"name": "a", "image": "vllm/vllm-openai:v0.33.0"}
+    for part in (
+        {},
+        {"name": FORGED},
+        {"image": FORGED},
+        {"command": ["sh", "-c", f"{FORGED} '{FORGED}", "-pp", "2"]},
+        {"env": [{"name": "PYTHONPATH", "value": FORGED}]},
+        {"resources": {"limits": {"memory": FORGED}}},
+        {"volumeMounts": [{"name": FORGED, "mountPath": FORGED}]},
+    ):
+        yield {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [container | part]}}}}
+    yield {"kind": FORGED, "metadata": {"name": LONG}}
+
+
+def test_objects_of_others(tmp_path: Path, run: Run) -> None:
+    labels = {"a": "b"}
+    tier = resource(
+        spec={"attach": {"podSelector": {"matchLabels": labels}}, "tiers": {"cpu": {"capacity": "1Gi"}}}
+    )
+    arguments = ("attach", "--no-hub", "-f", write(tmp_path / "tier.yaml", tier), "-f")
+    for document in theirs():
+        for more in ({}, {FORGED: FORGED}, {"kvtier.dev/attached": FORGED}):
+            if "spec" in document:
+                metadata = {"labels": labels | more, "annotations": more}
+                document["spec"]["template"]["metadata"] = metadata
+            for output in ((), ("-o", "patch"), ("--diff",)):
+                said = run(*arguments, write(tmp_path / "theirs.yaml", document), *output)
+                check(said)
+                assert said.code in (0, 1), said.err
+            if said.code == 1:
+                [printed] = yaml.load_all(run(*arguments, str(tmp_path / "theirs.yaml")).out, Loader=LOADER)
+                assert printed == document
+
+
 def test_what_is_for_a_machine_has_all_of_it(tmp_path: Path, run: Run) -> None:
     path = write(tmp_path / "a.yaml", resource(spec__engine__extraArgs=["--chat-template", FORGED]))
     objects = yaml.load_all(run("render", "--no-hub", "-f", path).out, Loader=LOADER)
@@ -226,7 +262,7 @@ def test_a_file_or_an_argument(tmp_path: Path, run: Run) -> None:
 def test_every_command_is_tried() -> None:
     """By this file, or by one that knows its cluster or its engine."""
     elsewhere = {"demo", "top", "bench", "connector"}
-    tried = {name.split()[0] for name in PLANNING} | {"explain", "status", "simulate", "picker"}
+    tried = {name.split()[0] for name in PLANNING} | {"attach", "explain", "status", "simulate", "picker"}
     commands = distribution("kvtier").entry_points
     assert {each.name for each in commands.select(group="kvtier.commands")} <= tried | elsewhere
     benches = {"job", "shared-prefix", "query-twice", "remote"}

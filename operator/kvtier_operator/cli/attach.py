@@ -1,0 +1,135 @@
+"""`kvtier attach`: manifests of others with the tiers in their vLLM pods, without a cluster."""
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+import click
+
+from kvtier_common.one_line import one_line
+from kvtier_common.terminal.say import say, say_whole
+from kvtier_operator.cli.inputs import options
+from kvtier_operator.cli.main import EXIT_REJECTED
+
+if TYPE_CHECKING:
+    from kvtier_operator.cli.inputs.load import LoadedBeside
+    from kvtier_operator.cli.inputs.observe import Facts
+    from kvtier_operator.planning.attach.documents import AttachedDocument
+    from kvtier_operator.planning.attach.plan import AttachPlan
+
+_MOST_CHARACTERS: Final = 600
+"""Of a line about an object, which quotes what others wrote."""
+_MOST_NAME: Final = 100
+_YAML: Final = "yaml"
+_PATCH: Final = "patch"
+
+
+@click.command(short_help="Put the tiers into vLLM pods that others own.")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    type=click.Path(allow_dash=True),
+    multiple=True,
+    required=True,
+    help="Files of KVCacheTiers with spec.attach and of those who own the pods, or folders of them, or - for "
+    "standard input; may be repeated.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice([_YAML, _PATCH]),
+    default=_YAML,
+    show_default=True,
+    help="The owners' objects, whole; or a kustomize component that patches them.",
+)
+@click.option("--diff", is_flag=True, help="Show what changes in the owners' objects instead.")
+@options.model_config
+@options.hub
+@options.images
+def attach(paths: tuple[str, ...], output: str, *, diff: bool, **facts: Unpack["Facts"]) -> None:
+    """Put the tiers of KVCacheTiers with spec.attach into the manifests of those who own the pods.
+
+    For GitOps, for Kueue, and for clusters without MutatingAdmissionPolicies. Command, arguments and image of
+    an engine are never changed. Standard error says what became of the pods of each object; exit code 1 where
+    none was given a tier.
+    """
+    from kvtier_operator.cli.inputs.load import load_beside  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.planning.attach.documents import attach_document  # noqa: PLC0415 - as above
+
+    beside = load_beside(paths)
+    plans = _plans(beside, **facts)
+    image = facts["images"].connector()
+    attached = [attach_document(plans, document, image) for _, document in beside.others]
+    if diff:
+        text = "".join(_diff(attached))
+    elif output == _PATCH:
+        text = _component(attached)
+    else:
+        text = _whole(one.document for one in attached)
+    say_whole(text, end="")
+    for (source, _), one in zip(beside.others, attached, strict=True):
+        for line in _lines(one):
+            say(one_line(f"{source}: {line}", _MOST_CHARACTERS), err=True)
+    if not any(outcome.attached_to for one in attached for outcome in one.outcomes):
+        sys.exit(EXIT_REJECTED)
+
+
+def _plans(beside: "LoadedBeside", **facts: Unpack["Facts"]) -> "list[AttachPlan]":
+    """Of all resources with spec.attach; raises InvalidInputError for one without."""
+    from kvtier_operator.cli.inputs.load import naming  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
+    from kvtier_operator.errors import InvalidInputError, Problem  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.attach.plan import plan_attach  # noqa: PLC0415 - as above
+
+    plans = []
+    for source, resource in beside.loaded.resources:
+        with naming(source):
+            if resource.spec.attach is None:
+                message = "is required here: it says which pods get the tiers"
+                raise InvalidInputError("", Problem("spec.attach", message))
+            observed = observe(resource, config_maps=beside.loaded.config_maps, **facts)
+            plans.append(plan_attach(resource, observed))
+    return plans
+
+
+def _whole(documents: Iterator[Mapping[str, Any]]) -> str:
+    from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
+
+    return to_yaml(documents, sort_keys=False)
+
+
+def _component(attached: "Sequence[AttachedDocument]") -> str:
+    from kvtier_operator.planning.attach.patch import kustomize_patch  # noqa: PLC0415 - as above
+
+    patches = [kustomize_patch(one.before, one.document) for one in attached if one.document != one.before]
+    component = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "patches": patches}
+    return _whole(iter([component]))
+
+
+def _diff(attached: "Sequence[AttachedDocument]") -> Iterator[str]:
+    for one in attached:
+        texts = (_whole(iter([document])) for document in (one.before, one.document))
+        old, new = (text.splitlines(keepends=True) for text in texts)
+        name = _name(one.before)
+        yield from difflib.unified_diff(old, new, f"{name} before", f"{name} after")
+
+
+def _lines(attached: "AttachedDocument") -> Iterator[str]:
+    """What became of one object."""
+    name = _name(attached.before)
+    if not attached.outcomes:
+        yield f"{name} is passed on as it is: it has no pods that kvtier attach knows"
+    for outcome in attached.outcomes:
+        where = f"{name} {outcome.field}"
+        if outcome.attached_to:
+            yield f"{where}: has the tiers of KVCacheTier {outcome.attached_to}"
+        for remark in outcome.remarks:
+            yield f"{where}: {remark}"
+
+
+def _name(document: Mapping[str, Any]) -> str:
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return one_line(f"{document.get('kind')}/{name}", _MOST_NAME)

@@ -1,0 +1,96 @@
+"""Objects of owners with the tiers in their pods, and what is said of each kind of pod in them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kvtier_operator.planning.attach.command import command_remarks
+from kvtier_operator.planning.attach.container import engine_place
+from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
+from kvtier_operator.planning.attach.owners import PodPlace, pod_at, pod_places, with_pod
+from kvtier_operator.planning.attach.plan import AttachPlan
+from kvtier_operator.planning.attach.pod import attach_pod
+from kvtier_operator.planning.attach.resources import asks_for_memory
+from kvtier_operator.planning.base.label_selector import mapping
+from kvtier_operator.planning.units import size
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the pods of one place."""
+
+    field: str  # path of the pods' spec, such as `spec.template.spec`
+    attached_to: str = ""  # name of the KVCacheTier that they were given; empty where they were left alone
+    remarks: tuple[str, ...] = ()  # a sentence each: why they were left alone, or what to know
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedDocument:
+    """An owner's object, and what became of its pods."""
+
+    before: Mapping[str, Any]  # as its owner wrote it
+    document: Mapping[str, Any]  # the same where nothing was changed
+    outcomes: tuple[Outcome, ...]  # none where it has no pods that are known here
+
+
+def attach_document(plans: Sequence[AttachPlan], document: Mapping[str, Any], image: str) -> AttachedDocument:
+    """An owner's object with the tiers in those of its pods that a plan selects.
+
+    Args:
+        plans: All that there are; of several that select one pod none is taken.
+        document: The object, which is not changed. Without a namespace it is in any.
+        image: kvtier/connector.
+    """
+    attached, outcomes = document, []
+    for place in pod_places(document):
+        # as it was: leaders and workers of a service have their annotations in one place
+        pod, outcome = _attach_place(plans, document, place, image)
+        attached = with_pod(attached, place, pod) if pod else attached
+        outcomes.append(outcome)
+    return AttachedDocument(document, attached, tuple(outcomes))
+
+
+def _attach_place(
+    plans: Sequence[AttachPlan], document: Mapping[str, Any], place: PodPlace, image: str
+) -> tuple[Mapping[str, Any] | None, Outcome]:
+    """The pods of one place with the tiers, None where they are left alone; and what became of them."""
+    outcome = Outcome(".".join(place.spec))
+    namespace = mapping(document.get("metadata")).get("namespace")
+    selecting = [
+        plan
+        for plan in plans
+        if namespace in (None, plan.namespace)
+        and plan.attach.pod_selector.match_labels.items() <= place.labels.items()
+    ]
+    if not selecting:
+        labels = ", ".join(f"{name}={value}" for name, value in sorted(place.labels.items()))
+        why_not = f"no KVCacheTier selects these pods ({labels or 'no labels'})"
+        return None, replace(outcome, remarks=(why_not,))
+    if len(selecting) > 1:
+        names = " and ".join(plan.name for plan in selecting)
+        why = LeftAlone(Reason.SEVERAL_TIERS, f"KVCacheTiers {names} select it: have one select it")
+        return None, replace(outcome, remarks=(_left_alone(why),))
+    [plan] = selecting
+    pod = pod_at(document, place)
+    container = plan.attach.container or place.preset or None
+    attach = plan.attach.model_copy(update={"container": container})
+    after = attach_pod(replace(plan, attach=attach), pod, image)
+    if isinstance(after, LeftAlone):
+        return None, replace(outcome, remarks=(_left_alone(after),))
+    engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]
+    return (
+        after,
+        Outcome(outcome.field, plan.name, (*_memory_remarks(plan, engine, place), *command_remarks(engine))),
+    )
+
+
+def _left_alone(why: LeftAlone) -> str:
+    return f"left alone: {why.message} ({why.reason})"
+
+
+def _memory_remarks(plan: AttachPlan, engine: Mapping[str, Any], place: PodPlace) -> tuple[str, ...]:
+    if asks_for_memory(mapping(engine.get("resources"))):
+        return ()
+    whose = " here; if its preset does, set memory here too" if place.preset else ""
+    beside = f"{size(plan.memory_bytes)} of the tiers are taken and not asked for"
+    return (f"container {engine.get('name')} asks for no memory{whose}: {beside}",)

@@ -1,0 +1,114 @@
+"""Where an owner's object has its pods: the paths of their specs and annotations, and their labels."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kvtier_operator.planning.base.label_selector import mapping
+
+Path = tuple[str, ...]
+_TEMPLATED: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
+_LLM_SERVICE: Final = "LLMInferenceService"
+_LLM_CONTAINER: Final = "main"
+"""Of KServe's presets, with whose pod specs a service's own are merged by the containers' names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlace:
+    """Pods of one kind in an owner's object."""
+
+    spec: Path  # of the pod's spec, from the object's root
+    annotations: Path  # of what becomes the pod's annotations
+    labels: Mapping[str, str]  # that its pods have
+    preset: str = ""  # container that a preset brings where the spec has none of it; empty without presets
+
+
+def pod_places(document: Mapping[str, Any]) -> tuple[PodPlace, ...]:
+    """All of an object; none where it has none that are known here."""
+    kind = document.get("kind")
+    if kind == "Pod":
+        return (_template(document, ()),)
+    if kind in _TEMPLATED:
+        return (_template(document, ("spec", "template")),)
+    if kind == "LeaderWorkerSet":
+        root = ("spec", "leaderWorkerTemplate")
+        there = mapping(_at(document, root))
+        names = (name for name in ("leaderTemplate", "workerTemplate") if name in there)
+        return tuple(_template(document, (*root, name)) for name in names)
+    if kind == _LLM_SERVICE:
+        return (*_of_service(document),)
+    return ()
+
+
+def _template(document: Mapping[str, Any], path: Path) -> PodPlace:
+    labels = mapping(_at(document, (*path, "metadata", "labels")))
+    return PodPlace((*path, "spec"), (*path, "metadata", "annotations"), labels)
+
+
+# Source: kserve v0.20.0, pkg/controller/v1alpha2/llmisvc, workload_single_node.go and workload_multi_node.go.
+def _of_service(document: Mapping[str, Any]) -> Iterator[PodPlace]:
+    spec = mapping(document.get("spec"))
+    has_prefill = "prefill" in spec
+    yield from _of_workload(document, ("spec",), "decode" if has_prefill else "both", "")
+    if has_prefill:
+        yield from _of_workload(document, ("spec", "prefill"), "prefill", "-prefill")
+
+
+def _of_workload(document: Mapping[str, Any], path: Path, role: str, suffix: str) -> Iterator[PodPlace]:
+    workload = mapping(_at(document, path))
+    several_nodes = "worker" in workload
+    annotations = (*path, "annotations")
+    own = {
+        "app.kubernetes.io/name": str(mapping(document.get("metadata")).get("name")),
+        "app.kubernetes.io/part-of": "llminferenceservice",
+        **mapping(workload.get("labels")),
+    }
+    served = {"kserve.io/component": "workload", "llm-d.ai/role": role}
+    component = "app.kubernetes.io/component"
+    leads = f"llminferenceservice-workload{'-leader' if several_nodes else ''}{suffix}"
+    if not several_nodes or "template" in workload:
+        yield PodPlace((*path, "template"), annotations, {**own, **served, component: leads}, _LLM_CONTAINER)
+    if several_nodes:
+        # without a leader of their own, workers serve, and have the role of decode even beside prefill pods
+        serves = {} if "template" in workload else {**served, "llm-d.ai/role": suffix[1:] or "decode"}
+        follows = f"llminferenceservice-workload-worker{suffix}"
+        yield PodPlace((*path, "worker"), annotations, {**own, **serves, component: follows}, _LLM_CONTAINER)
+
+
+def _at(document: Mapping[str, Any], path: Path) -> object:
+    value: object = document
+    for name in path:
+        value = mapping(value).get(name)
+    return value
+
+
+def pod_at(document: Mapping[str, Any], place: PodPlace) -> dict[str, Any]:
+    """The pods of a place with their labels and annotations; a preset's container is there."""
+    metadata = mapping(document.get("metadata"))
+    spec = _at(document, place.spec)
+    if place.preset:
+        spec = _with_preset(mapping(spec), place.preset)
+    annotations = mapping(_at(document, place.annotations))
+    queue = {name: value for name, value in mapping(metadata.get("labels")).items() if "kueue" in str(name)}
+    return {"metadata": {"labels": {**queue, **place.labels}, "annotations": {**annotations}}, "spec": spec}
+
+
+def _with_preset(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    containers = spec.get("containers")
+    own = containers if isinstance(containers, list) else []
+    if any(mapping(container).get("name") == name for container in own):
+        return spec
+    return {**spec, "containers": [*own, {"name": name}]}
+
+
+def with_pod(document: Mapping[str, Any], place: PodPlace, pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The same object with its pods so."""
+    changed = _put(document, place.spec, pod["spec"])
+    annotated: dict[str, Any] = _put(changed, place.annotations, pod["metadata"]["annotations"])
+    return annotated
+
+
+def _put(value: object, path: Path, new: object) -> Any:  # noqa: ANN401 - a document, or what is in one
+    if not path:
+        return new
+    return {**mapping(value), path[0]: _put(mapping(value).get(path[0]), path[1:], new)}

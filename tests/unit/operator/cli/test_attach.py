@@ -1,0 +1,82 @@
+"""`kvtier attach` on files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from tests.cases.attached import LABELS, vllm_pod
+
+from kvtier_operator.cli.attach import attach
+from kvtier_operator.errors import InvalidInputError
+
+_TIER: dict[str, Any] = {
+    "apiVersion": "kvtier.dev/v1alpha1",
+    "kind": "KVCacheTier",
+    "metadata": {"name": "qwen"},
+    "spec": {"attach": {"podSelector": {"matchLabels": LABELS}}, "tiers": {"cpu": {"capacity": "100Gi"}}},
+}
+_DEPLOYMENT: dict[str, Any] = {
+    "kind": "Deployment",
+    "apiVersion": "apps/v1",
+    "metadata": {"name": "theirs"},
+    "spec": {"template": vllm_pod()},
+}
+_PASSED_ON = "Service/front is passed on as it is: it has no pods that kvtier attach knows"
+_SERVICE: dict[str, Any] = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "front"}}
+
+
+def _attached(folder: Path, *arguments: str, documents: tuple[dict[str, Any], ...] = ()) -> Result:
+    path = folder / "all.yaml"
+    path.write_text("---\n".join(json.dumps(document) + "\n" for document in documents))
+    return CliRunner().invoke(attach, ["-f", str(path), *arguments])
+
+
+def test_owners_objects_are_printed_in_their_order_and_their_keys_too(tmp_path: Path) -> None:
+    result = _attached(tmp_path, documents=(_SERVICE, _TIER, _DEPLOYMENT))
+    assert result.exit_code == 0
+    service, deployment = yaml.safe_load_all(result.stdout)
+    assert service == _SERVICE
+    assert [*deployment] == [*_DEPLOYMENT]
+    assert deployment["spec"]["template"]["spec"]["initContainers"][0]["image"] == "kvtier/connector:0.1.0"
+    source = tmp_path / "all.yaml"
+    assert result.stderr.splitlines() == [
+        f"{source} (document 1): {_PASSED_ON}",
+        f"{source} (document 3): Deployment/theirs spec.template.spec: has the tiers of KVCacheTier qwen",
+    ]
+
+
+def test_a_component_patches_what_has_the_tiers(tmp_path: Path) -> None:
+    result = _attached(tmp_path, "-o", "patch", documents=(_TIER, _DEPLOYMENT, _SERVICE))
+    component = yaml.safe_load(result.stdout)
+    [patch] = component["patches"]
+    assert patch["target"] == {"group": "apps", "version": "v1", "kind": "Deployment", "name": "theirs"}
+    operations = json.loads(patch["patch"])
+    assert {operation["op"] for operation in operations} == {"add", "replace"}
+
+
+def test_a_difference_has_what_was_added(tmp_path: Path) -> None:
+    result = _attached(tmp_path, "--diff", documents=(_TIER, _DEPLOYMENT, _SERVICE))
+    assert result.stdout.startswith("--- Deployment/theirs before\n+++ Deployment/theirs after\n")
+    assert "+        - name: KVTIER_ATTACH\n" in result.stdout
+    assert "Service" not in result.stdout
+
+
+def test_a_second_time_nothing_changes_and_that_is_a_failure(tmp_path: Path) -> None:
+    once = [*yaml.safe_load_all(_attached(tmp_path, documents=(_TIER, _DEPLOYMENT)).stdout)]
+    again = _attached(tmp_path, documents=(_TIER, *once))
+    assert again.exit_code == 1
+    assert [*yaml.safe_load_all(again.stdout)] == once
+    assert again.stderr.endswith(
+        "left alone: it has the tiers of KVCacheTier qwen already (AlreadyAttached)\n"
+    )
+
+
+def test_a_resource_with_engines_of_its_own_has_no_place_here(tmp_path: Path) -> None:
+    tier = {**_TIER, "spec": {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "1Gi"}}}}
+    error = _attached(tmp_path, documents=(tier, _DEPLOYMENT)).exception
+    assert isinstance(error, InvalidInputError)
+    with pytest.raises(InvalidInputError, match=r"spec\.attach: is required here"):
+        raise error

@@ -1,0 +1,157 @@
+"""Owners' objects with the tiers in their pods: which pods are selected, and what is said of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.cases.attached import IMAGE, LABELS, attach_plan, vllm_pod
+
+from kvtier_operator.planning.attach.documents import AttachedDocument, attach_document
+from kvtier_operator.planning.attach.patch import json_patch
+
+_ROLES = {"llm-d.ai/role": "prefill", "app.kubernetes.io/name": "qwen"}
+_POD = vllm_pod()
+_SERVICE = {
+    "apiVersion": "serving.kserve.io/v1alpha2",
+    "kind": "LLMInferenceService",
+    "metadata": {"name": "qwen", "namespace": "default"},
+    "spec": {"template": _POD["spec"], "prefill": {"template": _POD["spec"]}},
+}
+
+
+def _object(kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "qwen"}, "spec": spec}
+
+
+def _attached(document: Mapping[str, Any], **plan: Any) -> AttachedDocument:  # noqa: ANN401 - as of attach_plan
+    return attach_document([attach_plan(**plan)], document, IMAGE)
+
+
+def _fields(attached: AttachedDocument) -> list[str]:
+    return [outcome.field for outcome in attached.outcomes if outcome.attached_to == "qwen"]
+
+
+def _remarks(**container: Any) -> list[str]:  # noqa: ANN401 - as of vllm_pod
+    pod = {"kind": "Pod", "metadata": {"labels": LABELS}, "spec": vllm_pod(**container)["spec"]}
+    return [remark for outcome in _attached(pod).outcomes for remark in outcome.remarks]
+
+
+@pytest.mark.parametrize(
+    ("document", "fields"),
+    [
+        ({"kind": "Pod", **_POD}, ["spec"]),
+        (_object("Deployment", {"template": _POD}), ["spec.template.spec"]),
+        (_object("StatefulSet", {"template": _POD}), ["spec.template.spec"]),
+        (
+            _object(
+                "LeaderWorkerSet", {"leaderWorkerTemplate": {"leaderTemplate": _POD, "workerTemplate": _POD}}
+            ),
+            [
+                "spec.leaderWorkerTemplate.leaderTemplate.spec",
+                "spec.leaderWorkerTemplate.workerTemplate.spec",
+            ],
+        ),
+        (_object("LeaderWorkerSet", {"leaderWorkerTemplate": {}}), []),
+        (_object("Deployment", {"template": {"spec": _POD["spec"]}}), []),
+        (_object("Deployment", {}), []),
+        (_object("StormService", {"template": _POD}), []),
+    ],
+)
+def test_pods_of_each_kind(document: dict[str, Any], fields: list[str]) -> None:
+    attached = _attached(document)
+    assert _fields(attached) == fields
+    assert (attached.document == document) is not bool(fields)
+
+
+def test_a_role_s_labels_select_its_pods_alone() -> None:
+    attached = _attached(_SERVICE, labels=_ROLES)
+    assert _fields(attached) == ["spec.prefill.template"]
+    spec = attached.document["spec"]
+    assert spec["template"] == _SERVICE["spec"]["template"]  # type: ignore[index]
+    assert spec["prefill"]["annotations"] == {"kvtier.dev/attached": "qwen"}
+    assert "annotations" not in spec
+
+
+def test_a_service_s_own_fields_go_into_the_container_of_kserve_s_presets() -> None:
+    service = {**_SERVICE, "spec": {"model": {"uri": "hf://Qwen/Qwen3-32B"}}}
+    attached = _attached(service, labels={"llm-d.ai/role": "both"})
+    [engine] = attached.document["spec"]["template"]["containers"]
+    assert engine["name"] == "main"
+    assert engine.keys() == {"name", "env", "volumeMounts"}
+    [remark] = attached.outcomes[0].remarks
+    assert remark.startswith(
+        "container main asks for no memory here; if its preset does, set memory here too"
+    )
+
+
+def test_workers_of_a_service_have_labels_of_their_own() -> None:
+    spec = {"template": _POD["spec"], "worker": _POD["spec"]}
+    service = {**_SERVICE, "spec": spec}
+    assert _fields(_attached(service, labels={"app.kubernetes.io/name": "qwen"})) == [
+        "spec.template",
+        "spec.worker",
+    ]
+    assert _fields(_attached(service, labels={"llm-d.ai/role": "both"})) == ["spec.template"]
+    component = {"app.kubernetes.io/component": "llminferenceservice-workload-worker"}
+    assert _fields(_attached(service, labels=component)) == ["spec.worker"]
+
+
+def test_pods_that_two_resources_select_are_left_alone() -> None:
+    document = _object("Deployment", {"template": _POD})
+    attached = attach_document([attach_plan(), attach_plan(name="other")], document, IMAGE)
+    assert attached.document == document
+    [remark] = attached.outcomes[0].remarks
+    assert remark == "left alone: KVCacheTiers qwen and other select it: have one select it (SeveralTiers)"
+
+
+def test_pods_of_another_namespace_are_not_selected() -> None:
+    document = _object("Deployment", {"template": _POD})
+    document["metadata"]["namespace"] = "other"
+    assert _fields(_attached(document)) == []
+
+
+@pytest.mark.parametrize(
+    ("container", "said"),
+    [
+        ({"command": ["vllm", "serve", "m", "--no-enable-prefix-caching"]}, "prefix caching is off"),
+        (
+            {"args": ['exec vllm serve m --kv-transfer-config \'{"kv_connector": "N"}\'']},
+            "it has a KV connector",
+        ),
+        (
+            {"env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": "--max-num-seqs 8 -pp 2"}]},
+            "it is pipeline-parallel",
+        ),
+        ({"image": "vllm/vllm-openai:v0.31.0"}, "image vllm/vllm-openai:v0.31.0 has vLLM 0.31"),
+        (
+            {"image": "ghcr.io/llm-d/llm-d-cuda:v0.4.0"},
+            "image ghcr.io/llm-d/llm-d-cuda:v0.4.0 does not tell its vLLM",
+        ),
+        ({"resources": {}}, "container main asks for no memory: "),
+    ],
+)
+def test_what_speaks_against_the_tiers_is_said(container: dict[str, Any], said: str) -> None:
+    [remark] = _remarks(**container)
+    assert remark.startswith(said)
+
+
+def test_nothing_is_said_of_an_engine_that_gets_them() -> None:
+    assert _remarks() == []
+
+
+def test_a_patch_adds_before_and_after_what_is_there() -> None:
+    before = {"a": [{"n": 1}], "b": [{"n": 1, "v": "x"}], "c/d": {"e": "1"}, "f": None}
+    after = {
+        "a": [{"n": 0}, {"n": 1}],
+        "b": [{"n": 1, "v": "y"}, {"n": 2}],
+        "c/d": {"e": "2", "g": 3},
+        "f": [],
+    }
+    assert [*json_patch(before, after)] == [
+        {"op": "add", "path": "/a/0", "value": {"n": 0}},
+        {"op": "replace", "path": "/b/0/v", "value": "y"},
+        {"op": "add", "path": "/b/-", "value": {"n": 2}},
+        {"op": "replace", "path": "/c~1d/e", "value": "2"},
+        {"op": "add", "path": "/c~1d/g", "value": 3},
+        {"op": "add", "path": "/f", "value": []},
+    ]
