@@ -18,8 +18,8 @@ def compiled(*examples: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a function when its module is imported: an engine starts later for it, and no request waits.
 
     The code is kept in `NUMBA_CACHE_DIR`, beside the source or in the user's cache folder. Where none of
-    these can be written to, each process compiles for itself, which takes seconds. numba sees a change of the
-    function's own file only, so a compiled function calls no other from another file.
+    these can be written to, or where it is full, each process compiles for itself, which takes seconds. numba
+    sees a change of the function's own file only, so a compiled function calls no other from another file.
 
     It keeps the interpreter's lock, so that to other threads it happens at once. `examples` are a value of
     the type of each argument, with which it is called once; other types are refused with a TypeError. Without
@@ -33,6 +33,8 @@ def compiled(*examples: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
         except RuntimeError as error:
             if "no locator" not in str(error):
                 raise
+            made = numba.njit(signature)(function)
+        except OSError:  # the folder is full, or is another user's in part
             made = numba.njit(signature)(function)
         if examples:
             made(*examples)  # a first call takes a tenth of a millisecond

@@ -47,6 +47,28 @@ def test_where_nothing_can_be_written_to_functions_are_compiled_all_the_same(
     assert compiled(0)(FunctionType(source, {}))(21) == 42
 
 
+WITHOUT_ROOM = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+from kvtier_connector.core.index import keytable
+import numpy as np
+print(len(keytable.marks(np.zeros((3, 5), np.uint64))))
+"""
+
+
+def test_where_the_cache_is_full_functions_are_compiled_all_the_same(tmp_path: Path) -> None:
+    # no HOME either, as in a pod whose user has no entry
+    environment = {name: value for name, value in os.environ.items() if name != "HOME"}
+    done = subprocess.run(  # noqa: S603 - ourselves
+        [sys.executable, "-B", "-c", WITHOUT_ROOM],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**environment, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
 def test_other_types_than_those_compiled_for_are_refused() -> None:
     assert len(marks(np.zeros((3, 5), np.uint64))) == 3
     with pytest.raises(TypeError, match="No matching definition"):
