@@ -18,10 +18,11 @@ from zipfile import ZipFile
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _PACKAGES: Final = ("kvtier_common", "kvtier_connector")
-_LACKING: Final = ("xxhash",)
 PYTHONS: Final = ("3.10", "3.11", "3.12", "3.13")
 ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """As images call them, and as wheels do."""
+_LACKING: Final = {"amd64": ("xxhash", "liburing"), "arm64": ("xxhash",)}
+"""By architecture; liburing has wheels for one, and threads take its place."""
 _PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 _PLUGINS: Final = "vllm.general_plugins"
 
@@ -39,7 +40,7 @@ def lay_out(target: Path, architecture: str) -> None:
     _describe(target)
     with TemporaryDirectory() as scratch:
         wanted = Path(scratch) / "wanted.txt"
-        wanted.write_text("\n".join(map(_locked, _LACKING)))
+        wanted.write_text("\n".join(map(_locked, _LACKING[architecture])))
         for python in PYTHONS:
             wheels = Path(scratch) / python
             _download(wanted, wheels, python, ARCHITECTURES[architecture])
@@ -48,9 +49,6 @@ def lay_out(target: Path, architecture: str) -> None:
                     wheel
                 ) as archive:  # of one version, whose compiled parts have their Python's name
                     archive.extractall(target)
-    cache = target / "numba-cache"
-    cache.mkdir()
-    cache.chmod(0o1777)  # engines run as any user
 
 
 def size_bytes(folder: Path) -> int:
