@@ -41,6 +41,8 @@ MOONCAKE_ROOMS: Final = 2
 MOONCAKE_CLIENT_BYTES: Final = 80 * MIB
 """Of the process that each connection to a Mooncake store has: 82 MiB resident with these rooms, of which 14
 are shared with others; measured with 0.3.13 over TCP."""
+CUDA_CHUNK_TOKENS: Final = 64
+"""Of a chunk on a GPU, whose copies want large pages."""
 DISK_ALIGNMENT_BYTES: Final = 4096
 """Of offsets, lengths and addresses for O_DIRECT: no disk's logical blocks are larger (open(2), NOTES)."""
 DISK_WRITE_SHARE: Final = 4
@@ -107,6 +109,9 @@ class ConnectorConfig:
     # on a GPU, have a step compute with the first layers of what it loads while the others are copied, which
     # saves an H200 37 of 99 ms; vLLM's async scheduling has to be off
     layered_loads: bool = False
+    # the engine is another's, which starts without a tier too: so it does, or with a smaller one, where the
+    # tier cannot be had. Without `blocks_per_chunk` it chooses that itself, of what it alone knows.
+    attached: bool = False
 
     @property
     def has_tiers_behind(self) -> bool:
@@ -135,6 +140,7 @@ class ConnectorConfig:
             "remote_break_even",
             "remote_weights_read",
             "layered_loads",
+            "attached",
         ):
             value = getattr(self, name)
             if not isinstance(value, bool):

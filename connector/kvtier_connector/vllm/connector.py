@@ -31,7 +31,12 @@ from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.behind.tiering import NeverWriteBehind
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import layer_places
 from kvtier_connector.vllm.offloading.manager import KVTierManager
-from kvtier_connector.vllm.offloading.start import Handshake, warn_of_states, warn_of_weak_hash
+from kvtier_connector.vllm.offloading.start import (
+    Handshake,
+    choose_blocks_per_chunk,
+    warn_of_states,
+    warn_of_weak_hash,
+)
 from kvtier_connector.vllm.offloading.steps import (
     NO_TRANSFERS,
     KVTierWorkerMetadata,
@@ -65,7 +70,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self, vllm_config: VllmConfig, role: KVConnectorRole, kv_cache_config: KVCacheConfig
     ) -> None:
         transfer = vllm_config.kv_transfer_config
-        self._settings = parse_extra_config(transfer.kv_connector_extra_config)
+        extra = transfer.kv_connector_extra_config
+        self._settings = parse_extra_config(extra)
+        if self._settings.attached and "blocks_per_chunk" not in extra:
+            extra["blocks_per_chunk"] = choose_blocks_per_chunk(kv_cache_config, vllm_config)
+            self._settings = parse_extra_config(extra)
         if transfer.kv_load_failure_policy != "recompute":
             raise SettingError(
                 f"kv_load_failure_policy: got {transfer.kv_load_failure_policy!r}, must be 'recompute': "

@@ -23,11 +23,12 @@ from kvtier_connector.core.copies.copyplan import Layout
 from kvtier_connector.core.copies.layer_parts import LayerPlace, copy_parts, layer_parts
 from kvtier_connector.core.index.slots import tier_geometry
 from kvtier_connector.core.machine import numa
+from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
 from kvtier_connector.core.region import pin, region
 from kvtier_connector.core.region.growth import Grown, Growth, GrowthWords
-from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES, pieces_of
+from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES, Piece, pieces_of, pieces_within
 from kvtier_connector.core.region.region import RegionOffer
-from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
+from kvtier_connector.errors import ConnectorError, RegionError, UnsupportedEngineError
 from kvtier_connector.vllm.copies.copier import Copier, MemcpyCopier
 from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads, PartsCopier
@@ -54,6 +55,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         # one of them could tell how far its slice has grown.
         insists = Policy.REQUIRE in {self.settings.hugepages, self.settings.memlock}
         self._grows = not insists and config.parallel.pcp_size == 1
+        self._may_be_short = self._grows and self.settings.attached
         self.growth_path = ""
         self.region_offer: RegionOffer | None = None
         self.layer_places: tuple[LayerPlace, ...] = ()
@@ -121,7 +123,13 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
     def _growth(self, memory: region.Slice, pinning: pin.Pinning) -> Growth | None:
         """Have the slice grow beside the engine, or take and lock all of it now."""
         words, self.growth_path = GrowthWords.create()
-        pieces = tuple(pieces_of(self.geometry.slots, self.geometry.slot_bytes))
+        pieces = self._pieces(memory)
+        if not pieces:
+            words.tell(Grown(0, 0, is_over=True))
+            self._say_of_rank(
+                f"there is no CPU tier: {memory.report.why or 'memory is short'}", is_short=True
+            )
+            return None
         if self._grows:
             on_hugepages = memory.report.on_hugetlbfs
             page_bytes = self.settings.hugepage_bytes if on_hugepages else SMALL_PAGE_BYTES
@@ -136,6 +144,28 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         self._say_of_rank(f"{memory.report}; {report}", slots < self.geometry.slots)
         return None
 
+    def _pieces(self, memory: region.Slice) -> tuple[Piece, ...]:
+        """Return the pieces of this rank's slice that are to be taken.
+
+        An attached engine whose memory does not hold all of the tier keeps half of what is left for itself.
+        """
+        if not memory.report.total_bytes:
+            return ()
+        pieces = tuple(pieces_of(self.geometry.slots, self.geometry.slot_bytes))
+        if not self._may_be_short or memory.report.on_hugetlbfs:
+            return pieces
+        bound = tightest_bound()
+        if memory.size_bytes * self.geometry.slices <= bound.available_bytes:
+            return pieces
+        fit = pieces_within(pieces, max(bound.available_bytes, 0) // 2 // self.geometry.slices)
+        there = format_bytes(fit[-1].offset_bytes + fit[-1].size_bytes) if fit else "nothing"
+        self._say_of_rank(
+            f"this rank's part of the CPU tier is {there} of {format_bytes(memory.size_bytes)}: "
+            f"{bound.source} leaves {format_bytes(max(bound.available_bytes, 0))}; give the pod more memory",
+            is_short=True,
+        )
+        return fit
+
     def _say_of_rank(self, line: str, is_short: bool) -> None:
         tell = log.warning if is_short else log.info
         tell("kvtier: rank %d: %s", self.config.parallel.rank, line)
@@ -143,23 +173,33 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
     def _attach(self) -> region.Slice:
         """Have the first rank make the region and every rank map its slice of it."""
         group = engine_ranks()
+        number = 0 if self.replicated_layout else self.config.parallel.rank
         offer: region.RegionHandle | ConnectorError | None = None
         descriptor = -1
         nodes = _nodes(group)[: self.geometry.slices]
         if group.rank_in_group == 0:
             try:
-                request = self.geometry.request(self.settings)
-                offer, descriptor = region.create(replace(request, nodes=tuple(nodes), grows=self._grows))
+                request = replace(
+                    self.geometry.request(self.settings),
+                    nodes=tuple(nodes),
+                    grows=self._grows,
+                    may_be_short=self._may_be_short,
+                )
+                offer, descriptor = region.create(request)
             except ConnectorError as error:
                 offer = error  # the other ranks wait for an answer
+            except OSError as error:
+                offer = RegionError(f"the region cannot be made: {error}")
         offer = group.broadcast_object(offer)
         if not isinstance(offer, region.RegionHandle):
-            raise offer or ConnectorError("the first rank has sent no region")
-        number = 0 if self.replicated_layout else self.config.parallel.rank
+            refusal = offer or ConnectorError("the first rank has sent no region")
+            if self.settings.attached:
+                return region.nothing(str(refusal))
+            raise refusal
         if current_platform.is_cpu():  # a GPU's driver locks by itself, beyond any RLIMIT_MEMLOCK
             pin.preflight(offer.report, offer.slice_bytes, self.settings.memlock)
         try:
-            memory = (region.map_slice if self._grows else region.attach)(offer, number)
+            memory = self._map(offer, number)
             if group.world_size > 1:
                 group.barrier()
         finally:
@@ -169,6 +209,14 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             # The scheduler opens the descriptor, which stays open for that.
             self.region_offer = RegionOffer(offer)
         return memory
+
+    def _map(self, offer: region.RegionHandle, number: int) -> region.Slice:
+        try:
+            return (region.map_slice if self._grows else region.attach)(offer, number)
+        except (ConnectorError, OSError) as error:
+            if not self.settings.attached:
+                raise
+            return region.nothing(str(error))
 
     def _layerwise_disk_loads(self, layout: Layout, copier: Copier) -> LayerwiseDiskLoads | None:
         """Offer to begin steps while the disk still reads, where copies are a step's own and one rank's."""

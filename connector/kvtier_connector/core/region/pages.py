@@ -170,6 +170,11 @@ def piece_slots(slot_bytes: int, most_bytes: int = PIECE_BYTES) -> int:
     return max(least, most_bytes // slot_bytes // least * least)
 
 
+def pieces_within(pieces: Iterable[Piece], most_bytes: int) -> tuple[Piece, ...]:
+    """Return the first pieces of a slice, as many as are not larger than so much together."""
+    return tuple(piece for piece in pieces if piece.offset_bytes + piece.size_bytes <= most_bytes)
+
+
 def pieces_of(slots: int, slot_bytes: int, most_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
     """Yield the pieces of a slice; all but the last are of one size."""
     step = piece_slots(slot_bytes, most_bytes)

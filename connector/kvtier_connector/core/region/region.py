@@ -37,6 +37,7 @@ class RegionRequest:
     # which is the rank itself except for hugetlbfs pages that `create` takes.
     nodes: tuple[int | None, ...] = ()
     grows: bool = False  # slices are taken piece by piece later; hugetlbfs pages are reserved until then
+    may_be_short: bool = False  # who takes the pieces looks himself how much memory there is
 
     def round_up(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
@@ -118,7 +119,8 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
             "hugepages resource) or set Prefer"
         )
     if descriptor < 0:
-        _check_memory(total)
+        if not request.may_be_short:
+            _check_memory(total)
         if request.shared:
             descriptor = os.memfd_create("kvtier", os.MFD_CLOEXEC)
             os.ftruncate(descriptor, total)
@@ -160,6 +162,11 @@ def map_slice(handle: RegionHandle, number: int) -> Slice:
     if handle.report.got == TRANSPARENT:
         memory.madvise(mmap.MADV_HUGEPAGE)
     return Slice(memory, handle.report, handle.nodes[number] if handle.nodes else None)
+
+
+def nothing(why: str) -> Slice:
+    """Return a slice in which there is no slot, for a rank that cannot have its own."""
+    return Slice(mmap.mmap(-1, pages.SMALL_PAGE_BYTES), RegionReport(0, SMALL, SMALL, why, 0.0))
 
 
 def alone(request: RegionRequest) -> Slice:

@@ -1,21 +1,23 @@
 """What happens at start: warnings, and what workers offer the scheduler's process."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from vllm.config import VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorHandshakeMetadata
+from vllm.platforms import current_platform
 from vllm.v1.kv_cache_interface import KVCacheConfig, MambaSpec
 
 from kvtier_connector.complete import refusals
-from kvtier_connector.config import ConnectorConfig
+from kvtier_connector.config import CUDA_CHUNK_TOKENS, ConnectorConfig
 from kvtier_connector.core.behind.messages import MemoryOf
 from kvtier_connector.core.behind.tier import TierBehind
 from kvtier_connector.core.disk.files.fingerprint import Fingerprint, fingerprint
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import GrowthWords, together
 from kvtier_connector.core.region.region import RegionHandle, RegionOffer, open_whole
+from kvtier_connector.errors import ConnectorError
 from kvtier_connector.vllm.behind.disk import open_tier_behind_region
 from kvtier_connector.vllm.behind.remote import open_remote_tier
 from kvtier_connector.vllm.fingerprint import engine_facts, weights_contents
@@ -57,6 +59,23 @@ def warn_of_states(kv_cache_config: KVCacheConfig, blocks_per_chunk: int) -> Non
         )
 
 
+def choose_blocks_per_chunk(kv_cache_config: KVCacheConfig, config: VllmConfig) -> int:
+    """Return `blocks_per_chunk` as the planner chooses it, for an engine of which no planner knew.
+
+    vLLM settles the size of a block when it has loaded the model. It wants a retention interval to be whole
+    chunks, which one of whole blocks need not be if they are larger.
+    """
+    specs = [group.kv_cache_spec for group in kv_cache_config.kv_cache_groups]
+    keeps_states = any(isinstance(spec, MambaSpec) for spec in specs)
+    if not specs or keeps_states or current_platform.is_cpu():
+        return 1
+    block_tokens: int = max(spec.block_size for spec in specs)
+    block_tokens *= config.parallel_config.decode_context_parallel_size
+    blocks = max(CUDA_CHUNK_TOKENS // block_tokens, 1)
+    interval_tokens = config.cache_config.prefix_cache_retention_interval or 0
+    return 1 if interval_tokens % (blocks * block_tokens) else blocks
+
+
 class Handshake:
     """The manager's memory and what is behind it, as workers offer it."""
 
@@ -79,7 +98,9 @@ class Handshake:
             return
         region = regions[0]
         with refusals():
-            tiers = self._open_tiers(region)
+            tiers = self._try_to_open(lambda: self._open_tiers(region))
+        if not tiers:
+            return
         self._manager.put_behind(
             tiers,
             chunk_key_bytes(self._config.cache_config.prefix_caching_hash_algo),
@@ -95,17 +116,19 @@ class Handshake:
         news = threading.Event()  # one for all: who waits, waits for any of them
         tiers = list[TierBehind]()
         if settings.disk_path:
-            tiers.append(
-                open_tier_behind_region(
-                    settings,
-                    geometry,
-                    self._config,
-                    fingerprint(facts),
-                    offer,
-                    memory_of,
-                    self._manager.chunk_tokens,
-                    news,
-                )
+            tiers += self._try_to_open(
+                lambda: [
+                    open_tier_behind_region(
+                        settings,
+                        geometry,
+                        self._config,
+                        fingerprint(facts),
+                        offer,
+                        memory_of,
+                        self._manager.chunk_tokens,
+                        news,
+                    )
+                ]
             )
         if settings.remote_url:
             prefill = tiers[0].break_even.prefill if tiers else None
@@ -117,18 +140,30 @@ class Handshake:
                 log.info("kvtier: the remote tier begins once the weights are read, which name its blocks")
                 return fingerprint({**facts, "weights": weights_contents(model)})
 
-            tiers.append(
-                open_remote_tier(
-                    settings,
-                    shared_fingerprint,
-                    memory_of,
-                    block_bytes=geometry.chunk_bytes,
-                    memory_slots=geometry.slots,
-                    news=news,
-                    prefill=prefill,
-                )
+            tiers += self._try_to_open(
+                lambda: [
+                    open_remote_tier(
+                        settings,
+                        shared_fingerprint,
+                        memory_of,
+                        block_bytes=geometry.chunk_bytes,
+                        memory_slots=geometry.slots,
+                        news=news,
+                        prefill=prefill,
+                    )
+                ]
             )
         return tiers
+
+    def _try_to_open(self, tiers: Callable[[], list[TierBehind]]) -> list[TierBehind]:
+        """Open tiers; an attached engine serves without those that it cannot have."""
+        try:
+            return tiers()
+        except ConnectorError as error:
+            if not self._settings.attached:
+                raise
+            log.warning("kvtier: the engine goes on without a tier: %s", error)
+            return []
 
     def grow(self) -> None:
         """Take note of how far the slices have grown, until no more comes."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from kvtier_common.tier import Tier
 from kvtier_connector.config import (
+    CUDA_CHUNK_TOKENS,
     DISK_ALIGNMENT_BYTES,
     DISK_SPARE_BYTES,
     DISK_WRITE_SHARE,
@@ -134,10 +135,6 @@ def disk_chunks(spec: Spec, geometry: Geometry, chunk_tokens: int, alignment_byt
 INDEX_BYTES_PER_CHUNK: Final = 100
 """What kvtier_connector.core.index.index may take at most for a block."""
 
-_CUDA_CHUNK_TOKENS: Final = 64
-"""kvtier_connector.config, `blocks_per_chunk`: 64 tokens suit GPUs, whose copies want large pages."""
-
-
 TRAITS: Final = BackendTraits(
     title="kvtier's connector",
     project="kvtier",
@@ -228,4 +225,4 @@ def _notes(spec: Spec) -> tuple[str, ...]:
 def _blocks_per_chunk(spec: Spec, geometry: Geometry) -> int:
     if spec.engine.device is Device.CPU or geometry.keeps_states:
         return 1
-    return max(_CUDA_CHUNK_TOKENS // geometry.whole_block_tokens, 1)
+    return max(CUDA_CHUNK_TOKENS // geometry.whole_block_tokens, 1)
