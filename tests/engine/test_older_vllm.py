@@ -14,11 +14,13 @@ pytestmark = pytest.mark.engine
 _ENGINE = Path(__file__).parent
 _BRIEF = (
     "planning/arguments",
+    "connector/attach/test_engine_config.py",
     "connector/offloading/test_tier.py",
     "connector/secondary/test_tier.py",
     "connector/test_refusals.py",
 )
 _CONNECTOR = (
+    "attach/test_lacking.py",
     "copies/test_layerwise_disk_loads.py",
     "disk/test_disk.py",
     "disk/test_disk_kinds.py",

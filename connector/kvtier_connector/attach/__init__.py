@@ -1,0 +1,1 @@
+"""Gives the tier to an engine that others own, from inside it."""

@@ -1,0 +1,23 @@
+"""vLLM's plug-in `kvtier`, of the group `vllm.general_plugins`."""
+
+import logging
+import os
+
+from kvtier_connector.payload import ATTACH_VARIABLE
+
+
+def register() -> None:
+    """Give the tier to engines of this process; vLLM calls it in each process, and more than once in some.
+
+    Without the variable it does nothing. It raises nothing: vLLM would end.
+    """
+    text = os.environ.get(ATTACH_VARIABLE)
+    if text is None:
+        return
+    try:
+        from kvtier_connector.attach.begin import begin  # noqa: PLC0415 - only where it is asked for
+
+        begin(text)
+    except Exception:
+        # vLLM configures handlers for its own name only
+        logging.getLogger("vllm.kvtier").exception("kvtier: this engine is left alone: the plug-in failed")
