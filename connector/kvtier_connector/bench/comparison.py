@@ -67,7 +67,9 @@ class Comparison:
     def token_bytes(self) -> int:
         """Return what a token's KV cache takes on all ranks together; heads too few to share are repeated."""
         config = json_file(self.model / "config.json")
-        element_bytes = 1 if self.serve_options.cache_dtype.startswith("fp8") else 2
+        element_bytes = 4 if self.serve_options.dtype in {"float", "float32"} else 2
+        if self.serve_options.cache_dtype.startswith("fp8"):
+            element_bytes = 1
         heads: int = config.get("num_key_value_heads") or config["num_attention_heads"]
         repeated = max(self.serve_options.ranks // heads, 1)
         return kv_bytes_per_token(config, element_bytes) * repeated

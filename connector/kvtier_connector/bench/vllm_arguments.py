@@ -31,6 +31,7 @@ class ServeOptions:
     transfer: Mapping[str, Any] | None = None
     block_tokens: int | None = None  # tokens of a KV block; None for vLLM's default
     ranks: int = 1  # GPUs that share each layer
+    dtype: str = "auto"  # element type of what is computed
     cache_dtype: str = "auto"  # element type of the KV cache
 
     @classmethod
@@ -40,6 +41,7 @@ class ServeOptions:
         parser.add_argument("--kv-transfer-config", type=_json_object)
         parser.add_argument("--block-size", type=int)
         parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
+        parser.add_argument("--dtype", default="auto")
         parser.add_argument("--kv-cache-dtype", default="auto")
         known, _ = parser.parse_known_args(list(arguments))
         transfer = known.kv_transfer_config
@@ -55,6 +57,7 @@ class ServeOptions:
             transfer=transfer,
             block_tokens=known.block_size,
             ranks=known.tensor_parallel_size,
+            dtype=known.dtype,
             cache_dtype=known.kv_cache_dtype,
         )
 

@@ -49,6 +49,12 @@ def test_what_is_given_is_the_engine_s_and_the_cache_is_bounded_all_the_same(mod
     }
 
 
+@pytest.mark.parametrize(("dtype", "cache_dtype", "part"), [("float32", "auto", 2), ("float32", "fp8", 0.5)])
+def test_a_token_is_as_large_as_its_elements(model: Path, dtype: str, cache_dtype: str, part: float) -> None:
+    options = ServeOptions.read(["--dtype", dtype, "--kv-cache-dtype", cache_dtype])
+    assert Comparison(model=model, serve_options=options).token_bytes() == part * TOKEN_BYTES
+
+
 def test_more_ranks_than_heads_repeat_them(model: Path) -> None:
     assert Comparison(model=model, serve_options=ServeOptions(ranks=16)).token_bytes() == 2 * TOKEN_BYTES
 

@@ -29,7 +29,7 @@ print(json.dumps(helps))
 """
 
 PACKAGES = packages_distributions()
-LIGHT = {"click", "PyYAML"}
+LIGHT = {"click", "PyYAML", "typing_extensions"}
 """Of what is always installed; pydantic alone takes longer than all of help."""
 
 
