@@ -2,8 +2,9 @@
 
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import click
 
@@ -13,16 +14,19 @@ from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
+    from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.cli.inputs.load import LoadedBeside
     from kvtier_operator.cli.inputs.observe import Facts
     from kvtier_operator.planning.attach.documents import AttachedDocument
-    from kvtier_operator.planning.attach.plan import AttachPlan
+    from kvtier_operator.planning.observed import Observed
 
+_PlanT = TypeVar("_PlanT")
 _MOST_CHARACTERS: Final = 600
 """Of a line about an object, which quotes what others wrote."""
 _MOST_NAME: Final = 100
 _YAML: Final = "yaml"
 _PATCH: Final = "patch"
+_PICKER: Final = "picker-config"
 
 
 @click.command(short_help="Put the tiers into vLLM pods that others own.")
@@ -39,27 +43,44 @@ _PATCH: Final = "patch"
 @click.option(
     "-o",
     "--output",
-    type=click.Choice([_YAML, _PATCH]),
+    type=click.Choice([_YAML, _PATCH, _PICKER]),
     default=_YAML,
     show_default=True,
-    help="The owners' objects, whole; or a kustomize component that patches them.",
+    help="The owners' objects, whole; a kustomize component that patches them; or a ConfigMap with what "
+    "their endpoint picker should know of the tiers.",
+)
+@click.option(
+    "--picker-version",
+    default="0.10",
+    show_default=True,
+    metavar="VERSION",
+    help="Of that picker: 0.9 or 0.10 is llm-d's, of which KServe 0.20 has 0.9; 1.4 or 1.5 the inference "
+    "extension's.",
 )
 @click.option("--diff", is_flag=True, help="Show what changes in the owners' objects instead.")
 @options.model_config
 @options.hub
 @options.images
-def attach(paths: tuple[str, ...], output: str, *, diff: bool, **facts: Unpack["Facts"]) -> None:
-    """Put the tiers of KVCacheTiers with spec.attach into the manifests of those who own the pods.
+def attach(
+    paths: tuple[str, ...], output: str, picker_version: str, *, diff: bool, **facts: Unpack["Facts"]
+) -> None:
+    """Put the tiers of KVCacheTiers with spec.attach into manifests of those who own the pods.
 
-    For GitOps, for Kueue, and for clusters without MutatingAdmissionPolicies. Command, arguments and image of
-    an engine are never changed. Standard error says what became of the pods of each object; exit code 1 where
-    none was given a tier.
+    For GitOps, for Kueue, and for clusters without MutatingAdmissionPolicies. Command, arguments and image
+    of an engine are never changed. Standard error says what became of the pods of each object; exit code 1
+    where none was given a tier.
     """
     from kvtier_operator.cli.inputs.load import load_beside  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.attach.documents import attach_document  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.attach.picker import others_picker_config  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.attach.plan import plan_attach  # noqa: PLC0415 - as above
 
     beside = load_beside(paths)
-    plans = _plans(beside, **facts)
+    if output == _PICKER:
+        configs = _planned(beside, partial(others_picker_config, version=picker_version), **facts)
+        say_whole(_whole(configs), end="")
+        return
+    plans = _planned(beside, plan_attach, **facts)
     image = facts["images"].connector()
     attached = [attach_document(plans, document, image) for _, document in beside.others]
     if diff:
@@ -76,12 +97,13 @@ def attach(paths: tuple[str, ...], output: str, *, diff: bool, **facts: Unpack["
         sys.exit(EXIT_REJECTED)
 
 
-def _plans(beside: "LoadedBeside", **facts: Unpack["Facts"]) -> "list[AttachPlan]":
-    """Of all resources with spec.attach; raises InvalidInputError for one without."""
+def _planned(
+    beside: "LoadedBeside", plan: "Callable[[KVCacheTier, Observed], _PlanT]", **facts: Unpack["Facts"]
+) -> "list[_PlanT]":
+    """What is made of each resource; raises InvalidInputError for one without spec.attach."""
     from kvtier_operator.cli.inputs.load import naming  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.observe import observe  # noqa: PLC0415 - as above
     from kvtier_operator.errors import InvalidInputError, Problem  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.attach.plan import plan_attach  # noqa: PLC0415 - as above
 
     plans = []
     for source, resource in beside.loaded.resources:
@@ -90,11 +112,11 @@ def _plans(beside: "LoadedBeside", **facts: Unpack["Facts"]) -> "list[AttachPlan
                 message = "is required here: it says which pods get the tiers"
                 raise InvalidInputError("", Problem("spec.attach", message))
             observed = observe(resource, config_maps=beside.loaded.config_maps, **facts)
-            plans.append(plan_attach(resource, observed))
+            plans.append(plan(resource, observed))
     return plans
 
 
-def _whole(documents: Iterator[Mapping[str, Any]]) -> str:
+def _whole(documents: Iterable[Mapping[str, Any]]) -> str:
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
 
     return to_yaml(documents, sort_keys=False)
@@ -105,12 +127,12 @@ def _component(attached: "Sequence[AttachedDocument]") -> str:
 
     patches = [kustomize_patch(one.before, one.document) for one in attached if one.document != one.before]
     component = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "patches": patches}
-    return _whole(iter([component]))
+    return _whole([component])
 
 
 def _diff(attached: "Sequence[AttachedDocument]") -> Iterator[str]:
     for one in attached:
-        texts = (_whole(iter([document])) for document in (one.before, one.document))
+        texts = (_whole([document]) for document in (one.before, one.document))
         old, new = (text.splitlines(keepends=True) for text in texts)
         name = _name(one.before)
         yield from difflib.unified_diff(old, new, f"{name} before", f"{name} after")

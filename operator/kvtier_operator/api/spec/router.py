@@ -162,6 +162,11 @@ class Flavor(StrEnum):
     BUILTIN = "builtin"
 
 
+def flavor_of(version: str) -> Flavor:
+    """Whose picker has one of SUPPORTED_VERSIONS: llm-d's are 0.x."""
+    return Flavor.LLM_D if version.startswith("0.") else Flavor.GAIE
+
+
 class FailureMode(StrEnum):
     """What the gateway does when the picker does not answer."""
 

@@ -80,3 +80,33 @@ def test_a_resource_with_engines_of_its_own_has_no_place_here(tmp_path: Path) ->
     assert isinstance(error, InvalidInputError)
     with pytest.raises(InvalidInputError, match=r"spec\.attach: is required here"):
         raise error
+
+
+def test_a_picker_is_told_how_much_the_tiers_hold(tmp_path: Path) -> None:
+    tier = {**_TIER, "spec": _TIER["spec"] | {"model": {"name": "Qwen/Qwen3-32B"}}}
+    result = _attached(tmp_path, "-o", "picker-config", "--picker-version", "0.9", documents=(tier,))
+    assert result.exit_code == 0
+    [config] = yaml.safe_load_all(result.stdout)
+    plugins = yaml.safe_load(config["data"]["epp"])["plugins"]
+    [producer] = [plugin for plugin in plugins if plugin.get("name") == "cpu-prefix-cache-producer"]
+    # 100 GiB of 262,144 B a token, 64 tokens an entry
+    assert producer["parameters"]["lruCapacityPerServer"] == 6400
+
+
+@pytest.mark.parametrize(
+    ("tier", "version", "said"),
+    [
+        (_TIER, "0.9", r"all\.yaml: spec\.model: is required"),
+        (
+            {**_TIER, "spec": _TIER["spec"] | {"model": {"name": "Qwen/Qwen3-32B"}}},
+            "0.8",
+            "'0.8' is none of 0.9",
+        ),
+    ],
+)
+def test_what_no_picker_can_be_told(tmp_path: Path, tier: dict[str, Any], version: str, said: str) -> None:
+    arguments = ("-o", "picker-config", "--picker-version", version)
+    error = _attached(tmp_path, *arguments, documents=(tier,)).exception
+    assert isinstance(error, InvalidInputError)
+    with pytest.raises(InvalidInputError, match=said):
+        raise error
