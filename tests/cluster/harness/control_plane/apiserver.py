@@ -67,8 +67,9 @@ def start_api_server(
             f"--service-cluster-ip-range={addresses.services_cidr}",
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
-            # on by default from 1.35
-            "--feature-gates=ImageVolume=true",
+            # on by default from 1.35, and from 1.36
+            "--feature-gates=ImageVolume=true,MutatingAdmissionPolicy=true",
+            "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
             f"--audit-policy-file={write_policy(folder)}",
             f"--audit-log-path={folder / AUDIT_LOG}",
             # A loopback address may not be an endpoint; nobody is there to use it either.
