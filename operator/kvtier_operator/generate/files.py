@@ -11,6 +11,7 @@ from kvtier_operator.generate.chart.files import chart_files
 from kvtier_operator.generate.pages import rights_page, support_page, versions_page
 from kvtier_operator.generate.yaml_text import Below, Text, notice, rules_text, yaml_text
 from kvtier_operator.install import install_objects
+from kvtier_operator.install.attachment import attachment_policy, attachment_policy_binding
 from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
 from kvtier_operator.install.rbac import EVERYTHING
 from kvtier_operator.install.settings import Installation
@@ -26,14 +27,19 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 def base_files() -> dict[str, str]:
-    """One file an object of manifests/base, and the operator's own monitoring objects: path to text."""
+    """One file an object of manifests/base, and of the components that bring further ones: path to text."""
     install = Installation()
     files = {
         f"manifests/base/{_file_name(manifest)}": _text(manifest) for manifest in install_objects(install)
     }
-    monitoring = (service_monitor(install), prometheus_rule(install), dashboard(install))
+    components = {
+        "attach": (attachment_policy(install), attachment_policy_binding(install)),
+        "monitoring": (service_monitor(install), prometheus_rule(install), dashboard(install)),
+    }
     return files | {
-        f"manifests/components/monitoring/{_file_name(manifest)}": _text(manifest) for manifest in monitoring
+        f"manifests/components/{component}/{_file_name(manifest)}": _text(manifest)
+        for component, manifests in components.items()
+        for manifest in manifests
     }
 
 

@@ -11,6 +11,8 @@ from tests.cluster.harness.operator.places import CHART, CI_VALUES, CRD, MANIFES
 
 from kvtier_operator.install.monitoring import dashboard
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.base.names import POLICY_VERSIONS
+from kvtier_operator.planning.images import PUBLISHED, ImageName
 
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
 # What only a chart says of its objects.
@@ -64,7 +66,7 @@ def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Comman
     [
         ({"operators": {}}, "operators"),
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
-        ({"tiers": [{"name": "x", "spec": {"tiers": {"cpu": {"capacity": "1Gi"}}}}]}, "model"),
+        ({"tiers": [{"name": "x", "spec": {"model": SPEC["model"]}}]}, "tiers"),
         ({"tiers": [TIER | {"spec": SPEC | {"backends": "Native"}}]}, "backends"),
         ({"picker": {"flavor": "envoy"}}, "flavor"),
         ({"picker": {"resources": {"limits": {"cpu": True}}}}, "cpu"),
@@ -127,6 +129,32 @@ def test_who_may_edit_may_write_tiers_only_with_the_policy(helm: Command, *, ena
 def test_values_kept_from_a_release_without_the_policy_have_it(helm: Command) -> None:
     rendered = helm("template", "kvtier", CHART, "--set", "admissionPolicy=null")
     assert "kind: ValidatingAdmissionPolicyBinding" in rendered
+
+
+@pytest.mark.parametrize(
+    ("served", "version"),
+    [(POLICY_VERSIONS, POLICY_VERSIONS[0]), (POLICY_VERSIONS[1:], POLICY_VERSIONS[1]), ((), "")],
+)
+def test_pods_of_others_are_changed_where_the_cluster_can(
+    helm: Command, served: tuple[str, ...], version: str
+) -> None:
+    rendered = _attaching(helm, served, "--set", "global.imageRegistry=registry.example")
+    assert [document["apiVersion"] for document in rendered] == ([version] * 2 if version else [])
+    if version:
+        [mutation] = rendered[0]["spec"]["mutations"]
+        named = f'"image": dyn("registry.example/{PUBLISHED[ImageName.CONNECTOR]}")'
+        assert named in mutation["jsonPatch"]["expression"]
+
+
+def test_whoever_wants_no_pods_changed_gets_no_policy(helm: Command) -> None:
+    assert _attaching(helm, POLICY_VERSIONS, "--set", "attach.enabled=false") == []
+
+
+def _attaching(helm: Command, served: tuple[str, ...], *values: str) -> list[dict[str, Any]]:
+    """The policy and its binding, for a cluster that serves these versions."""
+    apis = (f"--api-versions={version}/MutatingAdmissionPolicy" for version in served)
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, *apis, *values))
+    return [document for document in rendered if document and document["kind"].startswith("Mutating")]
 
 
 def test_the_name_that_charts_have(helm: Command) -> None:
@@ -257,9 +285,13 @@ def _without_chart(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_an_install_without_rights_beyond_its_namespaces(helm: Command) -> None:
-    off = ("crds.enabled", "admissionPolicy.enabled", "rbac.aggregate", "rbac.clusterReads")
+    off = (
+        *("crds.enabled", "admissionPolicy.enabled", "attach.enabled"),
+        *("rbac.aggregate", "rbac.clusterReads"),
+    )
     values = ",".join(("watchNamespaces={one}", *(f"{each}=false" for each in off)))
     at = ("--namespace", SYSTEM, "--skip-tests")
-    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, *at, "--set", values))
+    apis = [f"--api-versions={POLICY_VERSIONS[0]}/MutatingAdmissionPolicy"]
+    rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, *at, *apis, "--set", values))
     kinds = {document["kind"] for document in rendered if document}
     assert kinds == {"Deployment", "Role", "RoleBinding", "Service", "ServiceAccount"}

@@ -1,5 +1,6 @@
 """`kubectl apply -k` of everything in manifests/, on a real API server that validates strictly."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.base.names import POLICY_VERSIONS
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.verdict import Outcome
@@ -46,6 +48,7 @@ def test_all_are_tried() -> None:
         "memlock",
         "disk",
         "monitoring",
+        "attach",
     }
 
 
@@ -101,6 +104,19 @@ def test_component(kubectl: Command, overlay: str, component: str, tmp_path: Pat
             assert spec["observability"] == dict.fromkeys(
                 ("serviceMonitor", "prometheusRule", "dashboard"), True
             )
+
+
+@pytest.mark.usefixtures("base")
+def test_the_policy_that_attaches_pods(kubectl: Command, tmp_path: Path) -> None:
+    """With the version that the cluster serves in place of the latest, as the component says."""
+    version = json.dumps([{"op": "replace", "path": "/apiVersion", "value": POLICY_VERSIONS[1]}])
+    patches = [{"target": {"kind": "MutatingAdmissionPolicy.*"}, "patch": version}]
+    components = [_relative(MANIFESTS / "components" / "attach", tmp_path)]
+    _kustomization(tmp_path, MANIFESTS / "base", {"components": components, "patches": patches})
+    applied = kubectl("apply", "-k", tmp_path, *STRICT)
+    for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
+        assert f"{kind}.admissionregistration.k8s.io/{OPERATOR} serverside-applied" in applied
+    kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", OPERATOR)
 
 
 @pytest.mark.usefixtures("base")

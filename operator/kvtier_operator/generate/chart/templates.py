@@ -8,6 +8,7 @@ from kvtier_operator.api.schema.crd import crd
 from kvtier_operator.generate.yaml_text import Below, Inline, Text, With, notice, rules_text, yaml_text
 from kvtier_operator.install import rbac as rights
 from kvtier_operator.install.admission import admission_policy, admission_policy_binding
+from kvtier_operator.install.attachment import attachment_policy, attachment_policy_binding
 from kvtier_operator.install.deployment import (
     CONTAINER_SECURITY,
     POD_SECURITY,
@@ -29,18 +30,31 @@ from kvtier_operator.install.rbac import (
     view_role,
 )
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.base.names import POLICY_VERSIONS
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
+from kvtier_operator.planning.images import PUBLISHED, ImageName
 
 # What stands in the objects of install/ and what in its place in the chart.
-_INSTALL: Final = Installation(name="KVTIERNAME", namespace="KVTIERNAMESPACE", image="KVTIERIMAGE")
+_INSTALL: Final = Installation(
+    name="KVTIERNAME",
+    namespace="KVTIERNAMESPACE",
+    image="KVTIERIMAGE",
+    connector_image="KVTIERCONNECTOR",
+)
 _EXPRESSIONS: Final = {
     _INSTALL.namespace: "{{ $.Release.Namespace }}",
     _INSTALL.name: '{{ include "kvtier.name" $ }}',
     _INSTALL.image: '{{ include "kvtier.image" $ }}',
+    _INSTALL.connector_image: '{{ include "kvtier.connectorImage" $ }}',
 }
 _EACH: Final = "KVTIEREACH"
 # also with values kept from a release that had no such policy
 _GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
+# as above; a cluster that does not serve the kind is left without
+_ATTACHES: Final = (
+    'and (dig "enabled" true ($.Values.attach | default dict)) (include "kvtier.attachmentApi" $)'
+)
+_ATTACHMENT_API: Final[dict[str, Text]] = {"apiVersion": Inline('{{ include "kvtier.attachmentApi" $ }}')}
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
 _SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
 _PULL_SECRETS: Final = With('include "kvtier.pullSecrets" $ | fromYamlArray')
@@ -82,7 +96,12 @@ def include(name: str) -> str:
 
 def definitions(head: str) -> dict[str, str]:
     """File name below templates/ and text."""
-    return {"_rules.tpl": _rules(head), "_policy.tpl": _policy(head), "_security.tpl": _security(head)}
+    return {
+        "_rules.tpl": _rules(head),
+        "_policy.tpl": _policy(head),
+        "_security.tpl": _security(head),
+        "_attachment.tpl": _attachment(head),
+    }
 
 
 def _rules(head: str) -> str:
@@ -110,6 +129,25 @@ def _policy(head: str) -> str:
         f"range list {limits}", check
     )
     return head + block('define "kvtier.policy"', body + "{{- $policy | toJson }}\n")
+
+
+def _attachment(head: str) -> str:
+    """The version of the policy's API that is served, empty where none is; and the image that it names."""
+    served = " else ".join(
+        f'if $.Capabilities.APIVersions.Has "{version}/MutatingAdmissionPolicy" }}}}{version}{{{{'
+        for version in POLICY_VERSIONS
+    )
+    registry = "{{- with ($.Values.global).imageRegistry }}{{ . }}/{{ end }}"
+    image = (
+        '{{- $released := (include "kvtier.released" $ | fromJson).connector }}\n'
+        "{{- with ($.Values.images).connector | default $released }}{{ . }}{{ else }}\n"
+        f"{registry}{PUBLISHED[ImageName.CONNECTOR]}{{{{ end }}}}\n"
+    )
+    return (
+        head
+        + block('define "kvtier.attachmentApi"', f"{{{{- {served}- end }}}}\n")
+        + block('define "kvtier.connectorImage"', image)
+    )
 
 
 def _security(head: str) -> str:
@@ -181,6 +219,10 @@ def _templates() -> dict[str, _Template]:
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
         "validating_admission_policy.yaml": _Template(admission_policy(_INSTALL), _GUARDED),
         "validating_admission_policy_binding.yaml": _Template(admission_policy_binding(_INSTALL), _GUARDED),
+        "mutating_admission_policy.yaml": _Template(attachment_policy(_INSTALL), _ATTACHES, _ATTACHMENT_API),
+        "mutating_admission_policy_binding.yaml": _Template(
+            attachment_policy_binding(_INSTALL), _ATTACHES, _ATTACHMENT_API
+        ),
         "cluster_role_view.yaml": _user_role(view_role(_INSTALL)),
         # without the policy a KVCacheTier can do more than `edit` can
         "cluster_role_edit.yaml": _user_role(edit_role(_INSTALL), _GUARDED),

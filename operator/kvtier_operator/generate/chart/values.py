@@ -266,6 +266,16 @@ class AdmissionPolicy(ChartModel):
     )
 
 
+class Attach(ChartModel):
+    """MutatingAdmissionPolicy: gives the tier of a KVCacheTier with spec.attach to pods that others own."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Make it, for namespaces labelled kvtier.dev/attach: enabled, where the cluster serves "
+        "the kind: Kubernetes 1.36, and 1.34 or 1.35 with its feature gate and API turned on.",
+    )
+
+
 class Monitor(ChartModel):
     """ServiceMonitor of the operator (needs the Prometheus operator's CRDs)."""
 
@@ -349,6 +359,7 @@ class Values(ChartModel):
     service_account: ServiceAccount = _part(ServiceAccount)
     rbac: Rbac = _part(Rbac)
     admission_policy: AdmissionPolicy = _part(AdmissionPolicy)
+    attach: Attach = _part(Attach)
     service_monitor: Monitor = _part(Monitor)
     prometheus_rule: Alerts = _part(Alerts)
     dashboard: OwnDashboard = _part(OwnDashboard)

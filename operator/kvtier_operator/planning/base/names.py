@@ -17,6 +17,12 @@ ATTACHED: Final = "kvtier.dev/attached"
 """Annotation of a pod that was given tiers: the name of its KVCacheTier, which is in the pod's namespace."""
 
 
+POLICY_VERSIONS: Final = ("admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1")
+"""Of the API of MutatingAdmissionPolicies, by preference: Kubernetes 1.36 has the first, 1.34 the second."""
+ATTACH_OPT_IN: Final = {"kvtier.dev/attach": "enabled"}
+"""Label of the namespaces whose pods may be given a tier."""
+
+
 class Component(StrEnum):
     """What an object is for; the value of COMPONENT_LABEL."""
 

@@ -58,7 +58,7 @@ def test_every_value_is_read() -> None:
     sections = {
         name: value
         for name, value in Values().model_dump(by_alias=True).items()
-        if name not in {"image", "images", "global", "admissionPolicy"}
+        if name not in {"image", "images", "global", "admissionPolicy", "attach"}
     }
     leaves = [
         f"{name}.{key}" if isinstance(value, dict) and value else name
