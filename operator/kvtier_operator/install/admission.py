@@ -12,8 +12,8 @@ from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.schema.crd import PLURAL
 from kvtier_operator.install.settings import Installation
 
-_PODS: Final = ("model", "backend", "engine", "tiers", "imagePullSecrets")
-"""Fields of the spec that decide what runs in an engine's pod."""
+_PODS: Final = ("model", "backend", "engine", "attach", "tiers", "imagePullSecrets")
+"""Fields of the spec that decide what runs in an engine's pod, and whose pods those are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,12 @@ PRIVILEGES: Final = (
     ),
     _pod_template("engine-template", "engine", "containers, volumes and a service account", _PODS),
     _pod_template("picker-template", "router", "containers and volumes", ("router",)),
+    Privilege(
+        *("attach", "attachments", "spec.attach", "object.spec.?attach.hasValue()", _differs(*_PODS)),
+        "memory, variables and an init container in pods that others own",
+        "pods",
+        also_protected=_PODS,
+    ),
     Privilege(
         *("scaled-object", "autoscalers", "spec.autoscaling.prometheusUrl"),
         "object.spec.?autoscaling.?prometheusUrl.hasValue()",

@@ -38,6 +38,7 @@ ASKED: dict[str, dict[str, Any]] = {
 TEMPLATES: dict[str, dict[str, Any]] = {
     "engine-template": {"engine": {"podTemplate": {"spec": {"serviceAccountName": "theirs"}}}},
     "picker-template": {"router": {"podTemplate": {"metadata": {"labels": {"a": "b"}}}}},
+    "attach": {"attach": {"podSelector": {"matchLabels": {"app": "vllm"}}, "container": "main"}},
 }
 """What `edit` may do by itself, and the right to have pods made alone may not."""
 ROWS = {"pods", "first", *ASKED, *TEMPLATES}
@@ -106,16 +107,17 @@ def test_who_may_make_no_pods_gets_none_made(kubectl: Command, namespace: str, p
 
 
 @pytest.mark.parametrize("row", TEMPLATES)
-def test_a_template_takes_more_than_the_right_to_pods(
+def test_what_changes_pods_takes_more_than_the_right_to_have_some_made(
     kubectl: Command, namespace: str, person: Person, row: str
 ) -> None:
-    """Rows engine-template, picker-template."""
+    """Rows engine-template, picker-template, attach."""
     pods = ("create kvcachetiers.kvtier.dev", "use kvcachetiers.kvtier.dev/workloads")
     said = refusal(kubectl, namespace, person("", *pods), tier(TEMPLATES[row]))
     assert f"denied request: {PRIVILEGE[row].field}: " in said
-    assert "'use' on kvcachetiers.kvtier.dev/podtemplates" in said
-    template = "use kvcachetiers.kvtier.dev/podtemplates"
-    make(kubectl, namespace, person("", *pods, template), tier(TEMPLATES[row]))
+    used = f"use kvcachetiers.kvtier.dev/{PRIVILEGE[row].name}"
+    assert f"'use' on {used.removeprefix('use ')}" in said
+    for right in (used, f"create {PRIVILEGE[row].creatable}"):
+        make(kubectl, namespace, person("", *pods, right), tier(TEMPLATES[row]))
     make(kubectl, namespace, person("edit"), tier(TEMPLATES[row]))
 
 
