@@ -38,7 +38,7 @@ _ARMS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
 _MOST_MORE_MS: Final = 5.0
 _WARM_PODS: Final = 50
 
-console = Console(highlight=False)
+console = Console(highlight=False, soft_wrap=True)
 
 
 async def _create(connection: Connection, namespace: str, document: dict[str, Any]) -> dict[str, Any]:

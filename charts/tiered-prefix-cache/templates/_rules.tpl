@@ -68,6 +68,14 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+# with spec.attach: whether pods may ask for as much more as the tier takes
+- apiGroups: [""]
+  resources: [limitranges, resourcequotas]
+  verbs: [list]
+# with spec.attach: whether the namespace lets its pods be changed
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get]
 # what changed, for kubectl describe
 - apiGroups: [""]
   resources: [events]
@@ -120,4 +128,8 @@
 - apiGroups: [storage.k8s.io]
   resources: [storageclasses]
   verbs: [list, watch]
+# with spec.attach: whether the cluster has the policy by which pods are given a tier
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingadmissionpolicies]
+  verbs: [list]
 {{- end }}

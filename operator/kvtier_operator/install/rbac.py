@@ -109,6 +109,13 @@ NAMESPACED: Final = (
         "children: what GKE's managed Prometheus scrapes, with spec.observability and provider gke",
     ),
     Rule("", ("pods",), _SEE, "why an engine is not ready (its containers' messages)"),
+    Rule(
+        "",
+        ("limitranges", "resourcequotas"),
+        ("list",),
+        "with spec.attach: whether pods may ask for as much more as the tier takes",
+    ),
+    Rule("", ("namespaces",), ("get",), "with spec.attach: whether the namespace lets its pods be changed"),
     Rule("", ("events",), ("create",), "what changed, for kubectl describe"),
 )
 """What it asks itself, in each namespace that it serves."""
@@ -170,6 +177,12 @@ CLUSTER: Final = (
         ("storageclasses",),
         _SEE,
         "BudgetFits: whether the storage class of a volume is there",
+    ),
+    Rule(
+        "admissionregistration.k8s.io",
+        ("mutatingadmissionpolicies",),
+        ("list",),
+        "with spec.attach: whether the cluster has the policy by which pods are given a tier",
     ),
 )
 """Kinds that belong to no namespace."""

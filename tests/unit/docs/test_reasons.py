@@ -34,6 +34,8 @@ _OTHER_WORDS = {
         "ReplicaSet",
         "ScaledObject",
     ),
+    *("Container", "Pod", "NotBestEffort", "NotTerminating"),  # of LimitRanges and quotas
+    *("DaemonSet", "StatefulSet"),
     "Exists",  # an operator of selectors
     *("NoExecute", "NoSchedule"),
     *("PodScheduled", "ReplicaFailure"),

@@ -54,6 +54,14 @@ def growth_refusal(
     )
 
 
+def unmeasured_refusal(namespace: str, rules: NamespaceRules) -> Refusal | None:
+    """Why nothing is published before a pod was seen; None where the namespace has nothing to measure by."""
+    if not rules.limit_ranges and not rules.quotas:
+        return None
+    why = f"namespace {namespace} has LimitRanges or ResourceQuotas"
+    return Refusal("NotMeasured", f"{why}, and no pod was seen yet that could be measured by them")
+
+
 def _limit_range_refusal(now: Document, then: Document, limit_ranges: Iterable[Document]) -> Refusal | None:
     grown = _grown(now, then)
     for document in limit_ranges:

@@ -12,6 +12,7 @@ import orjson
 from kvtier_common.one_line import one_line
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import ConditionStatus, Source
+from kvtier_operator.planning.attach.plan import AttachPlan
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
 from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
@@ -35,7 +36,8 @@ _NOTHING: Final = EngineTokens()
 class UntimedCondition:
     """A condition without `lastTransitionTime`, which depends on the status before."""
 
-    # Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady or Ready
+    # Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady, Attached or
+    # Ready
     type: str
     status: ConditionStatus
     reason: str
@@ -173,6 +175,7 @@ class CachedPlan:
     # the Secret to make for its store, without its password; None where there is none to make
     store_secret: Mapping[str, Any] | None = None
     serves_scaled_objects: bool | None = None  # whether the cluster had KEDA when it was planned
+    attach: AttachPlan | None = None  # what pods of others are given; None where the resource has its own
 
 
 _NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")

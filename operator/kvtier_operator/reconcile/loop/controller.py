@@ -14,11 +14,15 @@ from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCache, key_of
+from kvtier_operator.reconcile.cache.selected_pods import SelectedPodWatches
 from kvtier_operator.reconcile.cache.surroundings import NodeCache, StorageClassCache
 from kvtier_operator.reconcile.cache.watches import Watches
+from kvtier_operator.reconcile.loop.attachment import Attachments
+from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
-from kvtier_operator.reconcile.loop.reconciler import Clock, FailureReporter, Reconciler
+from kvtier_operator.reconcile.loop.reconciler import FailureReporter, Reconciler
 from kvtier_operator.reconcile.observability import RESOURCES
+from kvtier_operator.reconcile.observe.attachment import AttachmentLookup
 from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient
 from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup
@@ -59,6 +63,10 @@ class Controller:
             timings=timings.watches,
         )
         self._engines = EngineObserver(api, pods, self._reconcile_in, timings.engines)
+        clock = Clock()
+        self._selected_pods = SelectedPodWatches(
+            api, lambda key: self._reconcile_in(key, self._timings.report_s)
+        )
         reconciler = Reconciler(
             api=api,
             resources=self.resources,
@@ -69,19 +77,22 @@ class Controller:
             watches=self._watches,
             models=ModelConfigLookup(api, HubClient() if options.asks_hub else None),
             engines=self._engines,
-            clock=Clock(),
+            clock=clock,
             images=options.images,
             policy=options.policy,
+            attachments=Attachments(
+                self._selected_pods, AttachmentLookup(api), self._watches, clock, self._reconcile_in
+            ),
         )
         self._retirement = Retirement(
             api, pods, self._scaled_by_fill, timings.retire, timings.engines.request_s
         )
-        failure_reporter = FailureReporter(Writer(api), self.resources, reconciler.clock)
+        failure_reporter = FailureReporter(Writer(api), self.resources, clock)
         self._dispatcher = Dispatcher(reconciler.reconcile, failure_reporter.report)
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""
-        async with self._engines.open(), asyncio.TaskGroup() as group:
+        async with self._engines.open(), self._selected_pods.open(), asyncio.TaskGroup() as group:
             self._watches.start(group)
             group.create_task(self._dispatcher.run(), name="dispatcher")
             group.create_task(self._retirement.run(), name="retirement")
@@ -90,6 +101,7 @@ class Controller:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
         if type_ == "DELETED":
             self.resources.delete(key_of(document), document["metadata"]["uid"])
+            self._selected_pods.forget(key_of(document))
         else:
             self.resources.upsert(document)
 

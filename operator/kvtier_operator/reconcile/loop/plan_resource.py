@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 
 from kvtier_operator.api.parse import parse_resource
-from kvtier_operator.api.resource import RouterEntries, RouterStatus, Source, TierStatus
+from kvtier_operator.api.resource import KVCacheTier, RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.attach.plan import plan_attach
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.base.tier_plan import TierPlan
@@ -35,6 +36,7 @@ from kvtier_operator.reconcile.status.plan import (
     NO_BUDGET,
     NO_POD,
     accepted_condition,
+    attach_accepted_condition,
     budget_fits,
     nodes_fit_condition,
     nodes_not_seen_condition,
@@ -119,6 +121,8 @@ def plan_resource(
         return _not_valid(refused, resource.generation, cluster), ()
     try:
         parsed = parse_resource(orjson.loads(resource.spec), str(key))
+        if parsed.spec.attach is not None:
+            return _attached(parsed, cluster), ()
         plan = make_plan(parsed, cluster.observed)
     except InvalidInputError as error:
         return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
@@ -148,6 +152,20 @@ def plan_resource(
         **cluster.in_plan,
     )
     return cached, desired
+
+
+def _attached(resource: KVCacheTier, cluster: ClusterObservation) -> CachedPlan:
+    """What to keep of the plan for pods that others own: nothing of the resource's own is made."""
+    return CachedPlan(
+        generation=resource.metadata.generation or 0,
+        rejected=False,
+        desired=(),
+        accepted=attach_accepted_condition(resource.spec),
+        budget_fits=NO_BUDGET,
+        nodes_fit=NO_POD,
+        attach=plan_attach(resource, cluster.observed),
+        **cluster.in_plan,
+    )
 
 
 def _most_pinned_bytes(plan: Plan) -> int:

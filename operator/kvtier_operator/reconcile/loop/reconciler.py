@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -34,6 +33,8 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
+from kvtier_operator.reconcile.loop.attachment import Attachments
+from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import LostWatchError, ReconcileResult
 from kvtier_operator.reconcile.loop.plan_resource import (
     ClusterObservation,
@@ -48,14 +49,6 @@ from kvtier_operator.reconcile.status.router import GatewayPods, Route, Unserved
 from kvtier_operator.reconcile.status.store import StorePods
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-class Clock:
-    """The machine's clock."""
-
-    def now(self) -> str:
-        """The time in UTC as Kubernetes writes it (RFC 3339, whole seconds)."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True)
@@ -74,6 +67,7 @@ class Reconciler:
     clock: Clock
     images: ImageSource
     policy: OwnerPolicy
+    attachments: Attachments
 
     async def reconcile(self, key: Key) -> ReconcileResult:
         """Brings a resource's objects and status to what its spec asks for; after a KvtierError try again."""
@@ -186,6 +180,7 @@ class Reconciler:
             rejected_report=resource.state.rejected_report,
             autoscaler=self._autoscaler(key, resource, plan),
             store=self._store(key, resource, plan),
+            attachment=await self.attachments.of(key, plan, previous),
         )
         status = build_status(inputs, previous)
         if status == previous:

@@ -15,6 +15,7 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     with_transition_time,
 )
 from kvtier_operator.reconcile.facts.objects import AutoscalerFacts, DeploymentFacts
+from kvtier_operator.reconcile.status.attached import ATTACHED, Attachment
 from kvtier_operator.reconcile.status.engines import (
     autoscaler_ready_condition,
     engines_ready_condition,
@@ -26,7 +27,7 @@ from kvtier_operator.reconcile.status.router import GatewayPods, Route, Unserved
 from kvtier_operator.reconcile.status.store import StorePods, store_ready_condition
 
 READY: Final = "Ready"
-_NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady")
+_NEEDED: Final = ("Accepted", "EnginesReady", "RouterReady", ATTACHED)
 """Sizes that contradict each other are part of Accepted. A namespace or nodes without room keep new pods from
 starting: then EnginesReady or RouterReady is False too, and quotes the cause."""
 _BESIDE: Final = {"EnginesReady": ("BudgetFits", "NodesFit"), "RouterReady": ("BudgetFits",)}
@@ -34,13 +35,12 @@ Status = dict[str, Any]
 
 
 def ready_condition(untimed_conditions: Sequence[UntimedCondition]) -> UntimedCondition:
-    """True where the spec is accepted and engines and router are ready; else the first reason why not."""
+    """True where the spec is accepted, and engines and router are ready or pods attached; else why not."""
     by_type = {untimed_condition.type: untimed_condition for untimed_condition in untimed_conditions}
-    failing = [by_type[name] for name in _NEEDED if not by_type[name].is_true]
+    needed = [by_type[name] for name in _NEEDED if name in by_type]
+    failing = [condition for condition in needed if not condition.is_true]
     if not failing:
-        return true_condition(
-            READY, "Ready", f"{by_type['EnginesReady'].message}; {by_type['RouterReady'].message}"
-        )
+        return true_condition(READY, "Ready", "; ".join(condition.message for condition in needed[1:]))
     first = failing[0]
     beside = [by_type[name] for name in _BESIDE.get(first.type, ()) if by_type[name].status == "False"]
     hints = "".join(f"; {condition.type}: {_first_part(condition.message)}" for condition in beside)
@@ -71,6 +71,7 @@ class StatusInput:
     rejected_report: str = ""  # why an engine's report of its tiers was not believed; empty where it was
     store: StorePods | None = None  # the store's own pods; None where the plan has none
     autoscaler: AutoscalerFacts | None = None  # what the autoscaler says; None where there is none
+    attachment: Attachment | None = None  # what is said of others' pods; None where the resource has its own
 
 
 def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
@@ -87,6 +88,8 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
             for condition in untimed_conditions(inputs)
         ],
     }
+    if inputs.attachment is not None:
+        return status | ({"attach": dict(inputs.attachment.status)} if inputs.attachment.status else {})
     if inputs.engine is not None:
         status |= {"replicas": inputs.engine.replicas, "readyReplicas": inputs.engine.ready_replicas}
     kept = previous if plan.rejected else {}
@@ -99,6 +102,9 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
 def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     """All conditions in the order of the API, without their times."""
     plan = inputs.plan
+    if inputs.attachment is not None:
+        attached = inputs.attachment.condition
+        return plan.accepted, attached, ready_condition((plan.accepted, attached))
     engines = [failure for failure in inputs.failures if failure.component is Component.ENGINE]
     scalers = [failure for failure in inputs.failures if failure.component is Component.AUTOSCALER]
     stores = [failure for failure in inputs.failures if failure.component is Component.STORE]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.tiers import fields_of
 from kvtier_operator.errors import Problem
 from kvtier_operator.planning.cluster.nodes_fit import NodesFit
 from kvtier_operator.planning.cluster.storage import CLASS_MISSING
@@ -37,6 +39,13 @@ def accepted_condition(plan: Plan) -> UntimedCondition:
     if warnings:
         return true_condition(ACCEPTED, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
     return true_condition(ACCEPTED, "Accepted", f"{what}; {len(plan.checks)} checks passed")
+
+
+def attach_accepted_condition(spec: Spec) -> UntimedCondition:
+    """The condition of a spec whose tiers go to pods that others own."""
+    wanted = spec.tiers.by_tier()
+    tiers = ", ".join(f"{fields_of(tier).title} {size(wanted[tier].capacity.bytes)}" for tier in wanted)
+    return true_condition(ACCEPTED, "Accepted", f"tiers for pods that others own: {tiers}")
 
 
 def not_valid(problems: Sequence[Problem]) -> UntimedCondition:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 from tests.cases.rights import Right, rights
+from tests.cluster.attach.shapes import tier
 from tests.cluster.harness.api.commands import Command
 from tests.cluster.harness.api.custom_resources import install
 from tests.cluster.harness.control_plane.audit import Asked, requests_of
@@ -57,6 +58,9 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
         listed = {"apiVersion": "v1", "kind": "List", "items": [resource(provider) for provider in PROVIDERS]}
         kubectl("apply", *place, "--filename", "-", stdin=json.dumps(listed))
         made = eventually(lambda: _of_every_kind(kubectl, namespace), "objects of every kind")
+
+        attaching = tier(podSelector={"matchLabels": {"app": "vllm"}})
+        kubectl("apply", *place, "--filename", "-", stdin=json.dumps(attaching))
 
         # engines are ready, as their kubelets say: one of each resource is asked what its tiers hold
         eventually(lambda: _ready(kubectl, namespace), "engines of both resources")

@@ -10,7 +10,8 @@ from kvtier_common.kubernetes.answers import ForbiddenError, NotFoundError
 from kvtier_operator.reconcile.apply.writer import Writer
 from kvtier_operator.reconcile.cache.resources import Key, ResourceCache, key_of
 from kvtier_operator.reconcile.facts.cached_plan import DesiredObject
-from kvtier_operator.reconcile.loop.reconciler import Clock, FailureReporter
+from kvtier_operator.reconcile.loop.clock import Clock
+from kvtier_operator.reconcile.loop.reconciler import FailureReporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,147 @@
+"""One resource's part in pods that others own: what is published for them, and what is said of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kvtier_operator.planning.attach.as_owned import as_owned
+from kvtier_operator.planning.attach.left_alone import LeftAlone
+from kvtier_operator.planning.attach.plan import AttachPlan
+from kvtier_operator.planning.attach.pod import attach_pod
+from kvtier_operator.planning.base.node import Node
+from kvtier_operator.planning.cluster.growth import Refusal, growth_refusal, unmeasured_refusal
+from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_operator.reconcile.cache.resources import Key
+from kvtier_operator.reconcile.cache.selected_pods import SelectedPods, SelectedPodWatches
+from kvtier_operator.reconcile.cache.watches import Watches
+from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.loop.clock import Clock
+from kvtier_operator.reconcile.observe.attachment import KEPT_S, AttachmentLookup, AttachmentTerms
+from kvtier_operator.reconcile.status.attached import (
+    ATTACHED,
+    Attachment,
+    AttachmentInput,
+    attached_condition,
+    patience_s,
+    pod_entries,
+    pod_reports,
+    unseen,
+    withdrawal,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachments:
+    """Watches the pods that resources select, and says what is published for them."""
+
+    selected_pods: SelectedPodWatches
+    lookup: AttachmentLookup
+    watches: Watches
+    clock: Clock
+    reconcile_in: Callable[[Key, float], None]
+
+    async def of(self, key: Key, plan: CachedPlan, status: Mapping[str, Any]) -> Attachment | None:
+        """What the status is to say; None for a resource that has pods of its own.
+
+        Until the pods were seen once it says what it said before.
+
+        Args:
+            key: The resource.
+            plan: Its plan.
+            status: Its status as it is.
+        """
+        if plan.attach is None:
+            self.selected_pods.forget(key)
+            return None
+        said = next(
+            (condition for condition in status.get("conditions") or () if condition["type"] == ATTACHED), None
+        )
+        before = said if said and said["observedGeneration"] == plan.generation else None
+        pods = self.selected_pods.follow(key, plan.attach.attach.pod_selector.match_labels)
+        if not pods.listed:
+            return unseen(before, status.get("attach") or {})
+        observed = SelectionObservation(
+            pods=pods,
+            terms=await self.lookup.of(key.namespace),
+            nodes=None if self.watches.nodes_unknown else self.watches.nodes.all,
+            before=before,
+            published=before is not None and "settings" in (status.get("attach") or {}),
+            now=self.clock.now(),
+        )
+        attachment = attach(plan.attach, observed)
+        self.reconcile_in(key, attachment.again_s)
+        return attachment
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionObservation:
+    """What is seen of a resource's pods and of what surrounds them."""
+
+    pods: SelectedPods
+    terms: AttachmentTerms
+    nodes: Sequence[Node] | None
+    before: Mapping[str, Any] | None  # condition Attached of the same spec; None where there is none
+    published: bool  # whether that spec's plan is published already
+    now: str  # RFC 3339 in UTC
+
+
+def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
+    """What is published for pods that others own, and what is said of them.
+
+    Args:
+        plan: What they are given.
+        observed: What is seen.
+    """
+    sample = observed.pods.sample
+    owned = as_owned(sample) if sample else None
+    grown = attach_pod(plan, owned, PUBLISHED[ImageName.CONNECTOR]) if owned else None
+    labels = plan.attach.pod_selector.match_labels
+    inputs = AttachmentInput(
+        namespace=plan.namespace,
+        reports=pod_reports(observed.pods.all, plan.name, grown if isinstance(grown, LeftAlone) else None),
+        selector=",".join(f"{name}={labels[name]}" for name in sorted(labels)),
+        injection=observed.terms.injection,
+        opted_in=observed.terms.opted_in,
+        before=observed.before,
+        now=observed.now,
+    )
+    refusal = withdrawal(inputs) or _growth_refusal(plan, observed, owned, grown)
+    condition = attached_condition(replace(inputs, refusal=refusal))
+    pods = pod_entries(inputs.reports)
+    waits = (patience_s(pod, observed.now) for pod in observed.pods.all if pod.attached_to)
+    looked_at_s = KEPT_S if condition.reason in _ASKED_AGAIN else _LOOKED_AT_S
+    return Attachment(
+        condition=condition,
+        status={**(plan.status if refusal is None else {}), **({"pods": pods} if pods else {})},
+        again_s=min([looked_at_s, *(wait_s for wait_s in waits if wait_s > 0)]),
+    )
+
+
+def _growth_refusal(
+    plan: AttachPlan,
+    observed: SelectionObservation,
+    owned: Mapping[str, Any] | None,
+    grown: Mapping[str, Any] | LeftAlone | None,
+) -> Refusal | None:
+    """Why a pod like the sample may not grow. A quota that let a rollout begin lets it end.
+
+    While it goes on, pods are there twice.
+    """
+    rules = observed.terms.rules
+    if owned is None or grown is None:
+        return None if observed.published else unmeasured_refusal(plan.namespace, rules)
+    if isinstance(grown, LeftAlone):
+        return None
+    waiting = 0 if observed.published else sum(not pod.attached_to for pod in observed.pods.all)
+    return growth_refusal(owned, grown, waiting, rules, observed.nodes)
+
+
+_LOOKED_AT_S: Final = 300.0
+"""How often rules of the namespace are looked at that keep nothing from being published."""
+_ASKED_AGAIN: Final = frozenset(
+    {
+        *("LimitRangeExceeded", "QuotaExceeded", "NotMeasured"),
+        *("PolicyNotServed", "PolicyMissing", "NamespaceNotOptedIn"),
+    }
+)
+"""Reasons that go by what is asked for and not watched."""

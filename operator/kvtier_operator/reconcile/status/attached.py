@@ -1,0 +1,193 @@
+"""Attached: whether the pods that a resource selects have its tier, and `status.attach`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from kvtier_operator.api.resource import AttachState, ConditionStatus
+from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
+from kvtier_operator.planning.base.names import ATTACH_OPT_IN
+from kvtier_operator.planning.cluster.growth import Refusal
+from kvtier_operator.planning.units import many
+from kvtier_operator.reconcile.facts.cached_plan import (
+    UntimedCondition,
+    false_condition,
+    true_condition,
+    unknown_condition,
+)
+from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
+from kvtier_operator.reconcile.observe.attachment import Injection
+
+ATTACHED: Final = "Attached"
+WITHDRAWN: Final = frozenset({"Unschedulable", "PayloadNotPulled"})
+"""Reasons of what stays withdrawn until the spec changes: pods that are made anew say nothing any more."""
+_PATIENCE_S: Final = 300.0
+_MOST_PODS: Final = 100
+"""Named in a status."""
+_OFFLINE: Final = "or give its owner the patch of `kvtier attach`"
+_KEPT: Final = "; no pod is changed"
+_LABEL: Final = next(f"{name}={value}" for name, value in ATTACH_OPT_IN.items())
+_NOT_SERVED: Final = (
+    "the cluster serves no MutatingAdmissionPolicy, which Kubernetes 1.36 does, and 1.34 and 1.35 with that "
+    f"feature gate and its v1beta1 API: turn it on and upgrade the chart, {_OFFLINE}"
+)
+_NOT_INSTALLED: Final = (
+    "kvtier's MutatingAdmissionPolicy is not installed: install the chart with attach.enabled, or "
+    f"manifests/components/attach, {_OFFLINE}"
+)
+_NO_POLICY: Final[Mapping[Injection, tuple[str, str]]] = {
+    Injection.NOT_SERVED: ("PolicyNotServed", _NOT_SERVED),
+    Injection.NOT_INSTALLED: ("PolicyMissing", _NOT_INSTALLED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PodReport:
+    """One pod in the status."""
+
+    pod: SelectedPod
+    state: AttachState
+    message: str = ""  # why, or what to do
+    reason: str = ""  # CamelCase, of one that is left alone
+
+    def entry(self) -> dict[str, str]:
+        """As `status.attach.pods` has it."""
+        told = {"reason": self.reason, "message": self.message}
+        return {
+            "name": self.pod.name,
+            "state": self.state.value,
+            **{name: text for name, text in told.items() if text},
+        }
+
+
+def pod_reports(
+    pods: Sequence[SelectedPod], tier: str, left_alone: LeftAlone | None
+) -> tuple[PodReport, ...]:
+    """What each selected pod is.
+
+    Args:
+        pods: All of them.
+        tier: Name of the KVCacheTier that selects them.
+        left_alone: Why pods of that kind are not changed; None where they are.
+    """
+    return tuple(_pod_report(pod, tier, left_alone) for pod in pods)
+
+
+def _pod_report(pod: SelectedPod, tier: str, left_alone: LeftAlone | None) -> PodReport:
+    if pod.attached_to == tier:
+        return PodReport(pod, AttachState.ATTACHED, pod.payload or pod.unschedulable)
+    if pod.attached_to:
+        theirs = f"it has the tier of KVCacheTier {pod.attached_to}"
+        return PodReport(pod, AttachState.LEFT_ALONE, theirs, Reason.SEVERAL_TIERS)
+    if left_alone:
+        return PodReport(pod, AttachState.LEFT_ALONE, left_alone.message, left_alone.reason)
+    return PodReport(pod, AttachState.STARTED_BEFORE, pod.restart)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """What a status says of selected pods."""
+
+    condition: UntimedCondition
+    status: Mapping[str, Any]  # `status.attach`
+    again_s: float  # when to look again although nothing has changed
+
+
+def unseen(before: Mapping[str, Any] | None, published: Mapping[str, Any]) -> Attachment:
+    """Before the pods were seen once: what was said of the same spec, or nothing yet."""
+    if before is None:
+        condition = unknown_condition(ATTACHED, "PodsNotSeen", "the pods were not seen yet")
+        return Attachment(condition, {}, math.inf)
+    condition = UntimedCondition(
+        ATTACHED, ConditionStatus(before["status"]), before["reason"], before["message"]
+    )
+    return Attachment(condition, published, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentInput:
+    """Everything that is said of a resource's pods."""
+
+    namespace: str
+    reports: Sequence[PodReport]
+    selector: str  # labels of the pods, as kubectl takes them
+    injection: Injection
+    opted_in: bool
+    now: str  # RFC 3339 in UTC
+    refusal: Refusal | None = None  # why nothing is published; None where it may be
+    before: Mapping[str, Any] | None = None  # the condition as it was for the same spec
+
+
+def withdrawal(inputs: AttachmentInput) -> Refusal | None:
+    """Why what was published is taken back, now or since an earlier look at the same spec; None where not."""
+    attached = [report.pod for report in inputs.reports if report.state is AttachState.ATTACHED]
+    without_payload = [pod for pod in attached if pod.payload]
+    if without_payload:
+        why = f"its payload does not come: {without_payload[0].payload}"
+        return _withdrawn("PayloadNotPulled", why, without_payload)
+    waiting = [pod for pod in attached if patience_s(pod, inputs.now) <= 0]
+    if waiting:
+        return _withdrawn("Unschedulable", f"no node takes it: {waiting[0].unschedulable}", waiting)
+    if inputs.before is not None and inputs.before["reason"] in WITHDRAWN:
+        return Refusal(inputs.before["reason"], inputs.before["message"].removesuffix(_KEPT))
+    return None
+
+
+def patience_s(pod: SelectedPod, now: str) -> float:
+    """How long a pod that no node takes is waited for yet; infinite where one does.
+
+    Nodes are on their way, or the pods before it are.
+    """
+    if not pod.unschedulable_since:
+        return math.inf
+    waited = datetime.fromisoformat(now) - datetime.fromisoformat(pod.unschedulable_since)
+    return _PATIENCE_S - waited.total_seconds()
+
+
+def _withdrawn(reason: str, why: str, pods: Sequence[SelectedPod]) -> Refusal:
+    others = f" (and {many(len(pods) - 1, 'pod')} more)" if len(pods) > 1 else ""
+    return Refusal(
+        reason,
+        f"pod {pods[0].name}{others} has the tier and does not start, {why}; those that are made from now on "
+        "are left as they are: delete it, and change the spec to have it tried again",
+    )
+
+
+def attached_condition(inputs: AttachmentInput) -> UntimedCondition:
+    """The condition by what keeps pods from being changed, else by how many have the tier."""
+    if inputs.refusal is not None:
+        return false_condition(ATTACHED, inputs.refusal.reason, f"{inputs.refusal.message}{_KEPT}")
+    if inputs.injection in _NO_POLICY:
+        reason, message = _NO_POLICY[inputs.injection]
+        return false_condition(ATTACHED, reason, message)
+    if not inputs.opted_in:
+        label = f"kubectl label namespace {inputs.namespace} {_LABEL}"
+        message = f"namespace {inputs.namespace} does not let its pods be changed: {label}"
+        return false_condition(ATTACHED, "NamespaceNotOptedIn", message)
+    if not inputs.reports:
+        made = "those that are made from now on get the tier"
+        return false_condition(ATTACHED, "NoPods", f"no pod has the labels {inputs.selector} yet; {made}")
+    return _counted(inputs.reports)
+
+
+def _counted(reports: Sequence[PodReport]) -> UntimedCondition:
+    by_state = {state: [report for report in reports if report.state is state] for state in AttachState}
+    have = len(by_state[AttachState.ATTACHED])
+    count = f"{have} of {many(len(reports), 'pod')} {'has' if 1 in (have, len(reports)) else 'have'} the tier"
+    if before := by_state[AttachState.STARTED_BEFORE]:
+        commands = "; ".join(dict.fromkeys(report.message for report in before if report.message))
+        message = f"{count}; {len(before)} started before it: {commands or 'have them made anew'}"
+        return false_condition(ATTACHED, AttachState.STARTED_BEFORE.value, message)
+    if alone := by_state[AttachState.LEFT_ALONE]:
+        message = f"{count}; pod {alone[0].pod.name} is left alone: {alone[0].message}"
+        return false_condition(ATTACHED, AttachState.LEFT_ALONE.value, message)
+    return true_condition(ATTACHED, "AllAttached", count)
+
+
+def pod_entries(reports: Sequence[PodReport]) -> list[dict[str, str]]:
+    """What `status.attach.pods` has: first those that something is to be done about."""
+    order = (AttachState.STARTED_BEFORE, AttachState.LEFT_ALONE, AttachState.ATTACHED)
+    by_need = sorted(reports, key=lambda report: (order.index(report.state), report.pod.name))
+    return [report.entry() for report in by_need[:_MOST_PODS]]

@@ -1,0 +1,116 @@
+"""Pods that others own, under the running operator and with the policy, from the first look to Ready."""
+
+from typing import Any, Final
+
+import pytest
+from tests.cluster.attach.place import attached_to, install_policy
+from tests.cluster.attach.shapes import CONTAINER, LABELS, memory, pod
+from tests.cluster.harness.operator.operator import Operator
+from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.operator.world import World, condition, resource
+from tests.shared.waiting import eventually
+
+from kvtier_connector.payload import INIT_NAME
+from kvtier_operator.planning.base.names import ATTACH_OPT_IN
+
+Document = dict[str, Any]
+_HASH: Final = "6c4b"
+_ATTACH: Final = {"podSelector": {"matchLabels": LABELS}, "container": CONTAINER}
+_RESTART: Final = "kubectl rollout restart -n {} deployment/chat"
+
+
+@pytest.fixture(scope="module")
+def policed(server: Cluster) -> None:
+    with server.client() as api:
+        install_policy(api)
+
+
+@pytest.fixture
+def team(world: World, policed: None) -> World:
+    """A namespace that opted in, where pods can be made."""
+    del policed
+    world.core.patch_namespace(world.namespace, {"metadata": {"labels": ATTACH_OPT_IN}})
+    world.core.create_namespaced_service_account(world.namespace, {"metadata": {"name": "default"}})
+    return world
+
+
+def _start(team: World, name: str, *, attached: bool) -> None:
+    """A pod of the Deployment `chat`, as its ReplicaSet makes it, once the policy would have it so."""
+    eventually(
+        lambda: bool(attached_to(_create(team, name, dry_run="All"))) == attached, f"attached: {attached}"
+    )
+    assert attached_to(_create(team, name)) == ("qwen" if attached else "")
+
+
+def _create(team: World, name: str, **options: str) -> Document:
+    document = pod(resources=memory("64Gi", "64Gi"), labels=LABELS | {"pod-template-hash": _HASH})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"chat-{_HASH}", "uid": "chat"}
+    document["metadata"] |= {"name": name, "ownerReferences": [owner | {"controller": True}]}
+    made: Document = team.api.sanitize_for_serialization(
+        team.core.create_namespaced_pod(team.namespace, document, **options)
+    )
+    return made
+
+
+def _published(document: Document) -> Document:
+    published: Document = document.get("status", {}).get("attach", {})
+    return published
+
+
+def test_from_the_first_look_to_ready(team: World) -> None:
+    _start(team, "chat-old", attached=False)
+    team.create(resource(replicas=1, attach=_ATTACH))
+    document = team.until(lambda document: _published(document).get("pods"), "pods in the status")
+    restart = _RESTART.format(team.namespace)
+    assert _published(document)["pods"] == [
+        {"name": "chat-old", "state": "StartedBefore", "message": restart}
+    ]
+    assert _published(document)["settings"]
+    before = condition(document, "Attached")
+    assert before
+    assert (before["reason"], before["message"].endswith(restart)) == ("StartedBefore", True)
+
+    _start(team, "chat-new", attached=True)
+    team.core.delete_namespaced_pod("chat-old", team.namespace, grace_period_seconds=0)
+    team.until_condition("Ready", status="True")
+    assert team.children() == {}
+
+
+def test_what_the_namespace_has_no_room_for_is_not_published(team: World) -> None:
+    quota = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.memory": "150Gi"}}}
+    team.core.create_namespaced_resource_quota(team.namespace, quota)
+    status = {"hard": {"requests.memory": "150Gi"}, "used": {"requests.memory": "0"}}
+    team.core.patch_namespaced_resource_quota_status("team", team.namespace, {"status": status})
+    _start(team, "chat-old", attached=False)
+    used = {"status": status | {"used": {"requests.memory": "64Gi"}}}
+    team.core.patch_namespaced_resource_quota_status("team", team.namespace, used)
+    team.create(resource(replicas=1, attach=_ATTACH))
+    refused = team.until_condition("Attached", reason="QuotaExceeded")
+    assert refused["message"].startswith("ResourceQuota team has 86 GiB of requests.memory left, ")
+    assert "settings" not in _published(team.get())
+
+
+def test_a_payload_that_cannot_be_pulled_is_taken_back(team: World) -> None:
+    team.create(resource(replicas=1, attach=_ATTACH))
+    team.until_condition("Attached", reason="NoPods")
+    _start(team, "chat-new", attached=True)
+    waiting = {"reason": "ImagePullBackOff", "message": "not found"}
+    state = {"name": INIT_NAME, "image": "", "imageID": "", "ready": False, "restartCount": 0}
+    statuses = [state | {"state": {"waiting": waiting}}]
+    body = {"status": {"initContainerStatuses": statuses}}
+    team.core.patch_namespaced_pod_status("chat-new", team.namespace, body)
+    team.until_condition("Attached", reason="PayloadNotPulled")
+    assert "settings" not in _published(team.get())
+    team.core.delete_namespaced_pod("chat-new", team.namespace, grace_period_seconds=0)
+    document = team.until(lambda document: not _published(document), "status without pods")
+    told = condition(document, "Attached")
+    assert told
+    assert told["reason"] == "PayloadNotPulled"
+    _start(team, "chat-next", attached=False)
+
+
+def test_a_namespace_that_did_not_opt_in_is_told_how(world: World, operator: Operator) -> None:
+    del operator
+    world.create(resource(replicas=1, attach=_ATTACH))
+    told = world.until_condition("Attached", reason="NamespaceNotOptedIn")
+    assert told["message"].endswith(f"kubectl label namespace {world.namespace} kvtier.dev/attach=enabled")

@@ -1,0 +1,93 @@
+"""What is published for pods of others: what their namespace has room for; once begun, to the end."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.cases.kvcachetier import document
+
+from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.attach.plan import AttachPlan, plan_attach
+from kvtier_operator.planning.attach.pod import attach_pod
+from kvtier_operator.planning.cluster.growth import NamespaceRules
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.reconcile.cache.selected_pods import SelectedPods
+from kvtier_operator.reconcile.loop.attachment import SelectionObservation, attach
+from kvtier_operator.reconcile.observe.attachment import AttachmentTerms, Injection
+
+NOW = "2026-01-01T00:10:00Z"
+QUOTA = {
+    "metadata": {"name": "team"},
+    "status": {"hard": {"requests.memory": "300Gi"}, "used": {"requests.memory": "128Gi"}},
+}
+
+
+def _plan() -> AttachPlan:
+    changes = {"spec.attach": {"podSelector": {"matchLabels": {"app": "chat"}}}}
+    return plan_attach(parse_resource(document(changes), "chat"), Observed())
+
+
+def _pod(name: str, created_at: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    resources = {"requests": {"memory": "64Gi"}}
+    return {
+        "metadata": {"name": name, "namespace": "team", "uid": name, "creationTimestamp": created_at},
+        "spec": {"containers": [{"name": "main", "resources": resources}]},
+    }
+
+
+def _attached(name: str) -> dict[str, Any]:
+    attached = attach_pod(_plan(), _pod(name, "2026-01-01T00:01:00Z"), "x/y:1")
+    assert isinstance(attached, dict)
+    return attached
+
+
+def _seen(*pods: dict[str, Any], rules: NamespaceRules | None = None) -> SelectionObservation:
+    selected = SelectedPods(lambda: None)
+    for pod in pods:
+        selected.upsert(pod)
+    terms = AttachmentTerms(Injection.INSTALLED, rules=rules or NamespaceRules())
+    return SelectionObservation(selected, terms, None, before=None, published=False, now=NOW)
+
+
+def test_a_quota_lets_a_rollout_begin_or_not_and_end() -> None:
+    crowded = NamespaceRules(quotas=[QUOTA])
+    observed = _seen(_pod("one"), _pod("two"), rules=crowded)
+    refused = attach(_plan(), observed)
+    assert (refused.condition.reason, "settings" in refused.status) == ("QuotaExceeded", False)
+    begun = attach(_plan(), replace(observed, published=True))
+    assert (begun.condition.reason, "settings" in begun.status) == ("StartedBefore", True)
+
+
+def test_an_attached_pod_is_measured_as_its_owner_wrote_it() -> None:
+    most = {
+        "metadata": {"name": "most"},
+        "spec": {"limits": [{"type": "Container", "max": {"memory": "1Ti"}}]},
+    }
+    fits = attach(_plan(), _seen(_attached("one"), rules=NamespaceRules([most])))
+    assert (fits.condition.reason, "settings" in fits.status) == ("AllAttached", True)
+    most["spec"]["limits"][0]["max"]["memory"] = "100Gi"  # type: ignore[index]
+    refused = attach(_plan(), _seen(_attached("one"), rules=NamespaceRules([most])))
+    assert (refused.condition.reason, "settings" in refused.status) == ("LimitRangeExceeded", False)
+
+
+def test_before_a_pod_was_seen_a_namespace_with_rules_gets_nothing() -> None:
+    assert "settings" in attach(_plan(), _seen()).status
+    refused = attach(_plan(), _seen(rules=NamespaceRules(quotas=[QUOTA])))
+    assert (refused.condition.reason, "settings" in refused.status) == ("NotMeasured", False)
+
+
+def test_a_pod_without_a_node_is_looked_at_when_it_was_waited_for_long_enough() -> None:
+    waiting = _attached("one")
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/1: 1 Insufficient memory."}
+    waiting["status"] = {"conditions": [condition | {"lastTransitionTime": "2026-01-01T00:09:00Z"}]}
+    patient = attach(_plan(), _seen(waiting))
+    assert (patient.condition.is_true, patient.again_s) == (True, 240)
+    taken_back = attach(_plan(), replace(_seen(waiting), now="2026-01-01T01:00:00Z"))
+    assert (taken_back.condition.reason, "settings" in taken_back.status) == ("Unschedulable", False)
+    assert taken_back.again_s > 0
+
+
+def test_a_pod_that_is_left_alone_says_why() -> None:
+    queued = _pod("one")
+    queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
+    [told] = attach(_plan(), _seen(queued)).status["pods"]
+    assert (told["state"], told["reason"]) == ("LeftAlone", "Queued")

@@ -1,0 +1,126 @@
+"""Condition Attached: what is to be done next, and what is withdrawn until the spec changes."""
+
+from dataclasses import replace
+
+import pytest
+
+from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
+from kvtier_operator.planning.cluster.growth import Refusal
+from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
+from kvtier_operator.reconcile.observe.attachment import Injection
+from kvtier_operator.reconcile.status.attached import (
+    AttachmentInput,
+    attached_condition,
+    pod_entries,
+    pod_reports,
+    withdrawal,
+)
+
+NOW = "2026-01-01T00:10:00Z"
+RESTART = "kubectl rollout restart -n team deployment/chat"
+OLD = SelectedPod("chat-old", restart=RESTART)
+ATTACHED = SelectedPod("chat-new", attached_to="chat", restart=RESTART)
+OTHERS = SelectedPod("chat-other", attached_to="long")
+
+_NOT_SERVED = (
+    "the cluster serves no MutatingAdmissionPolicy, which Kubernetes 1.36 does, and 1.34 and 1.35 with that "
+    "feature gate and its v1beta1 API: turn it on and upgrade the chart, or give its owner the patch of "
+    "`kvtier attach`"
+)
+_NOT_OPTED_IN = (
+    "namespace team does not let its pods be changed: kubectl label namespace team kvtier.dev/attach=enabled"
+)
+
+
+def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None) -> AttachmentInput:
+    reports = pod_reports(pods, "chat", left_alone)
+    return AttachmentInput("team", reports, "app=chat", Injection.INSTALLED, opted_in=True, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason", "message"),
+    [
+        (
+            replace(_inputs(OLD), refusal=Refusal("QuotaExceeded", "no room")),
+            "QuotaExceeded",
+            "no room; no pod is changed",
+        ),
+        (
+            replace(_inputs(OLD), injection=Injection.NOT_SERVED, opted_in=False),
+            "PolicyNotServed",
+            _NOT_SERVED,
+        ),
+        (
+            replace(_inputs(OLD), opted_in=False),
+            "NamespaceNotOptedIn",
+            _NOT_OPTED_IN,
+        ),
+        (
+            _inputs(),
+            "NoPods",
+            "no pod has the labels app=chat yet; those that are made from now on get the tier",
+        ),
+        (
+            _inputs(OLD, replace(OLD, name="chat-2"), ATTACHED),
+            "StartedBefore",
+            f"1 of 3 pods has the tier; 2 started before it: {RESTART}",
+        ),
+        (
+            _inputs(ATTACHED, OTHERS),
+            "LeftAlone",
+            "1 of 2 pods has the tier; pod chat-other is left alone: it has the tier of KVCacheTier long",
+        ),
+        (
+            _inputs(OLD, left_alone=LeftAlone(Reason.QUEUED, "it waits for Kueue")),
+            "LeftAlone",
+            "0 of 1 pod has the tier; pod chat-old is left alone: it waits for Kueue",
+        ),
+    ],
+)
+def test_the_first_thing_to_do_is_told(inputs: AttachmentInput, reason: str, message: str) -> None:
+    condition = attached_condition(inputs)
+    assert (condition.is_true, condition.reason, condition.message) == (False, reason, message)
+
+
+def test_all_attached() -> None:
+    condition = attached_condition(_inputs(ATTACHED, replace(ATTACHED, name="chat-2")))
+    assert (condition.is_true, condition.message) == (True, "2 of 2 pods have the tier")
+
+
+def test_the_status_names_first_who_waits_for_somebody() -> None:
+    assert pod_entries(_inputs(ATTACHED, OTHERS, OLD).reports) == [
+        {"name": "chat-old", "state": "StartedBefore", "message": RESTART},
+        {
+            "name": "chat-other",
+            "state": "LeftAlone",
+            "reason": "SeveralTiers",
+            "message": "it has the tier of KVCacheTier long",
+        },
+        {"name": "chat-new", "state": "Attached"},
+    ]
+
+
+def test_a_payload_that_does_not_come_takes_the_tier_back() -> None:
+    refusal = withdrawal(_inputs(OLD, replace(ATTACHED, payload="ImagePullBackOff: no")))
+    assert refusal
+    assert refusal.reason == "PayloadNotPulled"
+    assert refusal.message.startswith(
+        "pod chat-new has the tier and does not start, its payload does not come: ImagePullBackOff: no; "
+    )
+
+
+def test_a_pod_without_a_node_is_waited_for_five_minutes() -> None:
+    waiting = replace(ATTACHED, unschedulable="0/3", unschedulable_since="2026-01-01T00:05:01Z")
+    assert withdrawal(_inputs(waiting)) is None
+    refusal = withdrawal(_inputs(replace(waiting, unschedulable_since="2026-01-01T00:05:00Z")))
+    assert refusal
+    assert refusal.reason == "Unschedulable"
+    assert withdrawal(_inputs(replace(waiting, attached_to="", unschedulable_since=NOW))) is None
+
+
+def test_what_was_taken_back_stays_so_for_the_same_spec() -> None:
+    first = withdrawal(_inputs(replace(ATTACHED, payload="ImagePullBackOff: no")))
+    condition = attached_condition(replace(_inputs(OLD), refusal=first))
+    before = {"reason": condition.reason, "message": condition.message}
+    assert withdrawal(replace(_inputs(OLD), before=before)) == first
+    assert withdrawal(replace(_inputs(OLD), before=before | {"reason": "QuotaExceeded"})) is None
