@@ -119,7 +119,7 @@ class Condition(StatusModel):
     """One condition, as metav1.Condition."""
 
     type: str = Field(
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady or Ready.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady, Attached or Ready.",
         max_length=316,
     )
     status: ConditionStatus = Field(description="True, False or Unknown.")
@@ -196,7 +196,7 @@ class Status(StatusModel):
     )
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling, StoreReady with spec.tiers.remote.managed.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling, StoreReady with spec.tiers.remote.managed. With spec.attach Accepted, Attached and Ready alone.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
 
