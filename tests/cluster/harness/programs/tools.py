@@ -123,6 +123,15 @@ MODULES: Final = (
         {},
         only_long=True,
     ),
+    # Owners of vLLM's pods.
+    Module(
+        "llmisvc",
+        "github.com/kserve/kserve",
+        {"llmisvc": "github.com/kserve/kserve/cmd/llmisvc"},
+        {},
+        only_long=True,
+    ),
+    Module("lws", "sigs.k8s.io/lws", {"lws": "sigs.k8s.io/lws/cmd"}, {}, only_long=True),
     # Earlier ones, whose configuration has another form.
     *(
         Module(f"picker-{minor}", _GAIE, {f"epp-{minor}": f"{_GAIE}/cmd/epp"}, {}, only_long=True)
