@@ -18,6 +18,8 @@ _MODE: Final = 0o644
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 _LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
+_NO_PLATFORM: Final = "unknown"
+"""What docker writes for an attestation."""
 _DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 _MOST_SAID: Final = 200
 
@@ -81,6 +83,20 @@ def image_digest(archive: Path) -> str:
     if not _DIGEST.fullmatch(digests[0]):
         raise ReleaseError(f"{archive} is no OCI archive: its image has no digest of SHA-256")
     return digests[0]
+
+
+def image_manifests(opened: tarfile.TarFile) -> list[dict[str, Any]]:
+    """The manifests of an archive's one image, one for each platform that it is for.
+
+    A KeyError where something is not there; a ValueError where one of them is no image.
+    """
+    [image] = read_json(opened, "index.json")["manifests"]
+    manifest = read_json(opened, blob(image["digest"]))
+    if "manifests" not in manifest:
+        return [manifest]
+    if any(entry.get("platform", {}).get("architecture") == _NO_PLATFORM for entry in manifest["manifests"]):
+        raise ValueError("it has what attests an image: build with docker --provenance=false")
+    return [read_json(opened, blob(entry["digest"])) for entry in manifest["manifests"]]
 
 
 def read_json(opened: tarfile.TarFile, name: str) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Which version a release is, its images and how each is built, and where a cluster gets them."""
 
 import json
+import platform
 import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -20,6 +22,10 @@ from kvtier_operator.planning.images import (
 from kvtier_release.commands import ReleaseError, program, run
 from kvtier_release.oci import copy_tar, image_digest
 
+_BOTH: Final = ("linux/amd64", "linux/arm64")
+BUILDER: Final = "linux/arm64" if platform.machine() == "aarch64" else "linux/amd64"
+"""For Containerfiles: not every buildah tells them."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReleasedImage:
@@ -28,6 +34,7 @@ class ReleasedImage:
     name: str
     containerfile: str
     version: str = KVTIER_VERSION
+    platforms: tuple[str, ...] = ()  # as `buildah bud --platform` takes them; none: that of the builder
 
     @property
     def repository(self) -> str:
@@ -40,7 +47,7 @@ IMAGES: Final = {
     for image in (
         ReleasedImage("operator", "operator/Containerfile"),
         ReleasedImage("picker", "scorer/Containerfile"),
-        ReleasedImage("connector", "connector/Containerfile", CONNECTOR_VERSION),
+        ReleasedImage("connector", "connector/Containerfile", CONNECTOR_VERSION, _BOTH),
     )
 }
 BUILT: Final = tuple(name for name, image in IMAGES.items() if image.version == KVTIER_VERSION)
@@ -55,17 +62,29 @@ def archive_of(name: str, dist: Path) -> Path:
 def build_image(image: ReleasedImage, root: Path, archive: Path, seconds: int) -> None:
     """Builds an image with buildah, with one time for all of its files, and writes its OCI archive."""
     tag = f"{image.repository}:{KVTIER_VERSION}"
+    named: tuple[str, ...] = ("--tag", tag)
+    push: tuple[str, ...] = ("push", "--quiet")
+    if image.platforms:
+        with suppress(ReleaseError):  # buildah adds to a list that is there already
+            run("buildah", "manifest", "rm", tag)
+        named = (
+            *("--platform", ",".join(image.platforms), "--build-arg", f"BUILDPLATFORM={BUILDER}"),
+            *("--manifest", tag),
+        )
+        push = ("manifest", "push", "--quiet", "--all")
     run(
         "buildah",
         "bud",
         *("--layers", "--timestamp", str(seconds)),
         # the usual profile forbids setarch, by which the picker's kernels are the same each time
         *("--security-opt", "seccomp=unconfined"),
-        *("--file", root / image.containerfile, "--tag", tag, root),
+        *("--file", root / image.containerfile),
+        *named,
+        root,
     )
     pushed = archive.with_suffix(".pushed")
     try:
-        run("buildah", "push", "--quiet", tag, f"oci-archive:{pushed}:{KVTIER_VERSION}")
+        run("buildah", *push, tag, f"oci-archive:{pushed}:{KVTIER_VERSION}")
         copy_tar(pushed, archive, seconds)
     finally:
         pushed.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 from kvtier_common.one_line import one_line
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_release.commands import ReleaseError
-from kvtier_release.oci import blob, member, read_json
+from kvtier_release.oci import blob, image_manifests, member
 
 _LONGEST_LICENSE: Final = 100
 """Some packages have their licence's whole text where its name belongs."""
@@ -168,29 +168,29 @@ def image_sbom(name: str, archive: Path, created_s: int) -> str:
 
 
 def packages_of(archive: Path) -> tuple[Package, ...]:
-    """The packages in an image's upper view of its layers, in order."""
-    files = _files(archive)
-    vendor = next((_distribution(files[release]) for release in _RELEASES if release in files), "debian")
-    packages = {*_of_debian(files.get(_DPKG, b""), vendor)}
-    for path, content in files.items():
-        if path.endswith(".dist-info/METADATA"):
-            packages.add(_of_python(content))
+    """The packages in an image's upper view of its layers, in order; those of all its platforms."""
+    with tarfile.open(archive) as opened:
+        packages = {
+            package
+            for manifest in image_manifests(opened)
+            for package in _packages(_files(opened, manifest["layers"]))
+        }
     return tuple(sorted(packages, key=lambda package: (package.kind, package.name, package.version)))
 
 
-def _files(archive: Path) -> dict[str, bytes]:
+def _packages(files: Mapping[str, bytes]) -> Iterator[Package]:
+    vendor = next((_distribution(files[release]) for release in _RELEASES if release in files), "debian")
+    yield from _of_debian(files.get(_DPKG, b""), vendor)
+    for path, content in files.items():
+        if path.endswith(".dist-info/METADATA"):
+            yield _of_python(content)
+
+
+def _files(opened: tarfile.TarFile, layers: Iterable[Mapping[str, str]]) -> dict[str, bytes]:
     """What says which packages there are, by path, as the uppermost layer leaves it."""
     files: dict[str, bytes] = {}
-    with tarfile.open(archive) as opened:
-        [image] = read_json(opened, "index.json")["manifests"]
-        manifest = read_json(opened, blob(image["digest"]))
-        if "manifests" in manifest:
-            raise ReleaseError(
-                f"{archive} has images of several platforms, or what attests one: build one, with docker "
-                "--provenance=false"
-            )
-        for layer in manifest["layers"]:
-            _apply(member(opened, blob(layer["digest"])), files)
+    for layer in layers:
+        _apply(member(opened, blob(layer["digest"])), files)
     return files
 
 

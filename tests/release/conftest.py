@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.harness.images.registry import Registry, running_registry
 from tests.cluster.harness.programs.tools import MissingToolError, Say, program
 from tests.release.command import Release
+from tests.unit.release.platforms import image_of_platforms
 
 from kvtier_release.oci import image_of_files
 from kvtier_release.release import IMAGES
@@ -32,8 +33,13 @@ def registry(tmp_path_factory: pytest.TempPathFactory, say: Say) -> Iterator[Reg
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Images that nobody would run, of the names that a release has."""
     folder = tmp_path_factory.mktemp("archives")
-    for name in IMAGES:
-        (folder / f"{name}.tar").write_bytes(image_of_files({"name": name.encode()}, {}, "built", 0))
+    for name, image in IMAGES.items():
+        built = {
+            platform.removeprefix("linux/"): image_of_files({name: platform.encode()}, {}, "built", 0)
+            for platform in image.platforms or ("linux/amd64",)
+        }
+        archive = image_of_platforms(built) if image.platforms else built["amd64"]
+        (folder / f"{name}.tar").write_bytes(archive)
     return folder
 
 

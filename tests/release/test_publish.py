@@ -53,6 +53,15 @@ def test_every_image_is_there_by_the_digest_of_its_archive(
 
 
 @pytest.mark.usefixtures("published")
+def test_the_connector_is_there_for_each_platform(registry: Registry) -> None:
+    """Nodes of an arm64 pool pull by the digest that all nodes have."""
+    at = "team/kvtier/connector/manifests"
+    entries = asked(registry, f"{at}/{KVTIER_VERSION}")["manifests"]
+    assert {entry["platform"]["architecture"] for entry in entries} == {"amd64", "arm64"}
+    assert len({asked(registry, f"{at}/{entry['digest']}")["layers"][0]["digest"] for entry in entries}) == 2
+
+
+@pytest.mark.usefixtures("published")
 def test_an_image_s_sbom_refers_to_it(registry: Registry, dist: Path) -> None:
     digest = image_digest(dist / "oci" / "operator.tar")
     # distribution has no referrers API: its clients keep the list under a tag (distribution-spec v1.1)

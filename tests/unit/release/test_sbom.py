@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from tests.unit.release.checkout import CREATED_S, ROOT
+from tests.unit.release.platforms import image_of_platforms
 
 from kvtier_release import sbom
 from kvtier_release.commands import ReleaseError
-from kvtier_release.oci import Content, blob, tar, tar_gz
+from kvtier_release.oci import Content, blob, image_of_files, tar, tar_gz
 from kvtier_release.sbom import Package, distribution_sbom, document, image_sbom
 
 
@@ -130,13 +131,29 @@ def test_what_an_upper_layer_takes_away_is_not_there(tmp_path: Path, mark: str) 
     assert [component["purl"] for component in found["components"]] == ["pkg:pypi/a@2"]
 
 
-def test_images_of_several_platforms_are_refused_by_name(tmp_path: Path) -> None:
+def for_platforms(target: Path, packages: dict[str, bytes]) -> Path:
+    """An image for some architectures, each with a package."""
+    images = {
+        architecture: image_of_files({"payload/x-1.dist-info/METADATA": about}, {}, "1", CREATED_S)
+        for architecture, about in packages.items()
+    }
+    target.write_bytes(image_of_platforms(images))
+    return target
+
+
+def test_it_has_what_any_of_an_image_s_platforms_has(tmp_path: Path) -> None:
+    both = for_platforms(tmp_path / "x.tar", {"amd64": metadata("ring", "1"), "arm64": metadata("hash", "2")})
+    found = validated(image_sbom("connector", both, CREATED_S))
+    assert [component["purl"] for component in found["components"]] == ["pkg:pypi/hash@2", "pkg:pypi/ring@1"]
+
+
+def test_what_attests_an_image_is_no_platform_of_it(tmp_path: Path) -> None:
     """What docker writes, unless it is told to attest nothing."""
-    index = Content("index", json.dumps({"manifests": []}).encode())
-    whole = json.dumps({"manifests": [index.descriptor()]}).encode()
-    (tmp_path / "x.tar").write_bytes(tar({"index.json": whole, blob(index.digest): index.bytes}, 0))
-    with pytest.raises(ReleaseError, match=r"x\.tar has images of several platforms"):
-        image_sbom("operator", tmp_path / "x.tar", CREATED_S)
+    attested = for_platforms(
+        tmp_path / "x.tar", {"amd64": metadata("ring", "1"), "unknown": metadata("x", "1")}
+    )
+    with pytest.raises(ReleaseError, match=r"x\.tar: .* attests an image: .* --provenance=false"):
+        image_sbom("connector", attested, CREATED_S)
 
 
 def test_layers_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -22,11 +22,13 @@ class Containerfile:
         file: The Containerfile.
         context: The folder that it copies from.
         arguments: Build arguments, such as BASE_IMAGE.
+        platform: What the image is for, such as linux/arm64; empty for this machine.
     """
 
     file: Path
     context: Path
     arguments: Mapping[str, str]
+    platform: str = ""
 
 
 def build(image: str, source: Containerfile, say: Say) -> None:
@@ -43,6 +45,7 @@ def build(image: str, source: Containerfile, say: Say) -> None:
         # What a machine without an engine can: no namespaces for the build, the machine's network.
         *("--isolation", "chroot", "--network", "host", "--pull-never"),
         *(*mounts, *arguments),
+        *(("--platform", source.platform) if source.platform else ()),
         *("--file", str(source.file), "--tag", image, str(source.context)),
     )
 

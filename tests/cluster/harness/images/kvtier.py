@@ -19,6 +19,7 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning import images as published
 from kvtier_operator.planning.flavors import picker_image
+from kvtier_release.release import BUILDER
 
 _ROOT: Final = Path(__file__).resolve().parents[4]
 _VLLM: Final = Path(__file__).with_name("vllm")
@@ -39,15 +40,23 @@ def operator_archive(say: Say) -> Path:
     return _cache_archive("operator", [base, *_sources("operator/Containerfile")], make)
 
 
-def connector_archive(say: Say) -> Path:
-    """An archive with the connector's image, built from connector/Containerfile on Debian."""
+def connector_archive(say: Say, platform: str = "") -> Path:
+    """An archive with the connector's image for a platform, built from connector/Containerfile on Debian.
+
+    Args:
+        say: Takes a line about what takes long.
+        platform: Such as linux/arm64; empty for this machine's.
+    """
     base = debian_base(say)
+    of_platform = f"-{platform.rpartition('/')[2]}" if platform else ""
+    image = published.PUBLISHED[published.ImageName.CONNECTOR] + of_platform
 
     def make(archive: Path) -> None:
-        image = published.PUBLISHED[published.ImageName.CONNECTOR]
-        _build(image, "connector/Containerfile", {"BUILD_IMAGE": base}, archive, say)
+        arguments = {"BUILD_IMAGE": base, "BUILDPLATFORM": BUILDER}
+        build(image, Containerfile(_ROOT / "connector/Containerfile", _ROOT, arguments, platform), say)
+        export(image, archive)
 
-    return _cache_archive("connector", [base, *_sources("connector/Containerfile")], make)
+    return _cache_archive(f"connector{of_platform}", [base, *_sources("connector/Containerfile")], make)
 
 
 def vllm_archive(say: Say) -> Path:
