@@ -1,4 +1,4 @@
-"""Controllers of other projects that own vLLM's pods: KServe's and LeaderWorkerSet's, set up as by their charts.
+"""Controllers of others that own vLLM's pods, KServe's and LeaderWorkerSet's, set up as by their charts.
 
 What their charts run in a pod runs here as a process; the API server reaches its webhooks on loopback.
 """

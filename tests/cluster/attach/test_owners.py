@@ -143,7 +143,7 @@ def test_leaders_and_workers_of_several_nodes_get_the_tier(
     place = in_force(make_place, _GROUP, "vllm")
     shell = "vllm serve m --nnodes 2 --node-rank $LWS_WORKER_INDEX --master-addr $LWS_LEADER_ADDRESS"
     engine = {**_MAIN, "name": "vllm", "command": ["sh", "-c", shell]}
-    template = {"metadata": {"labels": _GROUP}, "spec": {"containers": [engine]}}
+    template: Document = {"metadata": {"labels": _GROUP}, "spec": {"containers": [engine]}}
     place.create(
         {
             "apiVersion": "leaderworkerset.x-k8s.io/v1",
