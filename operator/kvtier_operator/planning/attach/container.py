@@ -18,8 +18,11 @@ _WINDOWS: Final = "windows"
 _OFFLINE: Final = "put the patch of `kvtier attach` into what its owner applies"
 
 
-def require_changeable(pod: Mapping[str, Any]) -> None:
-    """Leave pods alone that somebody else decides about, or changed before (LeftAloneError)."""
+def require_changeable(pod: Mapping[str, Any], *, before_queue: bool = False) -> None:
+    """Leave pods alone that somebody else decides about, or changed before (LeftAloneError).
+
+    Those of a queue, or held by scheduling gates, are not left alone `before_queue`.
+    """
     metadata, spec = mapping(pod.get("metadata")), mapping(pod.get("spec"))
     annotations = mapping(metadata.get("annotations"))
     if ATTACHED in annotations:
@@ -28,15 +31,8 @@ def require_changeable(pod: Mapping[str, Any]) -> None:
         )
     if _MIRROR in annotations:
         raise LeftAloneError(Reason.MIRROR_POD, "a kubelet runs it from a file of its own")
-    if any(str(name).startswith(_KUEUE) for name in mapping(metadata.get("labels"))):
-        raise LeftAloneError(
-            Reason.QUEUED, f"Kueue reserves what its owner's template asks for, before it is made: {_OFFLINE}"
-        )
-    if spec.get("schedulingGates"):
-        raise LeftAloneError(
-            Reason.SCHEDULING_GATED,
-            f"who put its scheduling gates reckons with what it asks for: {_OFFLINE}",
-        )
+    if not before_queue:
+        _require_not_held(metadata, spec)
     systems = (mapping(spec.get("os")).get("name"), mapping(spec.get("nodeSelector")).get(_OS_LABEL))
     if _WINDOWS in systems:
         raise LeftAloneError(Reason.WINDOWS, "it is a pod for Windows, on which vLLM does not run")
@@ -45,6 +41,18 @@ def require_changeable(pod: Mapping[str, Any]) -> None:
             Reason.POD_RESOURCES,
             "it asks for memory as a whole (spec.resources), into which a container's tier has to fit: "
             "write the memory into its containers",
+        )
+
+
+def _require_not_held(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    if any(str(name).startswith(_KUEUE) for name in mapping(metadata.get("labels"))):
+        raise LeftAloneError(
+            Reason.QUEUED, f"Kueue reserves what its owner's template asks for, before it is made: {_OFFLINE}"
+        )
+    if spec.get("schedulingGates"):
+        raise LeftAloneError(
+            Reason.SCHEDULING_GATED,
+            f"who put its scheduling gates reckons with what it asks for: {_OFFLINE}",
         )
 
 

@@ -74,7 +74,7 @@ def _attach_place(
     pod = pod_at(document, place)
     container = plan.attach.container or place.preset or None
     attach = plan.attach.model_copy(update={"container": container})
-    after = attach_pod(replace(plan, attach=attach), pod, image)
+    after = attach_pod(replace(plan, attach=attach), pod, image, before_queue=True)
     if isinstance(after, LeftAlone):
         return None, replace(outcome, remarks=(_left_alone(after),))
     engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]

@@ -84,13 +84,11 @@ def _at(document: Mapping[str, Any], path: Path) -> object:
 
 def pod_at(document: Mapping[str, Any], place: PodPlace) -> dict[str, Any]:
     """The pods of a place with their labels and annotations; a preset's container is there."""
-    metadata = mapping(document.get("metadata"))
     spec = _at(document, place.spec)
     if place.preset:
         spec = _with_preset(mapping(spec), place.preset)
     annotations = mapping(_at(document, place.annotations))
-    queue = {name: value for name, value in mapping(metadata.get("labels")).items() if "kueue" in str(name)}
-    return {"metadata": {"labels": {**queue, **place.labels}, "annotations": {**annotations}}, "spec": spec}
+    return {"metadata": {"labels": {**place.labels}, "annotations": {**annotations}}, "spec": spec}
 
 
 def _with_preset(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -27,7 +27,9 @@ _LISTS: Final = (
 )
 
 
-def attach_pod(plan: AttachPlan, pod: Mapping[str, Any], image: str) -> dict[str, Any] | LeftAlone:
+def attach_pod(
+    plan: AttachPlan, pod: Mapping[str, Any], image: str, *, before_queue: bool = False
+) -> dict[str, Any] | LeftAlone:
     """The same pod with the tiers, or why it is left alone.
 
     Args:
@@ -35,15 +37,16 @@ def attach_pod(plan: AttachPlan, pod: Mapping[str, Any], image: str) -> dict[str
         pod: A pod or the template of one, which is not changed: labels and annotations in `metadata`, the
             pod's spec in `spec`.
         image: kvtier/connector, which the init container copies the payload from.
+        before_queue: Whether a queue sees the pod after this, as where its owner applies the manifest later.
     """
     try:
+        require_changeable(pod, before_queue=before_queue)
         return _attached(plan, copy.deepcopy({**pod}), image)
     except LeftAloneError as why:
         return why.left_alone
 
 
 def _attached(plan: AttachPlan, pod: dict[str, Any], image: str) -> dict[str, Any]:
-    require_changeable(pod)
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "spec: not a pod's spec")

@@ -155,3 +155,16 @@ def test_a_patch_adds_before_and_after_what_is_there() -> None:
         {"op": "add", "path": "/c~1d/g", "value": 3},
         {"op": "add", "path": "/f", "value": []},
     ]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"labels": {"kueue.x-k8s.io/queue-name": "gpus"}}, {}],
+    ids=["label of the workload", "of the template"],
+)
+def test_a_queue_sees_the_manifest_after_this(metadata: Mapping[str, Any]) -> None:
+    queued = {**_POD, "metadata": {"labels": {**LABELS, "kueue.x-k8s.io/queue-name": "gpus"}}}
+    template = {**queued, "spec": {**_POD["spec"], "schedulingGates": [{"name": "gate"}]}}
+    document = _object("Deployment", {"template": template})
+    document["metadata"] |= metadata
+    assert _fields(_attached(document)) == ["spec.template.spec"]
