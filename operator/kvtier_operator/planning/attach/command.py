@@ -11,7 +11,8 @@ from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
 _VARIABLES: Final = ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS", "VLLM_ARGS")
 """In which wrappers of others take arguments, KServe's the first."""
 _CACHING: Final = "--enable-prefix-caching"
-_TRANSFER: Final = "--kv-transfer-config"
+_CONNECTORS: Final = ("--kv-transfer-config", "--kv-offloading-size")
+"""By which vLLM has a connector: it takes one."""
 _PIPELINE: Final = "--pipeline-parallel-size"
 
 
@@ -27,8 +28,9 @@ def command_remarks(container: Mapping[str, Any]) -> tuple[str, ...]:
 def _remarks(line: CommandLine, image: str) -> Iterator[str]:
     if line.switch(_CACHING) is False:
         yield "prefix caching is off (--no-enable-prefix-caching), and a tier stands behind it: remove that"
-    if line.last(_TRANSFER) is not None:
-        yield f"it has a KV connector ({_TRANSFER}), and kvtier takes no other's place: it will be left alone"
+    for option in _CONNECTORS:
+        if line.last(option) is not None:
+            yield f"it has a KV connector ({option}); kvtier takes no other's place: it will be left alone"
     if (line.number(_PIPELINE) or 1) > 1:
         yield f"it is pipeline-parallel ({_PIPELINE}), which kvtier does not support: it will be left alone"
     if not image:

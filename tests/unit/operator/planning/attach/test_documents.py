@@ -118,6 +118,7 @@ def test_pods_of_another_namespace_are_not_selected() -> None:
             {"args": ['exec vllm serve m --kv-transfer-config \'{"kv_connector": "N"}\'']},
             "it has a KV connector",
         ),
+        ({"args": ["m", "--kv_offloading_size=4"]}, "it has a KV connector (--kv-offloading-size)"),
         (
             {"env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": "--max-num-seqs 8 -pp 2"}]},
             "it is pipeline-parallel",
