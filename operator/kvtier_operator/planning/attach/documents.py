@@ -77,11 +77,27 @@ def _attach_place(
     after = attach_pod(replace(plan, attach=attach), pod, image, before_queue=True)
     if isinstance(after, LeftAlone):
         return None, replace(outcome, remarks=(_left_alone(after),))
+    if place.preset:
+        _take_no_rights(after["spec"])
     engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]
     return (
         after,
         Outcome(outcome.field, plan.name, (*_memory_remarks(plan, engine, place), *command_remarks(engine))),
     )
+
+
+def _take_no_rights(spec: Mapping[str, Any]) -> None:
+    """Has the init container say what namespaces may ask for: a preset says it of its own container alone.
+
+    It is the image's user then, unless the pod says that all are root.
+    """
+    payload = spec["initContainers"][0]
+    is_root = mapping(spec.get("securityContext")).get("runAsUser") == 0
+    payload["securityContext"] = {
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **({} if is_root else {"runAsNonRoot": True}),
+        **payload["securityContext"],
+    }
 
 
 def _left_alone(why: LeftAlone) -> str:

@@ -169,3 +169,15 @@ def test_a_queue_sees_the_manifest_after_this(metadata: Mapping[str, Any]) -> No
     document = _object("Deployment", {"template": template})
     document["metadata"] |= metadata
     assert _fields(_attached(document)) == ["spec.template.spec"]
+
+
+@pytest.mark.parametrize(("user", "non_root"), [(None, True), (2000, True), (0, None)])
+def test_beside_a_preset_the_init_container_needs_no_rights(user: int | None, non_root: bool | None) -> None:
+    """KServe's preset has runAsNonRoot and seccompProfile in its own container, where nobody sees it here."""
+    security = {} if user is None else {"securityContext": {"runAsUser": user}}
+    service = {**_SERVICE, "spec": {"template": security}}
+    spec = _attached(service, labels={"app.kubernetes.io/name": "qwen"}).document["spec"]["template"]
+    theirs = spec["initContainers"][0]["securityContext"]
+    assert theirs.get("runAsNonRoot") is non_root
+    assert theirs["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert theirs["capabilities"] == {"drop": ["ALL"]}
