@@ -10,7 +10,10 @@ Operation = dict[str, Any]
 
 
 def json_patch(before: object, after: object, path: str = "") -> Iterator[Operation]:
-    """What makes `after` of `before`, of which nothing was taken away; lists grow at their ends alone."""
+    """What makes `after` of `before`, of which nothing was taken away; lists grow at their ends alone.
+
+    Items of lists that change are tested by their names: nothing is applied to another manifest.
+    """
     match before, after:
         case dict(), dict():
             for name, value in after.items():
@@ -31,6 +34,8 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[Operat
         yield from ({"op": "add", "path": f"{path}/{place}", "value": after[place]} for place in range(new))
         return
     for place, (old, item) in enumerate(zip(before, after, strict=False)):
+        if old != item and "name" in mapping(old):
+            yield {"op": "test", "path": f"{path}/{place}/name", "value": old["name"]}
         yield from json_patch(old, item, f"{path}/{place}")
     yield from ({"op": "add", "path": f"{path}/-", "value": item} for item in after[len(before) :])
 

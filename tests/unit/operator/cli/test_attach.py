@@ -54,7 +54,7 @@ def test_a_component_patches_what_has_the_tiers(tmp_path: Path) -> None:
     [patch] = component["patches"]
     assert patch["target"] == {"group": "apps", "version": "v1", "kind": "Deployment", "name": "theirs"}
     operations = json.loads(patch["patch"])
-    assert {operation["op"] for operation in operations} == {"add", "replace"}
+    assert {operation["op"] for operation in operations} == {"add", "replace", "test"}
 
 
 def test_a_difference_has_what_was_added(tmp_path: Path) -> None:

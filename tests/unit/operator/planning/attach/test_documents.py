@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jsonpatch
 import pytest
 from tests.cases.attached import IMAGE, LABELS, attach_plan, vllm_pod
 
@@ -156,6 +157,16 @@ def test_a_patch_adds_before_and_after_what_is_there() -> None:
         {"op": "add", "path": "/c~1d/g", "value": 3},
         {"op": "add", "path": "/f", "value": []},
     ]
+
+
+def test_a_patch_is_applied_to_no_other_manifest() -> None:
+    before = _object("Deployment", {"template": _POD})
+    after = _attached(before).document
+    patch = [*json_patch(before, after)]
+    assert jsonpatch.apply_patch(before, patch) == after
+    other = _object("Deployment", {"template": {**_POD, "spec": {"containers": [{"name": "proxy"}]}}})
+    with pytest.raises(jsonpatch.JsonPatchTestFailed):
+        jsonpatch.apply_patch(other, patch)
 
 
 @pytest.mark.parametrize(
