@@ -1,6 +1,7 @@
 """`kvtier images`: every image that a cluster pulls for some resources, for a mirror."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
@@ -10,6 +11,7 @@ from kvtier_common.terminal.say import say, say_json
 from kvtier_operator.cli.inputs import options
 
 if TYPE_CHECKING:
+    from kvtier_operator.api.resource import KVCacheTier
     from kvtier_operator.planning.images import ImageSource
     from kvtier_operator.planning.plan import Plan
 
@@ -28,22 +30,29 @@ def images(
     Without --image-registry and --image they are the published ones, to copy from; with them those that the
     pods name, to copy to. Where a check refuses a resource nothing is printed, and the exit code is 1.
     """
-    from kvtier_operator.cli.inputs.plans import accepted_plans  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.cli.inputs.plans import accept  # noqa: PLC0415 - as above
 
-    plans = accepted_plans(paths, model_config=model_config, hub=hub, images=images)
-    used_by = pulled_images([plan for _, plan in plans], images)
+    loaded = load(paths)
+    attaching = [resource for _, resource in loaded.resources if resource.spec.attach]
+    own = tuple(one for one in loaded.resources if one[1].spec.attach is None)
+    plans = accept(replace(loaded, resources=own), model_config=model_config, hub=hub, images=images)
+    used_by = pulled_images([plan for _, plan in plans], images, attaching)
     if output == "json":
         say_json([{"image": image, "usedBy": users} for image, users in used_by.items()])
     else:
         say("\n".join(used_by))
 
 
-def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> dict[str, list[str]]:
-    """The operator's image and those of all pods of the plans, in the order of first use.
+def pulled_images(
+    plans: "Iterable[Plan]", source: "ImageSource", attaching: "Iterable[KVCacheTier]" = ()
+) -> dict[str, list[str]]:
+    """The operator's image, those of all pods of the plans, and what pods of others get, by first use.
 
     Each with the containers and volumes that it is pulled for, such as `default/qwen3-32b-engine doctor`.
     """
-    from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - help needs none of it
+    from kvtier_connector.payload import INIT_NAME  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
 
     used_by = {source.operator(): ["kvtier-operator"]}
     for plan in plans:
@@ -51,6 +60,9 @@ def pulled_images(plans: "Iterable[Plan]", source: "ImageSource") -> dict[str, l
             place = f"{built['metadata']['namespace']}/{built['metadata']['name']}"
             for name, image in _images_in(built):
                 used_by.setdefault(image, []).append(f"{place} {name}")
+    for resource in attaching:
+        place = f"{resource.metadata.namespace}/{resource.metadata.name}"
+        used_by.setdefault(source.connector(), []).append(f"{place} {INIT_NAME}")
     return used_by
 
 

@@ -99,8 +99,13 @@ def _line(source: str, check: CheckResult) -> str:
 def accepted_plans(
     paths: Sequence[str], *, model_config: str | None, hub: bool, images: ImageSource
 ) -> list[tuple[str, Plan]]:
+    """As `accept`, of the resources of some files."""
+    return accept(load(paths), model_config=model_config, hub=hub, images=images)
+
+
+def accept(loaded: Loaded, **facts: Unpack[Facts]) -> list[tuple[str, Plan]]:
     """The Plan of each resource, with its file; ends the command where a check refuses one, and says why."""
-    plans = plans_of(load(paths), model_config=model_config, hub=hub, images=images)
+    plans = plans_of(loaded, **facts)
     if refused := [line for source, plan in plans for line in refusals(source, plan)]:
         complain("\n".join(refused))
         sys.exit(EXIT_REJECTED)

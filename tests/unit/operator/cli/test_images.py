@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cases.kvcachetier import document
+from tests.cases.kvcachetier import ABSENT, document
 
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.cli.images import images
@@ -73,3 +73,13 @@ def test_nothing_of_what_a_check_refuses(tmp_path: Path) -> None:
     result = listed(tmp_path, {"spec.backend": "Native", "spec.engine.device": "cpu"})
     assert (result.exit_code, result.stdout) == (1, "")
     assert "spec.backend: " in result.stderr
+
+
+def test_pods_of_others_pull_the_connector(tmp_path: Path) -> None:
+    attach = {"podSelector": {"matchLabels": {"app": "vllm"}}}
+    found = json.loads(listed(tmp_path, {"spec.attach": attach, "spec.model": ABSENT}, "-o", "json").stdout)
+    assert [image["usedBy"] for image in found] == [
+        ["kvtier-operator"],
+        ["default/qwen3-32b kvtier-payload"],
+    ]
+    assert found[1]["image"] == PUBLISHED[ImageName.CONNECTOR]
