@@ -34,14 +34,17 @@ def pod_places(document: Mapping[str, Any]) -> tuple[PodPlace, ...]:
         root = ("spec", "leaderWorkerTemplate")
         there = mapping(_at(document, root))
         names = (name for name in ("leaderTemplate", "workerTemplate") if name in there)
-        return tuple(_template(document, (*root, name)) for name in names)
+        # Source: sigs.k8s.io/lws v0.8.0, api/leaderworkerset/v1, SetNameLabelKey
+        of_set = {"leaderworkerset.sigs.k8s.io/name": str(mapping(document.get("metadata")).get("name"))}
+        return tuple(_template(document, (*root, name), of_set) for name in names)
     if kind == _LLM_SERVICE:
         return (*_of_service(document),)
     return ()
 
 
-def _template(document: Mapping[str, Any], path: Path) -> PodPlace:
-    labels = mapping(_at(document, (*path, "metadata", "labels")))
+def _template(document: Mapping[str, Any], path: Path, added: Mapping[str, str] | None = None) -> PodPlace:
+    """Pods of a template, with labels that their controller adds."""
+    labels = {**mapping(_at(document, (*path, "metadata", "labels"))), **(added or {})}
     return PodPlace((*path, "spec"), (*path, "metadata", "annotations"), labels)
 
 

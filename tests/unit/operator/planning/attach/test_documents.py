@@ -105,6 +105,13 @@ def test_pods_that_two_resources_select_are_left_alone() -> None:
     assert remark == "left alone: KVCacheTiers qwen and other select it: have one select it (SeveralTiers)"
 
 
+def test_pods_of_a_set_by_the_label_that_its_controller_adds() -> None:
+    templates = {"leaderTemplate": _POD, "workerTemplate": _POD}
+    document = _object("LeaderWorkerSet", {"leaderWorkerTemplate": templates})
+    found = _fields(_attached(document, labels={"leaderworkerset.sigs.k8s.io/name": "qwen"}))
+    assert found == [f"spec.leaderWorkerTemplate.{template}.spec" for template in templates]
+
+
 def test_pods_of_another_namespace_are_not_selected() -> None:
     document = _object("Deployment", {"template": _POD})
     document["metadata"]["namespace"] = "other"
