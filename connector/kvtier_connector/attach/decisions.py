@@ -17,6 +17,8 @@ from kvtier_connector.supported import TESTED_RELEASES, minor_of
 INFO_METRIC: Final = "kvtier_attach_info"
 """Gauge on the engine's /metrics: 1, with the label `reason`."""
 _MOST_CHARACTERS: Final = 1 << 16
+_CAPACITIES: Final = ("cpu_capacity_bytes", "disk_capacity_bytes")
+_BOUNDS: Final = ("disk_write_bytes_per_hour", "remote_write_bytes_per_s")
 
 
 class Reason(Enum):
@@ -131,9 +133,10 @@ def _softened(policy: Policy) -> Policy:
 
 def share_of(pod: ConnectorConfig, engines: int) -> ConnectorConfig:
     """Return one engine's settings, of so many in the pod. Raises LeftAloneError: there is too little."""
-    parts: dict[str, Any] = {
-        name: getattr(pod, name) // max(engines, 1) for name in ("cpu_capacity_bytes", "disk_capacity_bytes")
-    }
+    engines = max(engines, 1)
+    parts: dict[str, Any] = {name: getattr(pod, name) // engines for name in _CAPACITIES}
+    # 0 is no bound, so the least is 1
+    parts |= {name: max(bound // engines, 1) for name in _BOUNDS if (bound := getattr(pod, name))}
     try:
         return replace(pod, **parts)
     except SettingError as error:

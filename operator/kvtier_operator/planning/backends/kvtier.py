@@ -105,7 +105,8 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
         # of at least a byte: the connector takes 0 for no bound
         "remote_write_bytes_per_s": max(bound.bytes // spec.engine.data_parallel_size, 1) if bound else 0,
         "remote_ttl_s": remote.ttl_seconds or 0,
-        "remote_weights_read": spec.served_model is not None and spec.model.is_copied,
+        # how pods of others come by their weights is not known: as copies, at worst
+        "remote_weights_read": spec.served_model is None or spec.model.is_copied,
     }
 
 

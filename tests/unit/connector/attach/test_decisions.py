@@ -50,6 +50,9 @@ def test_what_is_not_understood_is_named(text: str, why: str) -> None:
 def test_the_pod_s_capacities_are_shared_by_its_engines() -> None:
     pod = ConnectorConfig(cpu_capacity_bytes=9, disk_path="/d", disk_capacity_bytes=5, attached=True)
     assert share_of(pod, 2) == replace(pod, cpu_capacity_bytes=4, disk_capacity_bytes=2)
+    bounded = replace(pod, disk_write_bytes_per_hour=9, remote_write_bytes_per_s=1)
+    assert share_of(bounded, 2).disk_write_bytes_per_hour == 4
+    assert share_of(bounded, 2).remote_write_bytes_per_s == 1, "0 would be no bound"
     with pytest.raises(LeftAloneError, match=r"for 10 data-parallel engines: .*cpu_capacity_bytes: got 0"):
         share_of(pod, 10)
 
