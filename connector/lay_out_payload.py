@@ -33,11 +33,7 @@ def lay_out(target: Path, architecture: str) -> None:
     pip fetches wheels by the lock file's hashes, and is told where from as ever (PIP_FIND_LINKS, say). Raises
     CalledProcessError: a wheel is not to be had, which pip has said.
     """
-    target.mkdir(parents=True)
-    for package in _PACKAGES:
-        source = _ROOT / "connector" / package
-        shutil.copytree(source, target / package, ignore=shutil.ignore_patterns("__pycache__"))
-    _describe(target)
+    lay_out_own(target)
     with TemporaryDirectory() as scratch:
         wanted = Path(scratch) / "wanted.txt"
         wanted.write_text("\n".join(map(_locked, _LACKING[architecture])))
@@ -49,6 +45,15 @@ def lay_out(target: Path, architecture: str) -> None:
                     wheel
                 ) as archive:  # of one version, whose compiled parts have their Python's name
                     archive.extractall(target)
+
+
+def lay_out_own(target: Path) -> None:
+    """Write what is kvtier's of the payload into a folder that is not there yet; that fetches nothing."""
+    target.mkdir(parents=True)
+    for package in _PACKAGES:
+        source = _ROOT / "connector" / package
+        shutil.copytree(source, target / package, ignore=shutil.ignore_patterns("__pycache__"))
+    _describe(target)
 
 
 def size_bytes(folder: Path) -> int:

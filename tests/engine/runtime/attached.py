@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,14 +18,13 @@ from tests.engine.runtime.endings import TIMEOUT_S
 from tests.shared.waiting import eventually
 
 from kvtier_connector.complete import NEEDED
-from kvtier_connector.payload import ATTACH_VARIABLE, PLUGIN_NAME
+from kvtier_connector.payload import ATTACH_VARIABLE
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.runtime.measure import OpenAIClient
 from kvtier_operator.runtime.process import free_ports
+from lay_out_payload import lay_out_own
 
-_ROOT: Final = Path(__file__).parents[3]
 _OF_VLLM: Final = {"numba", "numpy"}
-_GROUP: Final = "vllm.general_plugins"
 _START_TIMEOUT_S: Final = 900.0
 _OPTIONS: Final = (
     *("--dtype", "float32", "--enforce-eager", "--max-model-len", "1024", "--max-num-seqs", "8"),
@@ -122,23 +120,13 @@ def their_engine(
 
 
 def payload(folder: Path) -> Path:
-    """What the init container copies: the connector, what vLLM's images lack, and the plug-in's name."""
-    folder.mkdir()
-    for package in ("kvtier_connector", "kvtier_common"):
-        shutil.copytree(
-            _ROOT / "connector" / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    """What the init container copies, but of what vLLM's images lack what is installed here: no wheels."""
+    lay_out_own(folder)
     for package in set(NEEDED) - _OF_VLLM:
         spec = find_spec(package)
         assert spec is not None
         assert spec.origin is not None
         shutil.copytree(Path(spec.origin).parent, folder / package)
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
-    plugin = project["entry-points"][_GROUP][PLUGIN_NAME]
-    about = folder / "kvtier-0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: kvtier\nVersion: 0\n")
-    (about / "entry_points.txt").write_text(f"[{_GROUP}]\n{PLUGIN_NAME} = {plugin}\n")
     return folder
 
 
