@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from kubernetes.client import Configuration
 from rich.console import Console
-from tests.cluster.attach.place import Place, attached_to, install_policy
+from tests.cluster.attach.place import Place, attached_to, installed_policy
 from tests.cluster.attach.shapes import memory, pod
 from tests.cluster.harness.api.connection import Connection, connect
-from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.api.custom_resources import install_definitions
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.shared.waiting import eventually
 
@@ -62,9 +62,12 @@ async def _measure(configuration: Configuration, pods: int) -> dict[str, list[fl
 
 def _measure_on_cluster(pods: int) -> dict[str, list[float]]:
     """In a new cluster, from when the policy is in force."""
-    with chosen_provider().cluster(console.print) as cluster, cluster.client() as api:
-        install(api, crd())
-        install_policy(api)
+    with (
+        chosen_provider().cluster(console.print) as cluster,
+        cluster.client() as api,
+        install_definitions(api, [crd()]),
+        installed_policy(api),
+    ):
         Place(api, _WITHOUT, dict.fromkeys(ATTACH_OPT_IN, ""))
         place = Place(api, _WITH)
         place.publish()

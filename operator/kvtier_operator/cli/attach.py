@@ -80,6 +80,8 @@ def attach(
         configs = _planned(beside, partial(others_picker_config, version=picker_version), **facts)
         say_whole(_whole(configs), end="")
         return
+    if not beside.others:
+        raise click.UsageError("no manifests of those who own the pods: add them, as -f deployment.yaml")
     plans = _planned(beside, plan_attach, **facts)
     image = facts["images"].connector()
     attached = [attach_document(plans, document, image) for _, document in beside.others]

@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 from kubernetes import client
-from tests.cluster.attach.place import Place, attached_to, install_policy
+from tests.cluster.attach.place import Place, attached_to, installed_policy
 from tests.cluster.attach.shapes import pod
-from tests.cluster.harness.api.custom_resources import install
+from tests.cluster.harness.api.custom_resources import install_definitions
 from tests.cluster.harness.providers.provider import Cluster
 from tests.shared.waiting import eventually
 
@@ -21,9 +21,7 @@ _NUMBERS: Final = count(1)
 
 @pytest.fixture(scope="package")
 def policed(cluster: Cluster) -> Iterator[client.ApiClient]:
-    with cluster.client() as api:
-        install(api, crd())
-        install_policy(api)
+    with cluster.client() as api, install_definitions(api, [crd()]), installed_policy(api):
         yield api
 
 

@@ -1,6 +1,8 @@
 """A namespace that opted in, on a cluster with the policy; what is published there, the test says."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kubernetes import client, dynamic
@@ -56,17 +58,25 @@ class Place:
         )
 
 
-def install_policy(api: client.ApiClient) -> None:
-    """As the chart does, of the version that is served."""
+@contextmanager
+def installed_policy(api: client.ApiClient) -> Iterator[None]:
+    """As the chart installs it, of the version that is served; gone afterwards."""
     kinds = dynamic.DynamicClient(api)
     served = next(
         version for version in POLICY_VERSIONS if kinds.resources.search(api_version=version, kind=_KIND)
     )
-    for document in (
+    documents = (
         attachment_policy(Installation(), served),
         attachment_policy_binding(Installation(), served),
-    ):
+    )
+    for document in documents:
         kinds.resources.get(api_version=served, kind=document["kind"]).create(body=document)
+    try:
+        yield
+    finally:
+        for document in documents:
+            kind = kinds.resources.get(api_version=served, kind=document["kind"])
+            kind.delete(name=document["metadata"]["name"])
 
 
 def attached_to(document: Document) -> str:

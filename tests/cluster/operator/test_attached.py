@@ -1,9 +1,10 @@
 """Pods that others own, under the running operator and with the policy, from the first look to Ready."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from tests.cluster.attach.place import attached_to, install_policy
+from tests.cluster.attach.place import attached_to, installed_policy
 from tests.cluster.attach.shapes import CONTAINER, LABELS, memory, pod
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.providers.provider import Cluster
@@ -20,9 +21,9 @@ _RESTART: Final = "kubectl rollout restart -n {} deployment/chat"
 
 
 @pytest.fixture(scope="module")
-def policed(server: Cluster) -> None:
-    with server.client() as api:
-        install_policy(api)
+def policed(server: Cluster) -> Iterator[None]:
+    with server.client() as api, installed_policy(api):
+        yield
 
 
 @pytest.fixture

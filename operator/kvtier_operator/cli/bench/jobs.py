@@ -98,7 +98,9 @@ def _shape(source: str, spec: Spec, wanted: str | None) -> str:
             f"{spec.backend}: the bench measures {measured}'s connector beside vLLM's own and none; "
             f"give a resource with backend {measured}, such as this one with that changed",
         )
-    default = DEMO if spec.engine.device is Device.CPU else shape_of(spec.model.name)
+    # without a model the planner refuses, and says why
+    any_shape = spec.engine.device is Device.CPU or spec.served_model is None
+    default = DEMO if any_shape else shape_of(spec.model.name)
     shape = wanted or default
     if shape is None:
         known = ", ".join(SHAPES)

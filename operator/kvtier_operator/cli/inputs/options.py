@@ -65,7 +65,7 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
         "references",
         metavar="NAME=REFERENCE",
         multiple=True,
-        help="An image in place of the published one, such as engine=...@sha256:...; may be repeated.",
+        help="An image in place of the published one, such as vllm=...@sha256:...; may be repeated.",
     )
     @click.option(
         "--image-pull-secret",

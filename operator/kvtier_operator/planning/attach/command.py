@@ -1,11 +1,12 @@
-"""What vLLM's command line in a pod says against tiers, as far as it can be read; the engine decides."""
+"""What vLLM's command line and image in a pod say against tiers, as far as they can be read."""
 
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.spec.command_line import CommandLine
-from kvtier_operator.planning.base.label_selector import mappings
+from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
+from kvtier_operator.planning.base.label_selector import mapping, mappings
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
 
 _VARIABLES: Final = ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS", "VLLM_ARGS")
@@ -14,32 +15,60 @@ _CACHING: Final = "--enable-prefix-caching"
 _CONNECTORS: Final = ("--kv-transfer-config", "--kv-offloading-size")
 """By which vLLM has a connector: it takes one."""
 _PIPELINE: Final = "--pipeline-parallel-size"
+_NODES: Final = "--nnodes"
+_ROCM: Final = "rocm"
+"""In the names of images for AMD's GPUs."""
+_AMD_GPU: Final = "amd.com/gpu"
+_VERSIONS: Final = " or ".join(f"0.{minor}" for minor in KNOWN_MINORS)
 
 
-def command_remarks(container: Mapping[str, Any]) -> tuple[str, ...]:
-    """A sentence for each thing by which an engine would leave itself alone, or that nobody knows.
+def find_obstacle(container: Mapping[str, Any]) -> LeftAlone | None:
+    """Why the engine would leave itself alone, where its command line or image proves it.
 
     Args:
         container: The engine's, as in a pod.
     """
-    return (*_remarks(CommandLine((*_words(container),)), str(container.get("image") or "")),)
+    return next(_obstacles(CommandLine((*_words(container),)), container), None)
 
 
-def _remarks(line: CommandLine, image: str) -> Iterator[str]:
+def image_remark(container: Mapping[str, Any]) -> str:
+    """What to know where nothing tells which vLLM runs; empty where something does."""
+    image = str(container.get("image") or "")
+    if not image:
+        return f"no image is named here: the preset's must have vLLM {_VERSIONS}, or its engine gets no tier"
+    if vllm_minor(image) is not None:
+        return ""
+    return f"image {image} does not tell its vLLM: one of another minor than {_VERSIONS} gets no tier"
+
+
+def _obstacles(line: CommandLine, container: Mapping[str, Any]) -> Iterator[LeftAlone]:
     if line.switch(_CACHING) is False:
-        yield "prefix caching is off (--no-enable-prefix-caching), and a tier stands behind it: remove that"
+        yield LeftAlone(
+            Reason.NO_PREFIX_CACHING,
+            "prefix caching is off (--no-enable-prefix-caching), and a tier stands behind it: remove that",
+        )
     for option in _CONNECTORS:
         if line.last(option) is not None:
-            yield f"it has a KV connector ({option}); kvtier takes no other's place: it will be left alone"
+            yield LeftAlone(
+                Reason.HAS_CONNECTOR, f"it has a KV connector ({option}), and kvtier takes no other's place"
+            )
     if (line.number(_PIPELINE) or 1) > 1:
-        yield f"it is pipeline-parallel ({_PIPELINE}), which kvtier does not support: it will be left alone"
-    if not image:
-        return
+        yield LeftAlone(
+            Reason.PIPELINE_PARALLEL, f"it is pipeline-parallel ({_PIPELINE}), which kvtier does not support"
+        )
+    if (line.number(_NODES) or 1) > 1:
+        yield LeftAlone(
+            Reason.SEVERAL_NODES,
+            f"its ranks are on several nodes ({_NODES}), and a tier is one node's memory",
+        )
+    image = str(container.get("image") or "")
+    if _ROCM in image or _AMD_GPU in mapping(mapping(container.get("resources")).get("limits")):
+        yield LeftAlone(Reason.UNKNOWN_DEVICE, "it runs on AMD's GPUs, and kvtier on NVIDIA's and on CPUs")
     minor = vllm_minor(image)
-    if minor not in KNOWN_MINORS:
-        known = " and ".join(f"0.{known}" for known in KNOWN_MINORS)
-        what = f"has vLLM 0.{minor}" if minor else "does not tell its vLLM"
-        yield f"image {image} {what}; kvtier runs in {known}, and leaves an engine of another alone"
+    if minor is not None and minor not in KNOWN_MINORS:
+        yield LeftAlone(
+            Reason.UNKNOWN_VERSION, f"image {image} has vLLM 0.{minor}, and kvtier runs in {_VERSIONS}"
+        )
 
 
 def _words(container: Mapping[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kvtier_operator.planning.attach.command import command_remarks
+from kvtier_operator.planning.attach.command import find_obstacle, image_remark
 from kvtier_operator.planning.attach.container import engine_place
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.attach.owners import PodPlace, pod_at, pod_places, with_pod
@@ -63,27 +63,38 @@ def _attach_place(
         and plan.attach.pod_selector.match_labels.items() <= place.labels.items()
     ]
     if not selecting:
-        labels = ", ".join(f"{name}={value}" for name, value in sorted(place.labels.items()))
-        why_not = f"no KVCacheTier selects these pods ({labels or 'no labels'})"
-        return None, replace(outcome, remarks=(why_not,))
+        return None, replace(outcome, remarks=(_not_selected(plans, place),))
     if len(selecting) > 1:
         names = " and ".join(plan.name for plan in selecting)
         why = LeftAlone(Reason.SEVERAL_TIERS, f"KVCacheTiers {names} select it: have one select it")
         return None, replace(outcome, remarks=(_left_alone(why),))
     [plan] = selecting
+    if place.offloads:
+        why = LeftAlone(Reason.HAS_CONNECTOR, "kvCacheOffloading is a connector of KServe's: remove it")
+        return None, replace(outcome, remarks=(_left_alone(why),))
     pod = pod_at(document, place)
     container = plan.attach.container or place.preset or None
     attach = plan.attach.model_copy(update={"container": container})
     after = attach_pod(replace(plan, attach=attach), pod, image, before_queue=True)
     if isinstance(after, LeftAlone):
         return None, replace(outcome, remarks=(_left_alone(after),))
+    engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]
+    obstacle = find_obstacle(engine)
+    if obstacle is not None:
+        return None, replace(outcome, remarks=(_left_alone(obstacle),))
     if place.preset:
         _take_no_rights(after["spec"])
-    engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]
-    return (
-        after,
-        Outcome(outcome.field, plan.name, (*_memory_remarks(plan, engine, place), *command_remarks(engine))),
-    )
+    remarks = (_memory_remark(plan, engine, place), image_remark(engine))
+    return after, Outcome(outcome.field, plan.name, tuple(filter(None, remarks)))
+
+
+def _not_selected(plans: Sequence[AttachPlan], place: PodPlace) -> str:
+    """Why no plan takes these pods; one of another namespace is easily overlooked."""
+    for plan in plans:
+        if plan.attach.pod_selector.match_labels.items() <= place.labels.items():
+            return f"KVCacheTier {plan.name} selects these pods, but is in namespace {plan.namespace}"
+    labels = ", ".join(f"{name}={value}" for name, value in sorted(place.labels.items()))
+    return f"no KVCacheTier selects these pods ({labels or 'no labels'})"
 
 
 def _take_no_rights(spec: Mapping[str, Any]) -> None:
@@ -104,9 +115,10 @@ def _left_alone(why: LeftAlone) -> str:
     return f"left alone: {why.message} ({why.reason})"
 
 
-def _memory_remarks(plan: AttachPlan, engine: Mapping[str, Any], place: PodPlace) -> tuple[str, ...]:
+def _memory_remark(plan: AttachPlan, engine: Mapping[str, Any], place: PodPlace) -> str:
     if asks_for_memory(mapping(engine.get("resources"))):
-        return ()
+        parts = ", ".join(f"{line.what} {size(line.bytes)}" for line in plan.memory)
+        return f"{size(plan.memory_bytes)} of memory more: {parts}"
     whose = " here; if its preset does, set memory here too" if place.preset else ""
     beside = f"{size(plan.memory_bytes)} of the tiers are taken and not asked for"
-    return (f"container {engine.get('name')} asks for no memory{whose}: {beside}",)
+    return f"container {engine.get('name')} asks for no memory{whose}: {beside}"

@@ -22,6 +22,13 @@ class Reason(StrEnum):
     UNREADABLE_VARIABLE = "UnreadableVariable"
     NO_LIMITS = "NoLimits"
     NOT_UNDERSTOOD = "NotUnderstood"
+    # as the engine itself says it (kvtier_connector.attach.decisions)
+    HAS_CONNECTOR = "HasConnector"
+    NO_PREFIX_CACHING = "NoPrefixCaching"
+    PIPELINE_PARALLEL = "PipelineParallel"
+    SEVERAL_NODES = "SeveralNodes"
+    UNKNOWN_DEVICE = "UnknownDevice"
+    UNKNOWN_VERSION = "UnknownVersion"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class PodPlace:
     spec: Path  # of the pod's spec, from the object's root
     annotations: Path  # of what becomes the pod's annotations
     labels: Mapping[str, str]  # that its pods have
+    offloads: bool = False  # whether KServe gives its engine a connector, by kvCacheOffloading
     preset: str = ""  # container that a preset brings where the spec has none of it; empty without presets
 
 
@@ -59,7 +60,7 @@ def _of_service(document: Mapping[str, Any]) -> Iterator[PodPlace]:
 
 def _of_workload(document: Mapping[str, Any], path: Path, role: str, suffix: str) -> Iterator[PodPlace]:
     workload = mapping(_at(document, path))
-    several_nodes = "worker" in workload
+    several_nodes, offloads = "worker" in workload, bool(workload.get("kvCacheOffloading"))
     annotations = (*path, "annotations")
     own = {
         "app.kubernetes.io/name": str(mapping(document.get("metadata")).get("name")),
@@ -70,12 +71,14 @@ def _of_workload(document: Mapping[str, Any], path: Path, role: str, suffix: str
     component = "app.kubernetes.io/component"
     leads = f"llminferenceservice-workload{'-leader' if several_nodes else ''}{suffix}"
     if not several_nodes or "template" in workload:
-        yield PodPlace((*path, "template"), annotations, {**own, **served, component: leads}, _LLM_CONTAINER)
+        labels = {**own, **served, component: leads}
+        yield PodPlace((*path, "template"), annotations, labels, offloads, _LLM_CONTAINER)
     if several_nodes:
         # without a leader of their own, workers serve, and have the role of decode even beside prefill pods
         serves = {} if "template" in workload else {**served, "llm-d.ai/role": suffix[1:] or "decode"}
         follows = f"llminferenceservice-workload-worker{suffix}"
-        yield PodPlace((*path, "worker"), annotations, {**own, **serves, component: follows}, _LLM_CONTAINER)
+        labels = {**own, **serves, component: follows}
+        yield PodPlace((*path, "worker"), annotations, labels, offloads, _LLM_CONTAINER)
 
 
 def _at(document: Mapping[str, Any], path: Path) -> object:

@@ -12,7 +12,8 @@ Operation = dict[str, Any]
 def json_patch(before: object, after: object, path: str = "") -> Iterator[Operation]:
     """What makes `after` of `before`, of which nothing was taken away; lists grow at their ends alone.
 
-    Items of lists that change are tested by their names: nothing is applied to another manifest.
+    Items of lists that change are tested by their names, and values by what they were: nothing is applied to
+    another manifest.
     """
     match before, after:
         case dict(), dict():
@@ -25,6 +26,7 @@ def json_patch(before: object, after: object, path: str = "") -> Iterator[Operat
         case list(), list():
             yield from _of_lists(before, after, path)
         case _ if before != after:
+            yield {"op": "test", "path": path, "value": before}
             yield {"op": "replace", "path": path, "value": after}
 
 

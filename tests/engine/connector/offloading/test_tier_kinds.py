@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.connector.disk_engine import DiskEngine
 from tests.engine.connector.memory_tier import TIER
 from tests.engine.connector.prompts import (
     PROMPTS,
@@ -59,6 +60,7 @@ def test_a_model_with_sliding_windows(
         warm = [answers(llm, [ids])[0] for ids in PROMPTS]
         assert tokens_of(warm) == tokens_of(cold)
         assert warm[-1][1] >= 576
+        DiskEngine(llm).settle()
     with engine(kv_transfer_config(on_disk), model=model) as llm:
         from_disk = [answers(llm, [ids])[0] for ids in PROMPTS]
         assert tokens_of(from_disk) == tokens_of(cold)
@@ -95,6 +97,7 @@ def test_a_model_that_keeps_states(
         warm = [answers(llm, [ids])[0] for ids in PROMPTS]
         assert tokens_of(warm) == tokens_of(cold)
         assert [cached for _, cached in warm] == STATE_HITS
+        DiskEngine(llm).settle()
     with engine(kv_transfer_config(on_disk), model=model) as llm:
         from_disk = [answers(llm, [ids])[0] for ids in PROMPTS]
         assert tokens_of(from_disk) == tokens_of(cold)

@@ -21,9 +21,7 @@ PRINTS = ("print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.
 NOBODYS = (  # they have no terminal: the first two write to who started them, the others are for developers
     "operator/kvtier_operator/runtime/demo/prompts.py",
     "operator/kvtier_operator/runtime/guard.py",
-    "connector/kvtier_connector/bench/parts/memory/index.py",
-    "operator/kvtier_operator/runtime/demo/prompts.py",
-    "operator/kvtier_operator/runtime/guard.py",
+    "connector/lay_out_payload.py",
     "operator/kvtier_operator/generate/",
     "operator/kvtier_release/",
 )

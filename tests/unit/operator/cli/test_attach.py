@@ -42,10 +42,17 @@ def test_owners_objects_are_printed_in_their_order_and_their_keys_too(tmp_path: 
     assert [*deployment] == [*_DEPLOYMENT]
     assert deployment["spec"]["template"]["spec"]["initContainers"][0]["image"] == "kvtier/connector:0.1.0"
     source = tmp_path / "all.yaml"
-    assert result.stderr.splitlines() == [
-        f"{source} (document 1): {_PASSED_ON}",
-        f"{source} (document 3): Deployment/theirs spec.template.spec: has the tiers of KVCacheTier qwen",
-    ]
+    pods = f"{source} (document 3): Deployment/theirs spec.template.spec: "
+    passed_on, attached, memory = result.stderr.splitlines()
+    assert passed_on == f"{source} (document 1): {_PASSED_ON}"
+    assert attached == f"{pods}has the tiers of KVCacheTier qwen"
+    assert memory.startswith(f"{pods}101.15 GiB of memory more: ")
+
+
+def test_an_owner_s_manifest_that_was_forgotten_is_asked_for(tmp_path: Path) -> None:
+    result = _attached(tmp_path, documents=(_TIER,))
+    assert result.exit_code == 2
+    assert "no manifests of those who own the pods" in result.stderr
 
 
 def test_a_component_patches_what_has_the_tiers(tmp_path: Path) -> None:

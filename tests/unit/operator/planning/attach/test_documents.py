@@ -8,6 +8,7 @@ import pytest
 from tests.cases.attached import IMAGE, LABELS, attach_plan, vllm_pod
 
 from kvtier_operator.planning.attach.documents import AttachedDocument, attach_document
+from kvtier_operator.planning.attach.left_alone import Reason
 from kvtier_operator.planning.attach.patch import json_patch
 
 _ROLES = {"llm-d.ai/role": "prefill", "app.kubernetes.io/name": "qwen"}
@@ -79,10 +80,18 @@ def test_a_service_s_own_fields_go_into_the_container_of_kserve_s_presets() -> N
     [engine] = attached.document["spec"]["template"]["containers"]
     assert engine["name"] == "main"
     assert engine.keys() == {"name", "env", "volumeMounts"}
-    [remark] = attached.outcomes[0].remarks
-    assert remark.startswith(
+    memory, image = attached.outcomes[0].remarks
+    assert memory.startswith(
         "container main asks for no memory here; if its preset does, set memory here too"
     )
+    assert image.startswith("no image is named here: the preset's must have vLLM 0.32 or 0.33")
+
+
+def test_a_service_that_offloads_by_itself_has_a_connector() -> None:
+    service = {**_SERVICE, "spec": {"kvCacheOffloading": {"cpu": "40Gi"}}}
+    attached = _attached(service, labels={"llm-d.ai/role": "both"})
+    assert attached.document == service
+    assert "kvCacheOffloading" in attached.outcomes[0].remarks[0]
 
 
 def test_workers_of_a_service_have_labels_of_their_own() -> None:
@@ -115,37 +124,43 @@ def test_pods_of_a_set_by_the_label_that_its_controller_adds() -> None:
 def test_pods_of_another_namespace_are_not_selected() -> None:
     document = _object("Deployment", {"template": _POD})
     document["metadata"]["namespace"] = "other"
-    assert _fields(_attached(document)) == []
+    attached = _attached(document)
+    assert _fields(attached) == []
+    [remark] = attached.outcomes[0].remarks
+    assert remark == "KVCacheTier qwen selects these pods, but is in namespace default"
 
 
 @pytest.mark.parametrize(
     ("container", "said"),
     [
-        ({"command": ["vllm", "serve", "m", "--no-enable-prefix-caching"]}, "prefix caching is off"),
+        ({"command": ["vllm", "serve", "m", "--no-enable-prefix-caching"]}, Reason.NO_PREFIX_CACHING),
         (
             {"args": ['exec vllm serve m --kv-transfer-config \'{"kv_connector": "N"}\'']},
-            "it has a KV connector",
+            Reason.HAS_CONNECTOR,
         ),
-        ({"args": ["m", "--kv_offloading_size=4"]}, "it has a KV connector (--kv-offloading-size)"),
+        ({"args": ["m", "--kv_offloading_size=4"]}, Reason.HAS_CONNECTOR),
         (
             {"env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": "--max-num-seqs 8 -pp 2"}]},
-            "it is pipeline-parallel",
+            Reason.PIPELINE_PARALLEL,
         ),
-        ({"image": "vllm/vllm-openai:v0.31.0"}, "image vllm/vllm-openai:v0.31.0 has vLLM 0.31"),
-        (
-            {"image": "ghcr.io/llm-d/llm-d-cuda:v0.4.0"},
-            "image ghcr.io/llm-d/llm-d-cuda:v0.4.0 does not tell its vLLM",
-        ),
-        ({"resources": {}}, "container main asks for no memory: "),
+        ({"args": ["m", "--nnodes", "2"]}, Reason.SEVERAL_NODES),
+        ({"image": "vllm/vllm-openai:v0.31.0"}, Reason.UNKNOWN_VERSION),
+        ({"image": "vllm/vllm-openai-rocm:v0.33.0"}, Reason.UNKNOWN_DEVICE),
+        ({"resources": {"limits": {"memory": "64Gi", "amd.com/gpu": "2"}}}, Reason.UNKNOWN_DEVICE),
     ],
 )
-def test_what_speaks_against_the_tiers_is_said(container: dict[str, Any], said: str) -> None:
+def test_an_engine_that_would_leave_itself_alone_is(container: dict[str, Any], said: Reason) -> None:
     [remark] = _remarks(**container)
-    assert remark.startswith(said)
+    assert remark.startswith("left alone: ")
+    assert remark.endswith(f"({said})")
 
 
-def test_nothing_is_said_of_an_engine_that_gets_them() -> None:
-    assert _remarks() == []
+def test_what_is_given_and_what_is_not_known_is_said() -> None:
+    [memory] = _remarks()
+    assert memory.startswith("101.15 GiB of memory more: CPU tier 100 GiB, index of the CPU tier ")
+    image = "ghcr.io/llm-d/llm-d-cuda:v0.4.0"
+    assert _remarks(image=image)[1].startswith(f"image {image} does not tell its vLLM")
+    assert _remarks(resources={})[0].startswith("container main asks for no memory: ")
 
 
 def test_a_patch_adds_before_and_after_what_is_there() -> None:
@@ -158,8 +173,10 @@ def test_a_patch_adds_before_and_after_what_is_there() -> None:
     }
     assert [*json_patch(before, after)] == [
         {"op": "add", "path": "/a/0", "value": {"n": 0}},
+        {"op": "test", "path": "/b/0/v", "value": "x"},
         {"op": "replace", "path": "/b/0/v", "value": "y"},
         {"op": "add", "path": "/b/-", "value": {"n": 2}},
+        {"op": "test", "path": "/c~1d/e", "value": "1"},
         {"op": "replace", "path": "/c~1d/e", "value": "2"},
         {"op": "add", "path": "/c~1d/g", "value": 3},
         {"op": "add", "path": "/f", "value": []},
