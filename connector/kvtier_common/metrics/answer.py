@@ -50,7 +50,9 @@ def metrics_session(timeout_s: float, user_agent: str, kept_s: float | None = No
 
 async def read_metrics(
     session: aiohttp.ClientSession,  # as `metrics_session` makes it
-    address: str,  # `ip:port`, an IPv6 address in brackets
+    # `ip:port`, an IPv6 address in brackets; after `https://` one with any certificate: no name is known that
+    # it could be for
+    address: str,
     wanted: Iterable[bytes],  # names of the samples to keep
     most_bytes: int = MOST_BYTES,  # of the whole answer
     # those of answers longer than any engine's usually is (60 KB to 200 KB)
@@ -63,7 +65,8 @@ async def read_metrics(
     it does not answer, or not in HTTP; TimeoutError: its answer did not end in time.
     """
     reading = MetricsText(wanted, most_bytes)
-    async with session.get(f"http://{address}/metrics", allow_redirects=False) as response:
+    url = address if "://" in address else f"http://{address}"
+    async with session.get(f"{url}/metrics", allow_redirects=False, ssl=False) as response:
         try:
             return await _read(response, reading, turns)
         except BaseException:

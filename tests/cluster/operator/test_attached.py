@@ -8,6 +8,7 @@ from tests.cluster.attach.place import attached_to, installed_policy
 from tests.cluster.attach.shapes import CONTAINER, LABELS, memory, pod
 from tests.cluster.harness.operator.operator import Operator
 from tests.cluster.harness.providers.provider import Cluster
+from tests.cluster.harness.stand_ins.http_server import engine_that_says
 from tests.cluster.operator.world import World, condition, resource
 from tests.shared.waiting import eventually
 
@@ -17,6 +18,12 @@ from kvtier_operator.planning.base.names import ATTACH_OPT_IN
 Document = dict[str, Any]
 _HASH: Final = "6c4b"
 _ATTACH: Final = {"podSelector": {"matchLabels": LABELS}, "container": CONTAINER}
+_INFO: Final = 'kvtier_attach_info{{reason="{}"}} 1.0\n'
+_SIZES: Final = f"""\
+vllm:cache_config_info{{block_size="16",engine="0",kv_cache_size_tokens="1600"}} 1.0
+vllm:kvtier_cpu_capacity_tokens{{engine="0"}} 4096.0
+vllm:kvtier_cpu_capacity_bytes{{engine="0"}} {100 << 30}.0
+"""
 _RESTART: Final = "kubectl rollout restart -n {} deployment/chat"
 
 
@@ -35,16 +42,18 @@ def team(world: World, policed: None) -> World:
     return world
 
 
-def _start(team: World, name: str, *, attached: bool) -> None:
+def _start(team: World, name: str, *, attached: bool, port: int = 8000) -> None:
     """A pod of the Deployment `chat`, as its ReplicaSet makes it, once the policy would have it so."""
     eventually(
         lambda: bool(attached_to(_create(team, name, dry_run="All"))) == attached, f"attached: {attached}"
     )
-    assert attached_to(_create(team, name)) == ("qwen" if attached else "")
+    assert attached_to(_create(team, name, port)) == ("qwen" if attached else "")
 
 
-def _create(team: World, name: str, **options: str) -> Document:
-    document = pod(resources=memory("64Gi", "64Gi"), labels=LABELS | {"pod-template-hash": _HASH})
+def _create(team: World, name: str, port: int = 8000, **options: str) -> Document:
+    ports = [{"containerPort": port}]
+    labels = LABELS | {"pod-template-hash": _HASH}
+    document = pod(resources=memory("64Gi", "64Gi"), labels=labels, ports=ports)
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"chat-{_HASH}", "uid": "chat"}
     document["metadata"] |= {"name": name, "ownerReferences": [owner | {"controller": True}]}
     made: Document = team.api.sanitize_for_serialization(
@@ -108,6 +117,32 @@ def test_a_payload_that_cannot_be_pulled_is_taken_back(team: World) -> None:
     assert told
     assert told["reason"] == "PayloadNotPulled"
     _start(team, "chat-next", attached=False)
+
+
+def test_engines_say_whether_they_have_the_tier_and_how_large(team: World) -> None:
+    team.create(resource(replicas=1, attach=_ATTACH))
+    team.until_condition("Attached", reason="NoPods")
+    ready = {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+    ready["conditions"] = [{"type": "Ready", "status": "True"}]
+    attached, left_alone = (_INFO.format(reason) for reason in ("Attached", "HasConnector"))
+    with engine_that_says(attached + _SIZES) as one, engine_that_says(left_alone) as two:
+        _start(team, "chat-one", attached=True, port=one)
+        team.core.patch_namespaced_pod_status("chat-one", team.namespace, {"status": ready})
+        sized = team.until(lambda document: "gpu" in document["status"].get("tiers", {}), "an engine's tiers")
+        assert sized["status"]["tiers"] == {
+            "gpu": {"tokens": 1600, "source": "Observed", "blockTokens": 16},
+            "cpu": {"bytes": 100 << 30, "tokens": 4096, "source": "Observed"},
+        }
+        team.until_condition("Attached", reason="AllAttached")
+
+        _start(team, "chat-two", attached=True, port=two)
+        team.core.patch_namespaced_pod_status("chat-two", team.namespace, {"status": ready})
+        told = team.until_condition("Attached", reason="LeftAlone")
+        assert told["message"].startswith(
+            "1 of 2 pods has the tier; pod chat-two is left alone: its engine has another KV connector: "
+        )
+        states = [(pod["name"], pod["state"]) for pod in _published(team.get())["pods"]]
+        assert states == [("chat-two", "LeftAlone"), ("chat-one", "Attached")]
 
 
 def test_a_namespace_that_did_not_opt_in_is_told_how(world: World, operator: Operator) -> None:

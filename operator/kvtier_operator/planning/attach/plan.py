@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from kvtier_common.tier import Tier
 from kvtier_connector.config import KEY_BYTES, ConnectorConfig, disk_beside_bytes, disk_slots
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import KVCacheTier, Spec
@@ -44,6 +45,7 @@ class AttachPlan:
     name: str  # the KVCacheTier's
     namespace: str  # its and the pods'
     attach: AttachSpec  # which pods
+    capacity_bytes: Mapping[Tier, int]  # what is asked for of each tier
     settings: str  # variable KVTIER_ATTACH: ConnectorConfig as JSON, capacities of the whole pod
     memory: tuple[BudgetLine, ...]  # what is added to the container's memory, line by line
     hugepages: Mapping[str, str]  # quantities of explicit huge pages by resource; empty unless required
@@ -106,6 +108,7 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
         name=resource.metadata.name,
         namespace=resource.metadata.namespace,
         attach=spec.attach,
+        capacity_bytes={tier: wanted.capacity.bytes for tier, wanted in spec.tiers.by_tier().items()},
         settings=_settings(config),
         memory=(*_memory(spec, 0 if required else cpu_bytes, _least_chunk_bytes(spec, observed)),),
         hugepages={f"hugepages-{quantity(page)}": quantity(cpu_bytes)} if required else {},

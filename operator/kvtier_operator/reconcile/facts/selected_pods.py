@@ -11,6 +11,7 @@ from kvtier_connector.payload import INIT_NAME
 from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.api.resource import MAX_NAME_LENGTH
 from kvtier_operator.planning.base.names import ATTACHED
+from kvtier_operator.reconcile.facts.engine_place import engine_place
 
 _MOST_CHARACTERS: Final = 300
 _STARTING: Final = frozenset({"", "PodInitializing", "ContainerCreating", "ErrImagePull"})
@@ -42,19 +43,27 @@ class SelectedPod:
     unschedulable: str = ""
     unschedulable_since: str = ""
     payload: str = ""  # why its payload does not come; empty where nothing is known against it
+    # of one that was given the tier: which start of its engine this is, empty before the first, and where its
+    # metrics are asked for, empty while it is not ready
+    engine_start: str = ""
+    address: str = ""
 
 
 def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
     """Reads a v1 Pod as the API server has it."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     unschedulable, since = _unschedulable(status)
+    attached_to = one_line((metadata.get("annotations") or {}).get(ATTACHED, ""), MAX_NAME_LENGTH)
+    place = engine_place(pod) if attached_to else None
     return SelectedPod(
         name=metadata["name"],
-        attached_to=one_line((metadata.get("annotations") or {}).get(ATTACHED, ""), MAX_NAME_LENGTH),
+        attached_to=attached_to,
         restart=restart_command(metadata),
         unschedulable=unschedulable,
         unschedulable_since=since,
         payload=_payload_trouble(status),
+        engine_start=_start(status, place.container) if place else "",
+        address=place.address_in(status) if place else "",
     )
 
 
@@ -96,6 +105,13 @@ def _unschedulable(status: Mapping[str, Any]) -> tuple[str, str]:
         ):
             return one_line(message, _MOST_CHARACTERS), condition.get("lastTransitionTime") or ""
     return "", ""
+
+
+def _start(status: Mapping[str, Any], container: str) -> str:
+    """What its runtime calls this start of a container."""
+    states = status.get("containerStatuses") or ()
+    started = (state.get("containerID") or "" for state in states if state.get("name") == container)
+    return next(started, "")
 
 
 def _payload_trouble(status: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """One resource's part in pods that others own: what is published for them, and what is said of them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kvtier_operator.planning.attach.as_owned import as_owned
@@ -16,12 +17,14 @@ from kvtier_operator.reconcile.cache.selected_pods import SelectedPods, Selected
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
 from kvtier_operator.reconcile.loop.clock import Clock
+from kvtier_operator.reconcile.observe.attached_engines import AttachedEngineObserver, EngineReports
 from kvtier_operator.reconcile.observe.attachment import KEPT_S, AttachmentLookup, AttachmentTerms
 from kvtier_operator.reconcile.status.attached import (
     ATTACHED,
     Attachment,
     AttachmentInput,
     attached_condition,
+    attached_tiers,
     patience_s,
     pod_entries,
     pod_reports,
@@ -35,6 +38,7 @@ class Attachments:
     """Watches the pods that resources select, and says what is published for them."""
 
     selected_pods: SelectedPodWatches
+    engines: AttachedEngineObserver
     lookup: AttachmentLookup
     watches: Watches
     clock: Clock
@@ -51,7 +55,7 @@ class Attachments:
             status: Its status as it is.
         """
         if plan.attach is None:
-            self.selected_pods.forget(key)
+            self.forget(key)
             return None
         said = next(
             (condition for condition in status.get("conditions") or () if condition["type"] == ATTACHED), None
@@ -59,18 +63,32 @@ class Attachments:
         before = said if said and said["observedGeneration"] == plan.generation else None
         pods = self.selected_pods.follow(key, plan.attach.attach.pod_selector.match_labels)
         if not pods.listed:
-            return unseen(before, status.get("attach") or {})
+            return unseen(before, status)
+        published = status.get("attach") or {}
+        attached = [pod for pod in pods.all if pod.attached_to == key.name]
         observed = SelectionObservation(
             pods=pods,
             terms=await self.lookup.of(key.namespace),
             nodes=None if self.watches.nodes_unknown else self.watches.nodes.all,
             before=before,
-            published=before is not None and "settings" in (status.get("attach") or {}),
+            published=before is not None and "settings" in published,
+            engines=self.engines.look(key, attached, published.get("pods") or ()),
             now=self.clock.now(),
         )
         attachment = attach(plan.attach, observed)
         self.reconcile_in(key, attachment.again_s)
         return attachment
+
+    def forget(self, key: Key) -> None:
+        """A resource selects no pods any more."""
+        self.selected_pods.forget(key)
+        self.engines.forget(key)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Lets pods be watched and their engines asked until the end of the block."""
+        async with self.selected_pods.open(), self.engines.open():
+            yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +101,7 @@ class SelectionObservation:
     before: Mapping[str, Any] | None  # condition Attached of the same spec; None where there is none
     published: bool  # whether that spec's plan is published already
     now: str  # RFC 3339 in UTC
+    engines: EngineReports = field(default_factory=EngineReports)  # what engines of those pods say
 
 
 def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
@@ -95,10 +114,11 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     sample = observed.pods.sample
     owned = as_owned(sample) if sample else None
     grown = attach_pod(plan, owned, PUBLISHED[ImageName.CONNECTOR]) if owned else None
+    left_alone = grown if isinstance(grown, LeftAlone) else None
     labels = plan.attach.pod_selector.match_labels
     inputs = AttachmentInput(
         namespace=plan.namespace,
-        reports=pod_reports(observed.pods.all, plan.name, grown if isinstance(grown, LeftAlone) else None),
+        reports=pod_reports(observed.pods.all, plan.name, left_alone, observed.engines.by_pod),
         selector=",".join(f"{name}={labels[name]}" for name in sorted(labels)),
         injection=observed.terms.injection,
         opted_in=observed.terms.opted_in,
@@ -113,7 +133,8 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     return Attachment(
         condition=condition,
         status={**(plan.status if refusal is None else {}), **({"pods": pods} if pods else {})},
-        again_s=min([looked_at_s, *(wait_s for wait_s in waits if wait_s > 0)]),
+        tiers=attached_tiers(plan.capacity_bytes, observed.pods.all, observed.engines.by_pod),
+        again_s=min([looked_at_s, observed.engines.again_s, *(wait_s for wait_s in waits if wait_s > 0)]),
     )
 
 

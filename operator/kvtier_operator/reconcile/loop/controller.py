@@ -22,6 +22,7 @@ from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.loop.dispatch import Dispatcher
 from kvtier_operator.reconcile.loop.reconciler import FailureReporter, Reconciler
 from kvtier_operator.reconcile.observability import RESOURCES
+from kvtier_operator.reconcile.observe.attached_engines import AttachedEngineObserver
 from kvtier_operator.reconcile.observe.attachment import AttachmentLookup
 from kvtier_operator.reconcile.observe.engines import EngineObserver
 from kvtier_operator.reconcile.observe.huggingface import HubClient
@@ -64,8 +65,13 @@ class Controller:
         )
         self._engines = EngineObserver(api, pods, self._reconcile_in, timings.engines)
         clock = Clock()
-        self._selected_pods = SelectedPodWatches(
-            api, lambda key: self._reconcile_in(key, self._timings.report_s)
+        self._attachments = Attachments(
+            SelectedPodWatches(api, lambda key: self._reconcile_in(key, self._timings.report_s)),
+            AttachedEngineObserver(self._reconcile_in, timings.engines),
+            AttachmentLookup(api),
+            self._watches,
+            clock,
+            self._reconcile_in,
         )
         reconciler = Reconciler(
             api=api,
@@ -80,9 +86,7 @@ class Controller:
             clock=clock,
             images=options.images,
             policy=options.policy,
-            attachments=Attachments(
-                self._selected_pods, AttachmentLookup(api), self._watches, clock, self._reconcile_in
-            ),
+            attachments=self._attachments,
         )
         self._retirement = Retirement(
             api, pods, self._scaled_by_fill, timings.retire, timings.engines.request_s
@@ -92,7 +96,7 @@ class Controller:
 
     async def run(self) -> None:
         """Watches and reconciles until cancelled."""
-        async with self._engines.open(), self._selected_pods.open(), asyncio.TaskGroup() as group:
+        async with self._engines.open(), self._attachments.open(), asyncio.TaskGroup() as group:
             self._watches.start(group)
             group.create_task(self._dispatcher.run(), name="dispatcher")
             group.create_task(self._retirement.run(), name="retirement")
@@ -101,7 +105,7 @@ class Controller:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
         if type_ == "DELETED":
             self.resources.delete(key_of(document), document["metadata"]["uid"])
-            self._selected_pods.forget(key_of(document))
+            self._attachments.forget(key_of(document))
         else:
             self.resources.upsert(document)
 

@@ -15,6 +15,7 @@ from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
 from kvtier_common.metrics.text import Families, Sample, read_labels
 from kvtier_common.metrics.tier_metrics import (
+    CAPACITY_BYTES,
     CAPACITY_TOKENS,
     DEVICE,
     DEVICE_BLOCK,
@@ -63,9 +64,7 @@ def _tokens(families: Families) -> EngineTokens:
     first = device[0] if device else {}
     in_blocks = math.prod(_numbers(first.get(name) for name in DEVICE_BLOCKS) or (0,))
     by_tier = {Tier.GPU: _sum(labels.get(DEVICE_TOKENS) for labels in device) or in_blocks}
-    by_tier |= {
-        tier: (_most if tier.shared else _total)(families, name) for tier, name in CAPACITY_TOKENS.items()
-    }
+    by_tier |= _of_tiers(families, CAPACITY_TOKENS)
     if not families.of(CAPACITY_TOKENS[Tier.CPU]):
         by_tier[Tier.CPU] = _sum(labels.get(OFFLOADED_TOKENS) for labels in _labels(families.of(OFFLOADED)))
     return EngineTokens(
@@ -73,6 +72,17 @@ def _tokens(families: Families) -> EngineTokens:
         block=next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in device)), None),
         gpu_blocks=next(iter(_numbers([first.get(DEVICE_BLOCKS[0])])), None),
     )
+
+
+def read_capacities(families: Families) -> Mapping[Tier, int]:
+    """Bytes of the tiers of one engine pod, of those that have grown; a ValueError where it is no number."""
+    sizes = _of_tiers(families, CAPACITY_BYTES)
+    return {tier: size for tier, size in sizes.items() if size and not _is_growing(families, tier)}
+
+
+def _of_tiers(families: Families, names: Mapping[Tier, bytes]) -> dict[Tier, int]:
+    """A gauge of each tier."""
+    return {tier: (_most if tier.shared else _total)(families, name) for tier, name in names.items()}
 
 
 def _findings(families: Families) -> EngineFindings:

@@ -1,15 +1,19 @@
-"""Attached: whether the pods that a resource selects have its tier, and `status.attach`."""
+"""Attached: whether the pods that a resource selects have its tier; `status.attach` and `status.tiers`."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
-from kvtier_operator.api.resource import AttachState, ConditionStatus
+from kvtier_common.tier import Tier
+from kvtier_operator.api.resource import AttachState, ConditionStatus, Source, TierStatus
+from kvtier_operator.planning.attach.engine_reasons import advice
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN
 from kvtier_operator.planning.cluster.growth import Refusal
+from kvtier_operator.planning.observed import TierFindings
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.facts.cached_plan import (
     UntimedCondition,
@@ -17,6 +21,7 @@ from kvtier_operator.reconcile.facts.cached_plan import (
     true_condition,
     unknown_condition,
 )
+from kvtier_operator.reconcile.facts.engine_report import EngineReport
 from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
 from kvtier_operator.reconcile.observe.attachment import Injection
 
@@ -63,7 +68,10 @@ class PodReport:
 
 
 def pod_reports(
-    pods: Sequence[SelectedPod], tier: str, left_alone: LeftAlone | None
+    pods: Sequence[SelectedPod],
+    tier: str,
+    left_alone: LeftAlone | None,
+    engines: Mapping[str, EngineReport] = MappingProxyType({}),
 ) -> tuple[PodReport, ...]:
     """What each selected pod is.
 
@@ -71,11 +79,16 @@ def pod_reports(
         pods: All of them.
         tier: Name of the KVCacheTier that selects them.
         left_alone: Why pods of that kind are not changed; None where they are.
+        engines: What engines say, by pod; one that has not answered yet counts as attached.
     """
-    return tuple(_pod_report(pod, tier, left_alone) for pod in pods)
+    return tuple(_pod_report(pod, tier, left_alone, engines.get(pod.name)) for pod in pods)
 
 
-def _pod_report(pod: SelectedPod, tier: str, left_alone: LeftAlone | None) -> PodReport:
+def _pod_report(
+    pod: SelectedPod, tier: str, left_alone: LeftAlone | None, engine: EngineReport | None
+) -> PodReport:
+    if pod.attached_to == tier and engine is not None and engine.left_alone:
+        return PodReport(pod, AttachState.LEFT_ALONE, advice(engine.reason), engine.reason)
     if pod.attached_to == tier:
         return PodReport(pod, AttachState.ATTACHED, pod.payload or pod.unschedulable)
     if pod.attached_to:
@@ -92,18 +105,19 @@ class Attachment:
 
     condition: UntimedCondition
     status: Mapping[str, Any]  # `status.attach`
+    tiers: Mapping[str, Any]  # `status.tiers`
     again_s: float  # when to look again although nothing has changed
 
 
-def unseen(before: Mapping[str, Any] | None, published: Mapping[str, Any]) -> Attachment:
+def unseen(before: Mapping[str, Any] | None, status: Mapping[str, Any]) -> Attachment:
     """Before the pods were seen once: what was said of the same spec, or nothing yet."""
     if before is None:
         condition = unknown_condition(ATTACHED, "PodsNotSeen", "the pods were not seen yet")
-        return Attachment(condition, {}, math.inf)
+        return Attachment(condition, {}, {}, math.inf)
     condition = UntimedCondition(
         ATTACHED, ConditionStatus(before["status"]), before["reason"], before["message"]
     )
-    return Attachment(condition, published, math.inf)
+    return Attachment(condition, status.get("attach") or {}, status.get("tiers") or {}, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +205,38 @@ def pod_entries(reports: Sequence[PodReport]) -> list[dict[str, str]]:
     order = (AttachState.STARTED_BEFORE, AttachState.LEFT_ALONE, AttachState.ATTACHED)
     by_need = sorted(reports, key=lambda report: (order.index(report.state), report.pod.name))
     return [report.entry() for report in by_need[:_MOST_PODS]]
+
+
+def attached_tiers(
+    asked_bytes: Mapping[Tier, int], pods: Sequence[SelectedPod], engines: Mapping[str, EngineReport]
+) -> dict[str, Any]:
+    """`status.tiers`: as the first of the engines with a tier says, by name; as asked for before one does.
+
+    Sizes are not held against the plan, as those of engines of kvtier's own are: only the status has them.
+
+    Args:
+        asked_bytes: Capacity of each tier that the resource has.
+        pods: Those that have its tier, by name.
+        engines: What engines say, by pod.
+    """
+    reports = (engines[pod.name] for pod in pods if pod.name in engines)
+    report = next((report for report in reports if report.sized), EngineReport())
+    sizes = {tier: _tier(tier, report) for tier in Tier if tier in report.tokens.by_tier}
+    planned = {tier: TierStatus(bytes=size_bytes) for tier, size_bytes in asked_bytes.items()}
+    return {
+        tier.label: (planned | sizes)[tier].model_dump(mode="json", by_alias=True, exclude_none=True)
+        for tier in Tier
+        if tier in planned | sizes
+    }
+
+
+def _tier(tier: Tier, report: EngineReport) -> TierStatus:
+    findings = report.findings.get(tier, TierFindings())
+    return TierStatus(
+        bytes=report.capacity_bytes.get(tier),
+        tokens=report.tokens.by_tier[tier],
+        source=Source.OBSERVED,
+        block_tokens=report.tokens.block if tier is Tier.GPU else None,
+        pinned_bytes=findings.pinned_bytes,
+        pays=findings.pays,
+    )

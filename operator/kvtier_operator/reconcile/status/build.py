@@ -89,7 +89,8 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
         ],
     }
     if inputs.attachment is not None:
-        return status | ({"attach": dict(inputs.attachment.status)} if inputs.attachment.status else {})
+        said = {"tiers": inputs.attachment.tiers, "attach": inputs.attachment.status}
+        return status | {name: dict(value) for name, value in said.items() if value}
     if inputs.engine is not None:
         status |= {"replicas": inputs.engine.replicas, "readyReplicas": inputs.engine.ready_replicas}
     kept = previous if plan.rejected else {}

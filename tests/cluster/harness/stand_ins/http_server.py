@@ -31,7 +31,9 @@ def serving(
 
 
 @contextmanager
-def engine_that_says(text: str, host: str = "127.0.0.1", port: int = 0) -> Iterator[int]:
+def engine_that_says(
+    text: str, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+) -> Iterator[int]:
     """Something that has an engine's /metrics; yields its port."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -43,5 +45,5 @@ def engine_that_says(text: str, host: str = "127.0.0.1", port: int = 0) -> Itera
         def log_message(self, *_: object) -> None:
             pass
 
-    with serving(Handler, host, port) as own_port:
+    with serving(Handler, host, port, tls) as own_port:
         yield own_port

@@ -60,7 +60,7 @@ def test_who_owns_a_pod_has_it_made_anew(owned: dict[str, Any], command: str) ->
 
 def _pod(status: dict[str, Any]) -> SelectedPod:
     metadata = {"namespace": "team", "name": "chat-1", "annotations": {ATTACHED: "chat"}}
-    return selected_pod({"metadata": metadata, "status": status})
+    return selected_pod({"metadata": metadata, "spec": {"containers": []}, "status": status})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.cluster.growth import NamespaceRules
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.selected_pods import SelectedPods
+from kvtier_operator.reconcile.facts.engine_report import EngineReport
 from kvtier_operator.reconcile.loop.attachment import SelectionObservation, attach
+from kvtier_operator.reconcile.observe.attached_engines import EngineReports
 from kvtier_operator.reconcile.observe.attachment import AttachmentTerms, Injection
 
 NOW = "2026-01-01T00:10:00Z"
@@ -91,3 +93,16 @@ def test_a_pod_that_is_left_alone_says_why() -> None:
     queued["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpus"}
     [told] = attach(_plan(), _seen(queued)).status["pods"]
     assert (told["state"], told["reason"]) == ("LeftAlone", "Queued")
+
+
+def test_an_engine_whose_command_changed_is_left_alone_and_its_pod_is_asked_for_again() -> None:
+    observed = _seen(_attached("one"))
+    assert attach(_plan(), observed).condition.reason == "AllAttached"
+    reports = EngineReports({"one": EngineReport("NoPrefixCaching")}, again_s=7)
+    drifted = attach(_plan(), replace(observed, engines=reports))
+    assert (drifted.condition.reason, drifted.again_s) == ("LeftAlone", 7)
+    assert "remove --no-enable-prefix-caching" in drifted.condition.message
+    [told] = drifted.status["pods"]
+    assert (told["state"], told["reason"]) == ("LeftAlone", "NoPrefixCaching")
+    assert "settings" in drifted.status, "the next pod may have another command"
+    assert drifted.tiers["cpu"]["source"] == "Planned"

@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from kvtier_common.tier import Tier
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.cluster.growth import Refusal
+from kvtier_operator.planning.observed import EngineTokens, TierFindings
+from kvtier_operator.reconcile.facts.engine_report import EngineReport
 from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
 from kvtier_operator.reconcile.observe.attachment import Injection
 from kvtier_operator.reconcile.status.attached import (
     AttachmentInput,
     attached_condition,
+    attached_tiers,
     pod_entries,
     pod_reports,
     withdrawal,
@@ -27,13 +31,18 @@ _NOT_SERVED = (
     "feature gate and its v1beta1 API: turn it on and upgrade the chart, or give its owner the patch of "
     "`kvtier attach`"
 )
+_ONE_STAGE = (
+    "1 of 2 pods has the tier; pod chat-2 is left alone: its engine is pipeline-parallel: use tensor or data "
+    "parallelism, with --pipeline-parallel-size 1"
+)
 _NOT_OPTED_IN = (
     "namespace team does not let its pods be changed: kubectl label namespace team kvtier.dev/attach=enabled"
 )
 
 
-def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None) -> AttachmentInput:
-    reports = pod_reports(pods, "chat", left_alone)
+def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None, **reasons: str) -> AttachmentInput:
+    engines = {name.replace("_", "-"): EngineReport(reason) for name, reason in reasons.items()}
+    reports = pod_reports(pods, "chat", left_alone, engines)
     return AttachmentInput("team", reports, "app=chat", Injection.INSTALLED, opted_in=True, now=NOW)
 
 
@@ -75,6 +84,11 @@ def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None) -> Attachme
             "LeftAlone",
             "0 of 1 pod has the tier; pod chat-old is left alone: it waits for Kueue",
         ),
+        (
+            _inputs(ATTACHED, replace(ATTACHED, name="chat-2"), chat_2="PipelineParallel"),
+            "LeftAlone",
+            _ONE_STAGE,
+        ),
     ],
 )
 def test_the_first_thing_to_do_is_told(inputs: AttachmentInput, reason: str, message: str) -> None:
@@ -83,7 +97,7 @@ def test_the_first_thing_to_do_is_told(inputs: AttachmentInput, reason: str, mes
 
 
 def test_all_attached() -> None:
-    condition = attached_condition(_inputs(ATTACHED, replace(ATTACHED, name="chat-2")))
+    condition = attached_condition(_inputs(ATTACHED, replace(ATTACHED, name="chat-2"), chat_2="Attached"))
     assert (condition.is_true, condition.message) == (True, "2 of 2 pods have the tier")
 
 
@@ -124,3 +138,20 @@ def test_what_was_taken_back_stays_so_for_the_same_spec() -> None:
     before = {"reason": condition.reason, "message": condition.message}
     assert withdrawal(replace(_inputs(OLD), before=before)) == first
     assert withdrawal(replace(_inputs(OLD), before=before | {"reason": "QuotaExceeded"})) is None
+
+
+def test_tiers_are_as_the_first_engine_that_has_them_says() -> None:
+    asked_bytes, pods = {Tier.CPU: 100 << 30}, [ATTACHED, replace(ATTACHED, name="chat-2")]
+    planned = {"cpu": {"bytes": 100 << 30, "source": "Planned"}}
+    left_alone = EngineReport("HasConnector", EngineTokens({Tier.GPU: 7, Tier.CPU: 7}))
+    assert attached_tiers(asked_bytes, pods, {"chat-new": left_alone}) == planned
+    report = EngineReport(
+        "Attached",
+        EngineTokens({Tier.GPU: 64_000, Tier.CPU: 409_600}, block=16),
+        {Tier.CPU: 99 << 30},
+        {Tier.CPU: TierFindings(pinned_bytes=1 << 30)},
+    )
+    assert attached_tiers(asked_bytes, pods, {"chat-new": left_alone, "chat-2": report}) == {
+        "gpu": {"tokens": 64_000, "source": "Observed", "blockTokens": 16},
+        "cpu": {"bytes": 99 << 30, "tokens": 409_600, "source": "Observed", "pinnedBytes": 1 << 30},
+    }
