@@ -23,12 +23,15 @@ class _Rule(NamedTuple):
     problem_of: Callable[[ResourceView], object]
     text: str
     command: str = ""
+    for_own_engines: bool = False  # whether the command is only for engines of the resource's own
 
 
 def next_step(view: ResourceView) -> NextStep:
     """What to do next; that it serves is the last to be said."""
-    for problem_of, text, command in _RULES:
+    for problem_of, text, command, for_own_engines in _RULES:
         if problem := problem_of(view):
+            if for_own_engines and view.is_attached:
+                command = ""  # noqa: PLW2901 - others own them
             if isinstance(problem, PodRow):
                 text, command = _POD_STEPS.get(problem.state, (text, command))  # noqa: PLW2901 - the pod's own
             return NextStep(*(part.format(it=problem, view=view) for part in (text, command)))
@@ -87,7 +90,7 @@ _RULES: Final = (
     ),
     _Rule(_failing, "do what {it.type} says", f"{_KUBECTL} describe kvct {{view.name}}"),
     _Rule(
-        lambda view: not view.replicas,
+        lambda view: not (view.replicas or view.is_attached),
         "ask for engines: spec.replicas is 0",
         f"{_KUBECTL} scale kvct {{view.name}} --replicas 1",
     ),
@@ -99,6 +102,7 @@ _RULES: Final = (
         lambda view: view.engines.degraded,
         "read why {it} of {view.engines.engines} engines cannot use their disk",
         f"{_KUBECTL} logs deployment/{{view.name}}-engine --container engine",
+        for_own_engines=True,
     ),
     _Rule(
         lambda view: view.engines.unpaid,
@@ -111,6 +115,7 @@ _RULES: Final = (
         "measure: loading has taken longer than computing would have, by the engines' own counters",
         f"{_KUBECTL} get kvct {{view.name}} --output yaml | kvtier bench job --filename - "
         "| kubectl apply --filename -",
+        for_own_engines=True,
     ),
     _Rule(
         lambda view: not any(view.engines.hit_tokens[tier] for tier in BEYOND_DEVICE),

@@ -16,10 +16,19 @@ from kvtier_common.kubernetes.answers import (
 from kvtier_common.kubernetes.client import Api
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
 from kvtier_operator.api.spec.command_line import CommandLine
-from kvtier_operator.cli.cluster.resource import ENGINE_METRICS, PICKER_METRICS, Seen, component_of, is_ready
+from kvtier_operator.cli.cluster.resource import (
+    ENGINE_METRICS,
+    PICKER_METRICS,
+    Seen,
+    component_of,
+    is_of,
+    is_ready,
+    selected_by,
+)
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
+from kvtier_operator.reconcile.facts.engine_place import engine_place
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
@@ -47,7 +56,7 @@ class Reader:
     async def resource(self, namespace: str, name: str) -> Seen:
         """One resource with its pods; raises as `document`."""
         document = await self.document(namespace, name)
-        pods, unread = await self._pods(namespace, _selector(name))
+        pods, unread = await self._pods(namespace, selected_by(document) or _selector(name))
         return await self._observe(document, pods, unread)
 
     async def document(self, namespace: str, name: str) -> Document:
@@ -79,22 +88,21 @@ class Reader:
         for pod in pods:
             place = pod["metadata"]["namespace"], pod["metadata"]["labels"].get(INSTANCE_LABEL, "")
             of.setdefault(place, []).append(pod)
-        return await asyncio.gather(
-            *(
-                self._observe(
-                    document,
-                    of.get((document["metadata"]["namespace"], document["metadata"]["name"]), []),
-                    unread,
-                )
-                for document in documents
-            )
-        )
+
+        async def seen(document: Document) -> Seen:
+            place = document["metadata"]["namespace"], document["metadata"]["name"]
+            if selector := selected_by(document):
+                return await self._observe(document, *await self._pods(place[0], selector))
+            return await self._observe(document, of.get(place, []), unread)
+
+        return await asyncio.gather(*map(seen, documents))
 
     async def names(self, namespace: str) -> list[str]:
         """Names of a namespace's resources; raises as `document`."""
         return [item["metadata"]["name"] for item in await self._list(KVCACHETIER.path(namespace), {})]
 
     async def _observe(self, resource: Document, pods: Sequence[Document], unread: Sequence[str]) -> Seen:
+        pods = [pod for pod in pods if is_of(resource, pod)]
         wanted = [(pod, port) for pod in pods if (port := _port(resource, pod)) and is_ready(pod)]
         answers = await asyncio.gather(*(self._metrics(pod, port) for pod, port in wanted))
         metrics = {
@@ -151,6 +159,8 @@ def _selector(name: str) -> str:
 
 def _port(resource: Document, pod: Document) -> str:
     """Port of a pod's /metrics, with the scheme where it is not HTTP; empty for a pod that has none."""
+    if selected_by(resource) and (place := engine_place(pod)):
+        return f"{'https:' if place.scheme == 'https' else ''}{place.port}"
     match component_of(pod):
         case Component.ENGINE:
             engine = resource["spec"].get("engine") or {}

@@ -16,8 +16,9 @@ from kvtier_common.metrics.tier_metrics import (
     cached_tokens,
 )
 from kvtier_common.tier import BEYOND_DEVICE, Tier
+from kvtier_operator.api.resource import AttachState
 from kvtier_operator.api.spec.router import Flavor
-from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.base.names import ATTACHED, COMPONENT_LABEL, Component
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.reconcile.cache.pods import not_ready_pod
@@ -232,7 +233,9 @@ class Seen:
     """One resource with its pods."""
 
     resource: Document  # the KVCacheTier
-    pods: tuple[Document, ...] = ()  # its engines' and pickers' pods; none where they may not be listed
+    # its engines' and pickers' pods, or those of others that have its tiers; none where they may not be
+    # listed
+    pods: tuple[Document, ...] = ()
     # what was found in the /metrics of each pod that was asked and answered, by its name
     metrics: Mapping[str, Families] = field(default_factory=dict)
     unread: tuple[str, ...] = ()  # what could not be read, and what would help, a line each
@@ -268,8 +271,27 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
     return not_ready_pod(pod) is None
 
 
+def selected_by(resource: Mapping[str, Any]) -> str:
+    """Label selector of the pods that spec.attach selects; empty for a resource that has its own."""
+    attach = resource["spec"].get("attach") or {}
+    labels = (attach.get("podSelector") or {}).get("matchLabels") or {}
+    return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
+
+
+def is_of(resource: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+    """Whether a pod is the resource's own; of those that spec.attach selects, whether it has its tiers."""
+    name: str = resource["metadata"]["name"]
+    return not selected_by(resource) or _attached_to(pod) == name
+
+
+def _attached_to(pod: Mapping[str, Any]) -> str:
+    return str((pod["metadata"].get("annotations") or {}).get(ATTACHED, ""))
+
+
 def component_of(pod: Mapping[str, Any]) -> str:
-    """What a pod is, such as an engine; empty for one that is none of kvtier's."""
+    """What a pod is, such as an engine, whoever owns it; empty for one that has nothing of kvtier's."""
+    if _attached_to(pod):
+        return Component.ENGINE.value
     return str((pod["metadata"].get("labels") or {}).get(COMPONENT_LABEL, ""))
 
 
@@ -306,7 +328,10 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """A resource for somebody who asks how it is."""
+    """A resource for somebody who asks how it is.
+
+    One with spec.attach has no replicas, but pods that it selects, and those that have its tiers.
+    """
 
     namespace: str
     name: str
@@ -315,6 +340,7 @@ class ResourceView:
     flavor: str  # which picker
     replicas: int  # engines that are wanted; with an autoscaler, those that it has chosen
     ready_replicas: int  # engines that are ready
+    is_attached: bool  # whether its tiers go to pods that others own
     is_acted_on: bool  # whether the operator's status is about the latest spec
     conditions: tuple[ConditionRow, ...]  # in the operator's order
     pods: tuple[PodRow, ...]  # its engines, pickers and gateways of its own
@@ -332,10 +358,16 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
     metadata, spec = seen.resource["metadata"], seen.resource["spec"]
     status = seen.resource.get("status") or {}
     router = status.get("router") or {}
+    selected = (status.get("attach") or {}).get("pods") or ()
+    left_alone = {pod["name"] for pod in selected if pod["state"] == AttachState.LEFT_ALONE.value}
     components = {pod["metadata"]["name"]: component_of(pod) for pod in seen.pods}
 
     def metrics_of(component: Component) -> list[Families]:
-        return [metrics for pod, metrics in seen.metrics.items() if components.get(pod) == component]
+        return [
+            metrics
+            for pod, metrics in seen.metrics.items()
+            if components.get(pod) == component and pod not in left_alone
+        ]
 
     engines = engine_figures(metrics_of(Component.ENGINE))
     return ResourceView(
@@ -344,8 +376,11 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         model=(spec.get("model") or {}).get("name", ""),
         backend=spec.get("backend", ""),
         flavor=(spec.get("router") or {}).get("flavor", ""),
-        replicas=_wanted_replicas(spec, status),
-        ready_replicas=status.get("readyReplicas", 0),
+        replicas=len(selected) if selected_by(seen.resource) else _wanted_replicas(spec, status),
+        ready_replicas=status.get(
+            "readyReplicas", sum(pod["state"] == AttachState.ATTACHED.value for pod in selected)
+        ),
+        is_attached=bool(selected_by(seen.resource)),
         is_acted_on=status.get("observedGeneration") == metadata.get("generation"),
         conditions=tuple(
             ConditionRow(condition["type"], condition["status"], condition["reason"], condition["message"])

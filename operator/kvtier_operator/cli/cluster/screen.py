@@ -48,7 +48,7 @@ def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: b
         ("conditions", _conditions(view.conditions, columns, colour=colour)),
         ("pods", _pods(view.pods, columns)),
         (_tiers_title(view), _tiers(view, columns)),
-        ("picker", _picker(view, columns)),
+        ("picker", () if view.is_attached else _picker(view, columns)),
         ("not read", (line for text in view.unread for line in _paragraph(text, columns))),
         ("next", _next(step, columns)),
     )
@@ -61,7 +61,10 @@ def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: b
 
 def _title(view: ResourceView, columns: int) -> str:
     ready = f"{view.ready_replicas} of {many(view.replicas, 'engine')} ready"
-    return cut(f"{view.namespace}/{view.name}  {view.model}  {view.backend}  {ready}", columns)
+    if view.is_attached:
+        ready = f"{view.ready_replicas} of {many(view.replicas, 'pod')} attached"
+    parts = (f"{view.namespace}/{view.name}", view.model, view.backend, ready)
+    return cut("  ".join(filter(None, parts)), columns)
 
 
 def _conditions(conditions: Sequence[ConditionRow], columns: int, *, colour: bool) -> Iterator[str]:
