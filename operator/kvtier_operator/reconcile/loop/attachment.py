@@ -72,6 +72,7 @@ class Attachments:
             nodes=None if self.watches.nodes_unknown else self.watches.nodes.all,
             before=before,
             published=before is not None and "settings" in published,
+            tiers=(status.get("tiers") or {}) if before is not None else {},
             engines=self.engines.look(key, attached, published.get("pods") or ()),
             now=self.clock.now(),
         )
@@ -102,6 +103,7 @@ class SelectionObservation:
     published: bool  # whether that spec's plan is published already
     now: str  # RFC 3339 in UTC
     engines: EngineReports = field(default_factory=EngineReports)  # what engines of those pods say
+    tiers: Mapping[str, Any] = field(default_factory=dict)  # `status.tiers` of the same spec, as it is
 
 
 def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
@@ -128,12 +130,13 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     refusal = withdrawal(inputs) or _growth_refusal(plan, observed, owned, grown)
     condition = attached_condition(replace(inputs, refusal=refusal))
     pods = pod_entries(inputs.reports)
-    waits = (patience_s(pod, observed.now) for pod in observed.pods.all if pod.attached_to)
+    attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
+    waits = (patience_s(pod, observed.now) for pod in attached)
     looked_at_s = KEPT_S if condition.reason in _ASKED_AGAIN else _LOOKED_AT_S
     return Attachment(
         condition=condition,
         status={**(plan.status if refusal is None else {}), **({"pods": pods} if pods else {})},
-        tiers=attached_tiers(plan.capacity_bytes, observed.pods.all, observed.engines.by_pod),
+        tiers=attached_tiers(plan.capacity_bytes, attached, observed.engines.by_pod, observed.tiers),
         again_s=min([looked_at_s, observed.engines.again_s, *(wait_s for wait_s in waits if wait_s > 0)]),
     )
 

@@ -208,8 +208,11 @@ def pod_entries(reports: Sequence[PodReport]) -> list[dict[str, str]]:
 
 
 def attached_tiers(
-    asked_bytes: Mapping[Tier, int], pods: Sequence[SelectedPod], engines: Mapping[str, EngineReport]
-) -> dict[str, Any]:
+    asked_bytes: Mapping[Tier, int],
+    pods: Sequence[SelectedPod],
+    engines: Mapping[str, EngineReport],
+    before: Mapping[str, Any] = MappingProxyType({}),
+) -> Mapping[str, Any]:
     """`status.tiers`: as the first of the engines with a tier says, by name; as asked for before one does.
 
     Sizes are not held against the plan, as those of engines of kvtier's own are: only the status has them.
@@ -218,9 +221,13 @@ def attached_tiers(
         asked_bytes: Capacity of each tier that the resource has.
         pods: Those that have its tier, by name.
         engines: What engines say, by pod.
+        before: What was said of the same spec, which holds while engines that may have the tier, or the
+            operator, start anew.
     """
-    reports = (engines[pod.name] for pod in pods if pod.name in engines)
+    reports = [engines.get(pod.name, EngineReport()) for pod in pods]
     report = next((report for report in reports if report.sized), EngineReport())
+    if before and not report.sized and not all(report.left_alone for report in reports):
+        return before
     sizes = {tier: _tier(tier, report) for tier in Tier if tier in report.tokens.by_tier}
     planned = {tier: TierStatus(bytes=size_bytes) for tier, size_bytes in asked_bytes.items()}
     return {

@@ -145,6 +145,10 @@ def test_tiers_are_as_the_first_engine_that_has_them_says() -> None:
     planned = {"cpu": {"bytes": 100 << 30, "source": "Planned"}}
     left_alone = EngineReport("HasConnector", EngineTokens({Tier.GPU: 7, Tier.CPU: 7}))
     assert attached_tiers(asked_bytes, pods, {"chat-new": left_alone}) == planned
+    before = {"cpu": {"bytes": 100 << 30, "tokens": 409_600, "source": "Observed"}}
+    assert attached_tiers(asked_bytes, pods, {"chat-new": left_alone}, before) == before
+    none = {pod.name: left_alone for pod in pods}
+    assert attached_tiers(asked_bytes, pods, none, before) == planned, "nobody has them any more"
     report = EngineReport(
         "Attached",
         EngineTokens({Tier.GPU: 64_000, Tier.CPU: 409_600}, block=16),
