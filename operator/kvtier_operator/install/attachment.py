@@ -191,7 +191,7 @@ def _environment() -> Iterable[str]:
     in_front = f"{search.value} == '' ? '{PAYLOAD_PATH}' : '{PAYLOAD_PATH}:' + {search.value}"
     listed = f"{plugins.value} == '' ? '{PLUGIN_NAME}' : {plugins.value} + ',{PLUGIN_NAME}'"
     yield _if(search.is_there, _add(search.path, in_front))
-    is_listed = f"{plugins.value}.split(',').exists(word, word.trim() == '{PLUGIN_NAME}')"
+    is_listed = f"{plugins.value}.split(',').exists(word, word == '{PLUGIN_NAME}')"
     yield _if(f"{plugins.is_there} && !{is_listed}", _add(plugins.path, listed))
     yield f"[{_variable(ATTACH_VARIABLE, 'variables.plan.settings')}]"
     for name, value in ENVIRONMENT.items():
@@ -221,10 +221,15 @@ def _raised(resource: str, by: str, where: str) -> Iterable[str]:
     """CEL: a resource's request and limit by a number of the plan's; what is not there, or 0, stays so."""
     for name in ("requests", "limits"):
         there = f"variables.engine.?resources.?{name}[?{_text(resource)}]"
-        total = f"quantity({there}.value()).add(quantity({by})).asInteger()"
+        total = _whole_bytes(f"quantity({there}.value()).add(quantity({by}))")
         path = f"variables.path + '/resources/{name}/{resource}'"
         is_more = f"quantity({there}.orValue('0')).isGreaterThan(quantity('0'))"
         yield _if(f"{where} && {is_more}", _add(path, f"string({total})"))
+
+
+def _whole_bytes(total: str) -> str:
+    """CEL: a quantity as an integer, rounded up, as 1.1Gi is no whole number of bytes."""
+    return f"[{total}].map(q, q.isInteger() ? q.asInteger() : int(q.asApproximateFloat()) + 1)[0]"
 
 
 def _pages(size: HugepageSize) -> Iterable[str]:
@@ -233,7 +238,7 @@ def _pages(size: HugepageSize) -> Iterable[str]:
     wanted = f"variables.plan.?hugepages[?{_text(name)}]"
     for kind in ("requests", "limits"):
         own = f"quantity(variables.engine.?resources.?{kind}[?{_text(name)}].orValue('0'))"
-        total = f"{own}.add(quantity({wanted}.value())).asInteger()"
+        total = _whole_bytes(f"{own}.add(quantity({wanted}.value()))")
         place = f"variables.path + '/resources/{kind}/{name}'"
         yield _if(f"{wanted}.hasValue()", _add(place, f"string({total})"))
 

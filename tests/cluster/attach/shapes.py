@@ -86,7 +86,9 @@ SHAPES: Final[dict[str, Document]] = {
     "plug-ins": pod(
         env=[{"name": "VLLM_PLUGINS", "value": "lora"}, {"name": "NUMBA_CACHE_DIR", "value": "/n"}]
     ),
-    "plug-ins with ours": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora, kvtier"}]),
+    "plug-ins with ours": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora,kvtier"}]),
+    "plug-ins with a space": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora, kvtier"}]),
+    "fractions of a byte": pod(resources=memory("500m", "1.1Gi")),
     "sidecar first": pod(spec={"initContainers": [_PROXY]}, resources=memory("64Gi", "64Gi")),
     "of a GPU": pod(
         name="engine",

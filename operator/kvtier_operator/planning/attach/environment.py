@@ -45,6 +45,6 @@ def _in_front(value: str) -> str:
 
 
 def _listed(value: str) -> str:
-    if PLUGIN_NAME in (word.strip() for word in value.split(",")):
+    if PLUGIN_NAME in value.split(","):  # as vLLM reads it, which keeps spaces
         return value
     return f"{value},{PLUGIN_NAME}" if value else PLUGIN_NAME
