@@ -23,6 +23,7 @@ from kvtier_connector.payload import (
 from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.attach.environment import AS_ELSEWHERE
 from kvtier_operator.planning.backends import parts
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
 
@@ -46,6 +47,7 @@ _THE_ENGINES: Final = (
     f": object.spec.containers.filter(c, {_HAS_GPU}))"
 )
 """CEL: the container that vLLM runs in, by its name or as the only one that can be; else none or several."""
+_FROM_ELSEWHERE: Final = "variables.engine.?envFrom.orValue([])"
 _DISK_VOLUME: Final = f"{parts.VOLUME_NAME}-0"
 _DISK_PATH: Final = f"{parts.MOUNT_ROOT}/0"
 _WANTS_DISK: Final = "params.status.?attach.?ephemeralStorage.hasValue()"
@@ -195,7 +197,10 @@ def _environment() -> Iterable[str]:
     yield _if(f"{plugins.is_there} && !{is_listed}", _add(plugins.path, listed))
     yield f"[{_variable(ATTACH_VARIABLE, 'variables.plan.settings')}]"
     for name, value in ENVIRONMENT.items():
-        yield _if(f"!('{name}' in variables.names)", _variable(name, _text(value)))
+        text = _text(value)
+        if name == SEARCH_PATH:
+            text = f"size({_FROM_ELSEWHERE}) > 0 ? {_text(f'{value}:{AS_ELSEWHERE}')} : {text}"
+        yield _if(f"!('{name}' in variables.names)", _variable(name, f"({text})"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,10 @@ SHAPES: Final[dict[str, Document]] = {
     ),
     "plug-ins with ours": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora,kvtier"}]),
     "plug-ins with a space": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora, kvtier"}]),
+    "variables from elsewhere": pod(envFrom=[{"secretRef": {"name": "tokens", "optional": True}}]),
+    "search path beside them": pod(
+        env=[{"name": "PYTHONPATH", "value": "/theirs"}], envFrom=[{"configMapRef": {"name": "paths"}}]
+    ),
     "fractions of a byte": pod(resources=memory("500m", "1.1Gi")),
     "sidecar first": pod(spec={"initContainers": [_PROXY]}, resources=memory("64Gi", "64Gi")),
     "of a GPU": pod(

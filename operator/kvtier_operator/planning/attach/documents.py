@@ -84,7 +84,7 @@ def _attach_place(
         return None, replace(outcome, remarks=(_left_alone(obstacle),))
     if place.preset:
         _take_no_rights(after["spec"])
-    remarks = (_memory_remark(plan, engine, place), image_remark(engine))
+    remarks = (_memory_remark(plan, engine, place), image_remark(engine), _variables_remark(engine))
     return after, Outcome(outcome.field, plan.name, tuple(filter(None, remarks)))
 
 
@@ -113,6 +113,12 @@ def _take_no_rights(spec: Mapping[str, Any]) -> None:
 
 def _left_alone(why: LeftAlone) -> str:
     return f"left alone: {why.message} ({why.reason})"
+
+
+def _variables_remark(engine: Mapping[str, Any]) -> str:
+    if not engine.get("envFrom"):
+        return ""
+    return "variables of envFrom are not seen here: a VLLM_PLUGINS among them has to name kvtier"
 
 
 def _memory_remark(plan: AttachPlan, engine: Mapping[str, Any], place: PodPlace) -> str:

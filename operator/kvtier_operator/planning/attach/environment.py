@@ -8,14 +8,18 @@ from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 
 _PLUGINS: Final = "VLLM_PLUGINS"
 """The plug-ins that vLLM loads, with commas between them; without it, all."""
+AS_ELSEWHERE: Final = f"$({SEARCH_PATH})"
+"""What envFrom says of the variable, put in by the kubelet; stays as it is, a folder that is nowhere, where it
+says nothing. Source: k8s.io/kubernetes, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables."""
 
 
-def attached_environment(variables: list[Any], settings: str) -> list[Any]:
+def attached_environment(variables: list[Any], settings: str, *, from_elsewhere: bool = False) -> list[Any]:
     """A container's variables with those that bring the tiers; all others stay, in their order.
 
     Args:
         variables: As in a container; of one name the last counts.
         settings: Value of KVTIER_ATTACH.
+        from_elsewhere: Whether the container has more by envFrom, which nobody can read here.
 
     Raises:
         LeftAloneError: One that has to be added to comes from elsewhere, or is no variable.
@@ -34,6 +38,8 @@ def attached_environment(variables: list[Any], settings: str) -> list[Any]:
             )
         attached[places[name]] = {**variable, "value": add(str(variable.get("value") or ""))}
     wanted = {ATTACH_VARIABLE: settings, **ENVIRONMENT}
+    if from_elsewhere:
+        wanted[SEARCH_PATH] = _in_front(AS_ELSEWHERE)
     return [
         *attached,
         *({"name": name, "value": value} for name, value in wanted.items() if name not in places),

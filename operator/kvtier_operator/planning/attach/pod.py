@@ -58,7 +58,9 @@ def _attached(plan: AttachPlan, pod: dict[str, Any], image: str) -> dict[str, An
     disk = plan.disk
     payload = _payload(image, engine, copied_resources(resources))
     raised = attached_resources(plan, resources)
-    engine["env"] = attached_environment(engine.get("env") or [], plan.settings)
+    engine["env"] = attached_environment(
+        engine.get("env") or [], plan.settings, from_elsewhere=bool(engine.get("envFrom"))
+    )
     if raised:
         engine["resources"] = raised
     engine["volumeMounts"] = [

@@ -163,6 +163,14 @@ def test_what_is_given_and_what_is_not_known_is_said() -> None:
     assert _remarks(resources={})[0].startswith("container main asks for no memory: ")
 
 
+def test_variables_from_elsewhere_are_kept_and_said_to_be_unseen() -> None:
+    elsewhere = vllm_pod(envFrom=[{"secretRef": {"name": "tokens"}}])
+    attached = _attached({"kind": "Pod", **elsewhere})
+    values = {item["name"]: item["value"] for item in attached.document["spec"]["containers"][0]["env"]}
+    assert values["PYTHONPATH"] == "/var/lib/kvtier/connector:$(PYTHONPATH)"
+    assert "VLLM_PLUGINS" in attached.outcomes[0].remarks[-1]
+
+
 def test_a_patch_adds_before_and_after_what_is_there() -> None:
     before = {"a": [{"n": 1}], "b": [{"n": 1, "v": "x"}], "c/d": {"e": "1"}, "f": None}
     after = {
