@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import yaml
 
-_READ_AS_ANOTHER_TYPE: Final = re.compile(r"[yYnN]|[-+.]?[0-9][0-9_.xobA-Fa-f]*([eE][-+]?[0-9]+)?")
+_READ_AS_ANOTHER_TYPE: Final = re.compile(
+    r"[yYnN]|_*[-+]?[_.]*[0-9][0-9_.xXoObBA-Fa-f]*([eE]_*[-+]?[0-9_]+)?"
+)
 """Strings that PyYAML writes plain and kubectl's YAML reader (sigs.k8s.io/yaml: YAML 1.1 with parts of 1.2)
-takes for a number or a boolean, such as 1e3, 0o17 or y."""
+takes for a number or a boolean, such as 1e3, 0O17, +.3, +_174 or y."""
 
 
 class _Dumper(yaml.SafeDumper):

@@ -20,7 +20,25 @@ def test_text_of_several_lines_is_a_block() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1e3", "0o17", "0x1F", "y", "N", "12", "1.5", "1_000", "true", "null", "~", "on"]
+    "text",
+    [
+        "1e3",
+        "0o17",
+        "0X1F",
+        "0O17",
+        "+.3",
+        "+_174",
+        "1e+1_0",
+        "y",
+        "N",
+        "12",
+        "1.5",
+        "1_000",
+        "true",
+        "null",
+        "~",
+        "on",
+    ],
 )
 def test_text_that_looks_like_something_else_is_quoted(text: str) -> None:
     value = to_yaml([{"k": text}]).removeprefix("---\nk: ").rstrip("\n")
