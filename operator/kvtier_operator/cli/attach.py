@@ -93,7 +93,7 @@ def attach(
         text = _whole(one.document for one in attached)
     say_whole(text, end="")
     for (source, _), one in zip(beside.others, attached, strict=True):
-        for line in _lines(one):
+        for line in _lines(one, patches=output == _PATCH and not diff):
             say(one_line(f"{source}: {line}", _MOST_CHARACTERS), err=True)
     if not any(outcome.attached_to for one in attached for outcome in one.outcomes):
         sys.exit(EXIT_REJECTED)
@@ -127,7 +127,11 @@ def _whole(documents: Iterable[Mapping[str, Any]]) -> str:
 def _component(attached: "Sequence[AttachedDocument]") -> str:
     from kvtier_operator.planning.attach.patch import kustomize_patch  # noqa: PLC0415 - as above
 
-    patches = [kustomize_patch(one.before, one.document) for one in attached if one.document != one.before]
+    patches = [
+        kustomize_patch(one.before, one.document)
+        for one in attached
+        if one.document != one.before and _has_name(one.before)
+    ]
     component = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "patches": patches}
     return _whole([component])
 
@@ -140,11 +144,20 @@ def _diff(attached: "Sequence[AttachedDocument]") -> Iterator[str]:
         yield from difflib.unified_diff(old, new, f"{name} before", f"{name} after")
 
 
-def _lines(attached: "AttachedDocument") -> Iterator[str]:
+def _has_name(document: Mapping[str, Any]) -> bool:
+    """Whether a patch can be for this object alone, and not for all of its kind."""
+    metadata = document.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("name"))
+
+
+def _lines(attached: "AttachedDocument", *, patches: bool) -> Iterator[str]:
     """What became of one object."""
     name = _name(attached.before)
     if not attached.outcomes:
         yield f"{name} is passed on as it is: it has no pods that kvtier attach knows"
+    elif patches and attached.document != attached.before and not _has_name(attached.before):
+        yield f"{name} has no metadata.name, by which kustomize would know it: it is not in the patches"
+        return
     for outcome in attached.outcomes:
         where = f"{name} {outcome.field}"
         if outcome.attached_to:
