@@ -93,8 +93,10 @@ def pod_at(document: Mapping[str, Any], place: PodPlace) -> dict[str, Any]:
     spec = _at(document, place.spec)
     if place.preset:
         spec = _with_preset(mapping(spec), place.preset)
-    annotations = mapping(_at(document, place.annotations))
-    return {"metadata": {"labels": {**place.labels}, "annotations": {**annotations}}, "spec": spec}
+    annotations = _at(document, place.annotations)
+    if annotations is None or isinstance(annotations, Mapping):
+        annotations = {**mapping(annotations)}
+    return {"metadata": {"labels": {**place.labels}, "annotations": annotations}, "spec": spec}
 
 
 def _with_preset(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:

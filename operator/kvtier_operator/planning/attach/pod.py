@@ -53,6 +53,7 @@ def _attached(plan: AttachPlan, pod: dict[str, Any], image: str) -> dict[str, An
     place = engine_place(spec, plan.attach.container)
     engine: dict[str, Any] = spec["containers"][place]
     _require_lists(spec, engine)
+    _require_mappings(pod, engine)
     require_free_names(plan, spec, engine)
     resources = mapping(engine.get("resources"))
     disk = plan.disk
@@ -86,6 +87,18 @@ def _require_lists(spec: Mapping[str, Any], engine: Mapping[str, Any]) -> None:
         value = (spec if owner == "spec" else engine).get(field)
         if value is not None and not isinstance(value, list):
             raise LeftAloneError(Reason.NOT_UNDERSTOOD, f"{field}: not a list")
+
+
+def _require_mappings(pod: Mapping[str, Any], engine: Mapping[str, Any]) -> None:
+    resources = engine.get("resources")
+    parts = {
+        "metadata.annotations": mapping(pod.get("metadata")).get("annotations"),
+        "resources": resources,
+        **{f"resources.{kind}": mapping(resources).get(kind) for kind in ("requests", "limits")},
+    }
+    for field, value in parts.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise LeftAloneError(Reason.NOT_UNDERSTOOD, f"{field}: not names and values")
 
 
 def _mount(name: str, path: str) -> dict[str, Any]:

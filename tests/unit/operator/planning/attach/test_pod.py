@@ -142,3 +142,24 @@ def test_a_pod_is_left_alone(reason: Reason, pod: dict[str, Any]) -> None:
 def test_a_container_that_is_not_there_is_named_with_those_that_are() -> None:
     left = attach_pod(attach_plan(container="vllm"), vllm_pod(), IMAGE)
     assert left == LeftAlone(Reason.CONTAINER_NOT_FOUND, "it has no container vllm; it has main")
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"env": [{"name": [1], "value": "a"}]},
+        {"env": [{"name": "PYTHONPATH", "value": {"a": "b"}}]},
+        {"resources": [1]},
+        {"resources": {"requests": ["a"]}},
+    ],
+)
+def test_what_is_not_written_as_a_container_is_left_alone(container: dict[str, Any]) -> None:
+    why = attach_pod(PLAN, vllm_pod(**container), IMAGE)
+    assert isinstance(why, LeftAlone)
+    assert why.reason == Reason.NOT_UNDERSTOOD
+
+
+def test_annotations_that_are_a_list_are_left_alone() -> None:
+    why = attach_pod(PLAN, {**vllm_pod(), "metadata": {"annotations": ["a"]}}, IMAGE)
+    assert isinstance(why, LeftAlone)
+    assert why.reason == Reason.NOT_UNDERSTOOD
