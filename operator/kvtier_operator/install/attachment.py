@@ -23,6 +23,7 @@ from kvtier_connector.payload import (
 from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.attach.container import spellings
 from kvtier_operator.planning.attach.environment import AS_ELSEWHERE
 from kvtier_operator.planning.backends import parts
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
@@ -62,9 +63,11 @@ def _no_variable(name: str, such_as: str = "") -> str:
 
 def _no_volume(name: str, path: str) -> str:
     """CEL: the pod has no such volume, and the engine none at that path."""
+    at = spellings(path)
     return (
         f"!object.spec.?volumes.orValue([]).exists(v, v.name == '{name}') && "
-        f"{_THE_ENGINES}.all(c, !c.?volumeMounts.orValue([]).exists(m, m.mountPath.matches('^{path}/*$')))"
+        f"{_THE_ENGINES}.all(c, !c.?volumeMounts.orValue([]).exists(m, m.mountPath.matches('{at}')) "
+        f"&& !c.?volumeDevices.orValue([]).exists(d, d.devicePath.matches('{at}')))"
     )
 
 

@@ -88,6 +88,14 @@ SHAPES: Final[dict[str, Document]] = {
     ),
     "plug-ins with ours": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora,kvtier"}]),
     "plug-ins with a space": pod(env=[{"name": "VLLM_PLUGINS", "value": "lora, kvtier"}]),
+    "our path, spelled otherwise": pod(
+        spec={"volumes": [{"name": "own", "emptyDir": {}}]},
+        volumeMounts=[{"name": "own", "mountPath": "/var/./lib//kvtier/connector/."}],
+    ),
+    "our path, a device": pod(
+        spec={"volumes": [{"name": "own", "persistentVolumeClaim": {"claimName": "own"}}]},
+        volumeDevices=[{"name": "own", "devicePath": "/var/lib/kvtier/connector"}],
+    ),
     "variables from elsewhere": pod(envFrom=[{"secretRef": {"name": "tokens", "optional": True}}]),
     "search path beside them": pod(
         env=[{"name": "PYTHONPATH", "value": "/theirs"}], envFrom=[{"configMapRef": {"name": "paths"}}]

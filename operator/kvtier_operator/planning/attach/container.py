@@ -1,5 +1,6 @@
 """Which container of a pod vLLM runs in, and what keeps a pod from being changed at all."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -93,6 +94,11 @@ def _has_gpu(container: Mapping[str, Any]) -> bool:
     return any(str(limits.get(gpu, "0")) != "0" for gpu in _GPUS)
 
 
+def spellings(path: str) -> str:
+    """For Python and CEL: all that a container runtime takes for an absolute path without `..`."""
+    return f"^/*([.]/+)*{'/+([.]/+)*'.join(path.strip('/').split('/'))}(/+[.]?)*$"
+
+
 def require_free_names(plan: AttachPlan, spec: Mapping[str, Any], engine: Mapping[str, Any]) -> None:
     """Leave pods alone that use a name, a path or the variable which the tiers come with (LeftAloneError)."""
     volumes = {VOLUME_NAME, *([plan.disk.name] if plan.disk else [])}
@@ -101,9 +107,13 @@ def require_free_names(plan: AttachPlan, spec: Mapping[str, Any], engine: Mappin
         names = {str(item.get("name")) for item in mappings(spec.get(field))}
         if both := sorted(names & taken):
             raise LeftAloneError(Reason.NAME_TAKEN, f"spec.{field} has a {both[0]} of its own")
-    paths = {PAYLOAD_PATH, *([plan.disk.mount_path] if plan.disk else [])}
-    mounts = {str(item.get("mountPath")).rstrip("/") for item in mappings(engine.get("volumeMounts"))}
-    if both := sorted(mounts & paths):
-        raise LeftAloneError(Reason.PATH_TAKEN, f"its container has a volume at {both[0]}")
+    theirs = [
+        str(item.get(path))
+        for field, path in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath"))
+        for item in mappings(engine.get(field))
+    ]
+    for ours in (PAYLOAD_PATH, *([plan.disk.mount_path] if plan.disk else [])):
+        if any(re.search(spellings(ours), path) for path in theirs):
+            raise LeftAloneError(Reason.PATH_TAKEN, f"its container has a volume at {ours}")
     if any(item.get("name") == ATTACH_VARIABLE for item in mappings(engine.get("env"))):
         raise LeftAloneError(Reason.OWN_SETTINGS, f"its container has a variable {ATTACH_VARIABLE} already")

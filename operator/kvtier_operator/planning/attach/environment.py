@@ -9,7 +9,7 @@ from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 _PLUGINS: Final = "VLLM_PLUGINS"
 """The plug-ins that vLLM loads, with commas between them; without it, all."""
 AS_ELSEWHERE: Final = f"$({SEARCH_PATH})"
-"""What envFrom says of the variable, put in by the kubelet; stays as it is, a folder that is nowhere, where it
+"""What envFrom says of the variable, put in by the kubelet; stays so, a folder that is nowhere, where it
 says nothing. Source: k8s.io/kubernetes, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables."""
 
 
@@ -24,7 +24,12 @@ def attached_environment(variables: list[Any], settings: str, *, from_elsewhere:
     Raises:
         LeftAloneError: One that has to be added to comes from elsewhere, or is no variable.
     """
-    if not all(isinstance(variable, Mapping) for variable in variables):
+    if not all(
+        isinstance(variable, Mapping)
+        and isinstance(variable.get("name"), str)
+        and not isinstance(variable.get("value"), Mapping | list)
+        for variable in variables
+    ):
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "the env of its container is not a list of variables")
     attached, places = [*variables], {variable.get("name"): place for place, variable in enumerate(variables)}
     for name, add in ((SEARCH_PATH, _in_front), (_PLUGINS, _listed)):
