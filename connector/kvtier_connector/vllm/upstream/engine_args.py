@@ -51,6 +51,7 @@ class StartingEngine:
 
     def __init__(self, arguments: EngineArgs, configure: Configure) -> None:
         self._arguments = arguments
+        self._tried = arguments
         self._configure = configure
 
     @property
@@ -67,18 +68,19 @@ class StartingEngine:
         )
 
     def configure(self, transfer: Mapping[str, Any]) -> ConfiguredEngine:
-        """Make the configuration with a connector.
+        """Make the configuration with a connector, of a copy of the arguments; raises whatever vLLM raises.
 
-        Raises whatever vLLM raises, and leaves the arguments as they are then: vLLM writes into them what it
-        has found out, and takes that for the owner's word when it is asked again.
+        vLLM writes into the arguments what it finds out, and takes that for the owner's word the next time.
         """
         import_module(CONNECTOR_MODULE)  # as the engine's processes will
-        tried = copy.deepcopy(self._arguments)
-        tried.kv_transfer_config = KVTransferConfig(**transfer)
-        config = self._configure(tried)
-        given = self._arguments.kv_transfer_config
-        vars(self._arguments).update(vars(tried), kv_transfer_config=given)
-        return ConfiguredEngine(config)
+        self._tried = copy.deepcopy(self._arguments)
+        self._tried.kv_transfer_config = KVTransferConfig(**transfer)
+        return ConfiguredEngine(self._configure(self._tried))
+
+    def keep(self) -> None:
+        """Write into the owner's arguments what vLLM has found out, as it would have without a connector."""
+        owners = self._arguments.kv_transfer_config
+        vars(self._arguments).update(vars(self._tried), kv_transfer_config=owners)
 
 
 def wrap_engine_config(attach: Callable[[StartingEngine], VllmConfig | None]) -> None:
@@ -91,7 +93,10 @@ def wrap_engine_config(attach: Callable[[StartingEngine], VllmConfig | None]) ->
     def create_engine_config(self: EngineArgs, *args: Any, **kwargs: Any) -> VllmConfig:  # noqa: ANN401 - vLLM's own
         engine = StartingEngine(self, lambda arguments: original(arguments, *args, **kwargs))
         config = attach(engine)
-        return original(self, *args, **kwargs) if config is None else config
+        if config is None:
+            return original(self, *args, **kwargs)
+        engine.keep()
+        return config
 
     setattr(create_engine_config, _MARK, True)
     EngineArgs.create_engine_config = create_engine_config

@@ -155,6 +155,16 @@ def test_prefix_caching_that_vllm_turns_off_itself(
     left_alone(arguments(), None, Reason.NO_PREFIX_CACHING, lines)
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ranks_on_several_nodes_start_as_they_would_have(
+    registered: Callable[..., None], arguments: Arguments, lines: list[str], rank: int
+) -> None:
+    # vLLM says where the ranks are once it is configured, and refuses what it has written into the arguments
+    registered()
+    nodes = arguments(tensor_parallel_size=2, nnodes=2, node_rank=rank, master_addr="127.0.0.1")
+    left_alone(nodes, None, Reason.SEVERAL_NODES, lines)
+
+
 def test_a_server_that_vllm_s_supervisor_has_started(
     registered: Callable[..., None], arguments: Arguments, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
