@@ -26,6 +26,7 @@ class Reason(Enum):
 
     ATTACHED = "Attached"
     HAS_CONNECTOR = "HasConnector"
+    UNSUPPORTED_MODEL = "UnsupportedModel"
     NO_PREFIX_CACHING = "NoPrefixCaching"
     PIPELINE_PARALLEL = "PipelineParallel"
     SEVERAL_NODES = "SeveralNodes"
@@ -67,6 +68,7 @@ class EngineFacts:
     pipeline_ranks: int
     nodes: int  # over which one engine's ranks are spread
     is_one_of_several: bool = False  # a supervisor has started others in this pod, of which it does not know
+    keeps_kv: bool = True  # whether its model has KV blocks; so until it is configured
     local_engines: int = 1  # data-parallel engines of this pod
 
 
@@ -85,6 +87,11 @@ def require_fit(facts: EngineFacts) -> None:
         raise LeftAloneError(
             Reason.HAS_CONNECTOR,
             f"it has the KV connector {facts.connector}, and kvtier takes no other's place",
+        )
+    if not facts.keeps_kv:
+        raise LeftAloneError(
+            Reason.UNSUPPORTED_MODEL,
+            "its model has an encoder and a decoder, or an encoder only, and vLLM has no connector for those",
         )
     if not facts.prefix_caching:
         raise LeftAloneError(

@@ -38,8 +38,14 @@ class ConfiguredEngine:
             prefix_caching=bool(self.config.cache_config.enable_prefix_caching),
             pipeline_ranks=parallel.pipeline_parallel_size,
             nodes=parallel.nnodes_within_dp,
+            keeps_kv=self._keeps_kv(),
             local_engines=max(parallel.data_parallel_size_local, 1),  # a head without engines has 0
         )
+
+    def _keeps_kv(self) -> bool:
+        """Whether vLLM's scheduler takes a connector, and finds KV blocks for it."""
+        model = self.config.model_config
+        return not model.is_encoder_decoder and model.attn_type != "encoder_only"
 
     def set_extra_config(self, extra: Mapping[str, Any]) -> None:
         """Give the connector other settings: some are known only when the configuration is."""

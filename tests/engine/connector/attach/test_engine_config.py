@@ -24,6 +24,26 @@ pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 TIER = {"cpu_capacity_bytes": 16 * MIB, "disk_path": "/scratch/kvtier", "disk_capacity_bytes": 8 * MIB}
 
 
+WHISPER = {
+    "architectures": ["WhisperForConditionalGeneration"],
+    "model_type": "whisper",
+    "d_model": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "max_target_positions": 1024,
+}
+BERT = {
+    "architectures": ["BertModel"],
+    "model_type": "bert",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 1024,
+}
+
+
 class Arguments(Protocol):
     """Makes the arguments of a small engine, with others in place of what it has."""
 
@@ -57,7 +77,8 @@ def arguments(model_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
         from vllm.engine.arg_utils import EngineArgs  # noqa: PLC0415 - takes seconds
 
         small: dict[str, Any] = {"skip_tokenizer_init": True, "dtype": "float32", "enforce_eager": True}
-        return EngineArgs(str(model_folder()), **(small | {"max_model_len": 1024} | changes))
+        small |= {"model": str(model_folder()), "max_model_len": 1024}
+        return EngineArgs(**(small | changes))
 
     return make
 
@@ -153,6 +174,22 @@ def test_prefix_caching_that_vllm_turns_off_itself(
     monkeypatch.setattr(EngineArgs, "_set_default_chunked_prefill_and_prefix_caching_args", choose)
     registered()
     left_alone(arguments(), None, Reason.NO_PREFIX_CACHING, lines)
+
+
+@pytest.mark.parametrize("model", [WHISPER, BERT], ids=["encoder-decoder", "encoder-only"])
+def test_models_that_vllm_gives_no_connector(
+    registered: Callable[..., None],
+    arguments: Arguments,
+    lines: list[str],
+    tmp_path: Path,
+    model: dict[str, object],
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(model))
+    features = {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 80}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(features))
+    registered()
+    encoder = arguments(model=str(tmp_path), enable_prefix_caching=True)
+    left_alone(encoder, None, Reason.UNSUPPORTED_MODEL, lines)
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -67,6 +67,7 @@ def test_engines_that_fit() -> None:
     [
         (replace(FITTING, connector="NixlConnector"), Reason.HAS_CONNECTOR),
         (replace(FITTING, prefix_caching=False), Reason.NO_PREFIX_CACHING),
+        (replace(FITTING, prefix_caching=False, keeps_kv=False), Reason.UNSUPPORTED_MODEL),
         (replace(FITTING, pipeline_ranks=2), Reason.PIPELINE_PARALLEL),
         (replace(FITTING, nodes=2), Reason.SEVERAL_NODES),
         (replace(FITTING, is_one_of_several=True), Reason.SEVERAL_SERVERS),
