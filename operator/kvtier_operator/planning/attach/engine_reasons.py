@@ -10,6 +10,10 @@ _ADVICE: Final[Mapping[str, str]] = {
         "its engine has another KV connector: remove --kv-transfer-config and --kv-offloading-size from its "
         "command, or leave these pods out of spec.attach.podSelector"
     ),
+    Reason.UNSUPPORTED_MODEL.value: (
+        "its model has an encoder only, or beside a decoder, for which vLLM has no connectors: leave these "
+        "pods out of spec.attach.podSelector"
+    ),
     Reason.NO_PREFIX_CACHING.value: (
         "its engine's prefix caching is off, which a tier stands behind: remove --no-enable-prefix-caching "
         "from its command"

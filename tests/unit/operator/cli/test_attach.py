@@ -117,3 +117,13 @@ def test_what_no_picker_can_be_told(tmp_path: Path, tier: dict[str, Any], versio
     assert isinstance(error, InvalidInputError)
     with pytest.raises(InvalidInputError, match=said):
         raise error
+
+
+@pytest.mark.parametrize("name", ["w!", "", "a b", "a=b", "app in (x),y", "x" * 64, "UPPER/app"])
+def test_what_is_no_label_s_name_is_refused(tmp_path: Path, name: str) -> None:
+    attach = {"podSelector": {"matchLabels": {name: "v"}}}
+    result = _attached(
+        tmp_path, documents=({**_TIER, "spec": {**_TIER["spec"], "attach": attach}}, _DEPLOYMENT)
+    )
+    assert "spec.attach.podSelector.matchLabels: " in str(result.exception)
+    assert str(result.exception).endswith("is not the name of a label")
