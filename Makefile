@@ -149,7 +149,7 @@ cluster-down: setup ## Stop it and remove everything that it left
 	@$(BIN)/python -m tests.cluster.harness.standing down
 
 .PHONY: demo-cluster
-demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a resource, query it, replace its engines under load
+demo-cluster: cluster-tools ## Install kvtier with helm on a real node, apply a resource, query it, replace its engines under load, attach to a Deployment of others
 	@$(BIN)/python -m tests.cluster.demo $(DEMO_ARGS)
 
 ##@ Measurements

@@ -2,7 +2,8 @@
 
 A real node, `helm install`, one resource applied with kubectl, and long prompts asked again through the
 Service of the engines: from CPU memory once another prompt has taken their place on the device, then from it.
-Then a second engine, and a change that replaces both while streams are under way.
+Then a second engine, and a change that replaces both while streams are under way. Second scene: a Deployment
+that somebody else owns gets the tier by a resource that selects its pods, and one restart.
 """
 
 import json
@@ -24,6 +25,8 @@ from tests.cluster.harness.programs.tools import MissingToolError
 from tests.cluster.harness.providers.chosen import chosen_provider
 from tests.cluster.harness.providers.provider import Ability, lacking
 from tests.cluster.harness.streams import Streams, streaming
+from tests.cluster.node import others
+from tests.shared.waiting import eventually
 
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import RuntimeFailedError
@@ -85,9 +88,14 @@ def main(*, tokens: int, output: Path) -> None:
             console.print(site.kubectl("get", "kvct", "demo"), markup=False)
             samples = _measure(site, tokens, console)
             streams = _replace_engines(site, plan.tiers.cpu.capacity_bytes, console)
+            site.kubectl("delete", "kvct", "demo")  # its engines' memory is for the second scene
+            attached = _attach(site, tokens, plan.tiers.cpu.capacity_bytes, console)
     except (MissingToolError, RuntimeFailedError) as error:
         sys.exit(str(error))
-    report = _report(samples, ready_s) | {"rollout": {"whole": streams.whole, "troubles": streams.troubles}}
+    report = _report(samples, ready_s) | {
+        "rollout": {"whole": streams.whole, "troubles": streams.troubles},
+        "attached": attached,
+    }
     (output / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     console.print(_table(samples))
     console.print(
@@ -97,6 +105,12 @@ def main(*, tokens: int, output: Path) -> None:
     console.print(
         f"Both engines replaced under load: {len(streams.sent)} streams, {streams.whole} ended whole, "
         f"{'[red]' if streams.troubles else '[bold green]'}{len(streams.troubles)} failed[/]."
+    )
+    console.print(
+        f"A Deployment of somebody else's, its command and image as they were: cold "
+        f"{attached['cold_ttft_s']:.3f} s, from CPU memory {attached['warm_ttft_s']:.3f} s, "
+        f"[bold green]{attached['speedup']:.0f} times faster[/]; outputs are "
+        f"{'equal' if attached['outputs_equal'] else '[red]not equal[/]'}."
     )
     console.print(f"report: {output / 'report.json'}; the resource: {output / 'kvcachetier.yaml'}")
 
@@ -150,6 +164,42 @@ def _measure(site: Site, tokens: int, console: Console) -> list[Sample]:
             name = chr(ord("A") + document)
             console.print(f"document {name}  {kind:<12} TTFT {answer.ttft_s:8.3f} s", markup=False)
     return samples
+
+
+def _attach(site: Site, tokens: int, capacity_bytes: int, console: Console) -> dict[str, Any]:
+    """Have a workload of others serve, give it the tier, and ask again."""
+    console.print("kubectl apply: a Deployment of somebody else's, on vLLM's own image, behind a shell")
+    others.make_namespace(site)
+    words = others.arguments(DEMO_MODEL, tokens=tokens + 500, cache_bytes=_device_bytes(tokens))
+    command = ["bash", "-c", f'eval "exec vllm serve {" ".join(words)} $@"', "--"]
+    others.apply(site, others.workload("Deployment", command))
+    before = others.ready_pod(site)
+    console.print("kubectl apply: a KVCacheTier with spec.attach; then its owner's kubectl rollout restart")
+    others.apply(site, others.tier(str(capacity_bytes)))
+    eventually(lambda: others.pod_state(site) == "StartedBefore", "a word on the pod that was there")
+    others.restart(site, "Deployment")
+    pod = others.ready_pod(site, but=before["metadata"]["uid"])
+    eventually(lambda: others.pod_state(site) == "Attached", "a word on the pod that was made anew")
+    console.print(site.kubectl("get", "kvct", "--namespace", others.NAMESPACE), markup=False)
+    texts = demo_documents(corpus(), model_folder(DEMO_MODEL, console.print), tokens)
+    answers = []
+    with OpenAIClient(others.url_of(pod)) as client:
+        for document in (0, 1, 0):  # the second takes the first one's place on the device
+            asked = Query.completion(DEMO_MODEL.name, texts[document] + QUESTION, _OUTPUT_TOKENS)
+            answers.append(client.ask(asked))
+    cold, _, warm = answers
+    return {
+        "cold_ttft_s": cold.ttft_s,
+        "warm_ttft_s": warm.ttft_s,
+        "speedup": cold.ttft_s / warm.ttft_s,
+        "outputs_equal": cold.text == warm.text,
+    }
+
+
+def _device_bytes(tokens: int) -> int:
+    """Cache of a device that holds one prompt and not two."""
+    shape = DEMO_MODEL.shape
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * 4 * (tokens + 1000)
 
 
 def _url(site: Site) -> str:
