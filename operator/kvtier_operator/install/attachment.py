@@ -23,24 +23,18 @@ from kvtier_connector.payload import (
 from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.install.settings import Installation
-from kvtier_operator.planning.attach.container import spellings
-from kvtier_operator.planning.attach.environment import AS_ELSEWHERE
+from kvtier_operator.planning.attach.container import GPUS, KUEUE, MIRROR, spellings
+from kvtier_operator.planning.attach.environment import AS_ELSEWHERE, PLUGINS
 from kvtier_operator.planning.backends import parts
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
 
-_MIRROR: Final = "kubernetes.io/config.mirror"
-"""Annotation of a pod that a kubelet runs already."""
-_PLUGINS: Final = "VLLM_PLUGINS"
-"""Variable with the plug-ins that vLLM loads; without it, all."""
-_KUEUE: Final = "kueue.x-k8s.io/"
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
 """Resources of the engine's container that the init container asks for too: neither the pod's sum nor its QoS
 class changes by that, and what a LimitRange lets the one have, the other may."""
 _AS_THE_ENGINE: Final = ("runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile", "seLinuxOptions")
 """Who the init container is, where the engine's container says that of itself."""
 _LABELS: Final = "params.spec.attach.podSelector.matchLabels"
-_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
-_HAS_GPU: Final = " || ".join(f"c.?resources.?limits[?'{gpu}'].orValue('0') != '0'" for gpu in _GPUS)
+_HAS_GPU: Final = " || ".join(f"c.?resources.?limits[?'{gpu}'].orValue('0') != '0'" for gpu in GPUS)
 _THE_ENGINES: Final = (
     "(has(params.spec.attach.container) "
     "? object.spec.containers.filter(c, c.name == params.spec.attach.container) "
@@ -83,10 +77,10 @@ _CONDITIONS: Final[Mapping[str, str]] = {
     "has-the-container": f"size({_THE_ENGINES}) == 1",
     "not-attached": (
         f"!object.metadata.?annotations[?'{ATTACHED}'].hasValue() "
-        f"&& !object.metadata.?annotations[?'{_MIRROR}'].hasValue()"
+        f"&& !object.metadata.?annotations[?'{MIRROR}'].hasValue()"
     ),
     "not-queued": (
-        f"!object.metadata.?labels.orValue({{}}).exists(name, name.startsWith('{_KUEUE}')) "
+        f"!object.metadata.?labels.orValue({{}}).exists(name, name.startsWith('{KUEUE}')) "
         "&& size(object.spec.?schedulingGates.orValue([])) == 0"
     ),
     "not-windows": (
@@ -96,7 +90,7 @@ _CONDITIONS: Final[Mapping[str, str]] = {
     "memory-by-container": "!has(object.spec.resources)",
     "no-settings-of-its-own": _no_variable(ATTACH_VARIABLE),
     "readable-search-path": _no_variable(SEARCH_PATH, "has(e.valueFrom)"),
-    "readable-plugins": _no_variable(_PLUGINS, "has(e.valueFrom)"),
+    "readable-plugins": _no_variable(PLUGINS, "has(e.valueFrom)"),
     "names-are-free": (
         f"{_no_volume(VOLUME_NAME, PAYLOAD_PATH)} && "
         f"!({_NAMED.format(it=f'c, c.name == {json.dumps(INIT_NAME)}')})"
@@ -118,7 +112,7 @@ _VARIABLES: Final[Mapping[str, str]] = {
     "env": "variables.engine.?env.orValue([])",
     "names": "variables.env.map(e, e.name)",
     "search": f"variables.names.lastIndexOf('{SEARCH_PATH}')",
-    "plugins": f"variables.names.lastIndexOf('{_PLUGINS}')",
+    "plugins": f"variables.names.lastIndexOf('{PLUGINS}')",
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.spec.command_line import CommandLine
+from kvtier_operator.planning.attach.container import AMD_GPU
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.base.label_selector import mapping, mappings
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
@@ -18,7 +19,6 @@ _PIPELINE: Final = "--pipeline-parallel-size"
 _NODES: Final = "--nnodes"
 _ROCM: Final = "rocm"
 """In the names of images for AMD's GPUs."""
-_AMD_GPU: Final = "amd.com/gpu"
 _VERSIONS: Final = " or ".join(f"0.{minor}" for minor in KNOWN_MINORS)
 
 
@@ -62,7 +62,7 @@ def _obstacles(line: CommandLine, container: Mapping[str, Any]) -> Iterator[Left
             f"its ranks are on several nodes ({_NODES}), and a tier is one node's memory",
         )
     image = str(container.get("image") or "")
-    if _ROCM in image or _AMD_GPU in mapping(mapping(container.get("resources")).get("limits")):
+    if _ROCM in image or AMD_GPU in mapping(mapping(container.get("resources")).get("limits")):
         yield LeftAlone(Reason.UNKNOWN_DEVICE, "it runs on AMD's GPUs, and kvtier on NVIDIA's and on CPUs")
     minor = vllm_minor(image)
     if minor is not None and minor not in KNOWN_MINORS:

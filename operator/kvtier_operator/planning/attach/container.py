@@ -10,10 +10,11 @@ from kvtier_operator.planning.attach.plan import AttachPlan
 from kvtier_operator.planning.base.label_selector import mapping, mappings
 from kvtier_operator.planning.base.names import ATTACHED
 
-_MIRROR: Final = "kubernetes.io/config.mirror"
+MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that a kubelet runs already."""
-_KUEUE: Final = "kueue.x-k8s.io/"
-_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu")
+KUEUE: Final = "kueue.x-k8s.io/"
+AMD_GPU: Final = "amd.com/gpu"
+GPUS: Final = ("nvidia.com/gpu", AMD_GPU)
 _OS_LABEL: Final = "kubernetes.io/os"
 _WINDOWS: Final = "windows"
 _OFFLINE: Final = "put the patch of `kvtier attach` into what its owner applies"
@@ -30,7 +31,7 @@ def require_changeable(pod: Mapping[str, Any], *, before_queue: bool = False) ->
         raise LeftAloneError(
             Reason.ALREADY_ATTACHED, f"it has the tiers of KVCacheTier {annotations[ATTACHED]} already"
         )
-    if _MIRROR in annotations:
+    if MIRROR in annotations:
         raise LeftAloneError(Reason.MIRROR_POD, "a kubelet runs it from a file of its own")
     if not before_queue:
         _require_not_held(metadata, spec)
@@ -46,7 +47,7 @@ def require_changeable(pod: Mapping[str, Any], *, before_queue: bool = False) ->
 
 
 def _require_not_held(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-    if any(str(name).startswith(_KUEUE) for name in mapping(metadata.get("labels"))):
+    if any(str(name).startswith(KUEUE) for name in mapping(metadata.get("labels"))):
         raise LeftAloneError(
             Reason.QUEUED, f"Kueue reserves what its owner's template asks for, before it is made: {_OFFLINE}"
         )
@@ -91,7 +92,7 @@ def engine_place(spec: Mapping[str, Any], name: str | None) -> int:
 
 def _has_gpu(container: Mapping[str, Any]) -> bool:
     limits = mapping(mapping(container.get("resources")).get("limits"))
-    return any(str(limits.get(gpu, "0")) != "0" for gpu in _GPUS)
+    return any(str(limits.get(gpu, "0")) != "0" for gpu in GPUS)
 
 
 def spellings(path: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kvtier_connector.payload import ATTACH_VARIABLE, ENVIRONMENT, PAYLOAD_PATH, PLUGIN_NAME, SEARCH_PATH
 from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 
-_PLUGINS: Final = "VLLM_PLUGINS"
+PLUGINS: Final = "VLLM_PLUGINS"
 """The plug-ins that vLLM loads, with commas between them; without it, all."""
 AS_ELSEWHERE: Final = f"$({SEARCH_PATH})"
 """What envFrom says of the variable, put in by the kubelet; stays so, a folder that is nowhere, where it
@@ -32,7 +32,7 @@ def attached_environment(variables: list[Any], settings: str, *, from_elsewhere:
     ):
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "the env of its container is not a list of variables")
     attached, places = [*variables], {variable.get("name"): place for place, variable in enumerate(variables)}
-    for name, add in ((SEARCH_PATH, _in_front), (_PLUGINS, _listed)):
+    for name, add in ((SEARCH_PATH, _in_front), (PLUGINS, _listed)):
         if name not in places:
             continue
         variable = variables[places[name]]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kvtier_connector.attach.decisions import Reason as EngineReason
+
 
 class Reason(StrEnum):
     """CamelCase, as in `status.attach.pods`."""
@@ -22,13 +24,13 @@ class Reason(StrEnum):
     UNREADABLE_VARIABLE = "UnreadableVariable"
     NO_LIMITS = "NoLimits"
     NOT_UNDERSTOOD = "NotUnderstood"
-    # as the engine itself says it (kvtier_connector.attach.decisions)
-    HAS_CONNECTOR = "HasConnector"
-    NO_PREFIX_CACHING = "NoPrefixCaching"
-    PIPELINE_PARALLEL = "PipelineParallel"
-    SEVERAL_NODES = "SeveralNodes"
-    UNKNOWN_DEVICE = "UnknownDevice"
-    UNKNOWN_VERSION = "UnknownVersion"
+    # as the engine itself says it
+    HAS_CONNECTOR = EngineReason.HAS_CONNECTOR.value
+    NO_PREFIX_CACHING = EngineReason.NO_PREFIX_CACHING.value
+    PIPELINE_PARALLEL = EngineReason.PIPELINE_PARALLEL.value
+    SEVERAL_NODES = EngineReason.SEVERAL_NODES.value
+    UNKNOWN_DEVICE = EngineReason.UNKNOWN_DEVICE.value
+    UNKNOWN_VERSION = EngineReason.UNKNOWN_VERSION.value
 
 
 @dataclass(frozen=True, slots=True)
