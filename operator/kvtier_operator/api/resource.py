@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
@@ -115,11 +115,25 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
+STALLED: Final = "Stalled"
+RECONCILING: Final = "Reconciling"
+PROGRESS: Final = (STALLED, RECONCILING)
+"""Conditions for deployment tools, there only while they are True; they repeat what another says."""
+PENDING: Final[JsonValue] = {
+    "type": "Ready",
+    "status": ConditionStatus.UNKNOWN.value,
+    "reason": "Pending",
+    "message": "kvtier's operator has not looked at it yet",
+    "lastTransitionTime": "1970-01-01T00:00:00Z",
+}
+"""The condition that the API server gives a new resource, lest a tool that waits take it for ready."""
+
+
 class Condition(StatusModel):
     """One condition, as metav1.Condition."""
 
     type: str = Field(
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady, Attached or Ready.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, AutoscalerReady, StoreReady, Attached, Ready, Stalled or Reconciling.",
         max_length=316,
     )
     status: ConditionStatus = Field(description="True, False or Unknown.")
@@ -196,7 +210,7 @@ class Status(StatusModel):
     )
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling, StoreReady with spec.tiers.remote.managed. With spec.attach Accepted, Attached and Ready alone.",
+        description="Accepted, BudgetFits, NodesFit, EnginesReady, RouterReady, Ready; AutoscalerReady with spec.autoscaling, StoreReady with spec.tiers.remote.managed. With spec.attach Accepted, Attached and Ready alone. Stalled while somebody has to act, Reconciling while time may do.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
 
@@ -341,7 +355,11 @@ class KVCacheTier(ApiModel):
     kind: Literal["KVCacheTier"] = Field("KVCacheTier", description="KVCacheTier.")
     metadata: Metadata = Field(description="Standard object metadata.")
     spec: Spec = Field(description="What is wanted.")
-    status: Status | None = Field(None, description="What the operator last saw and did.")
+    status: Status | None = Field(
+        None,
+        description="What the operator last saw and did.",
+        json_schema_extra={"default": {"conditions": [PENDING]}},
+    )
 
     @property
     def planned_spec(self) -> Spec:

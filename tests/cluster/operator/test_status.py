@@ -18,6 +18,7 @@ def test_a_new_resource_says_what_was_planned(world: World) -> None:
         "EnginesReady",
         "RouterReady",
         "Ready",
+        "Reconciling",
     ]
     assert status["tiers"]["cpu"] == {"bytes": 100 * _GIB, "tokens": 409_600, "source": "Planned"}
     assert status["router"]["entries"]["cpuPrefix"] == 6400

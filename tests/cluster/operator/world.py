@@ -116,7 +116,7 @@ class World:
 
         def found(document: Mapping[str, Any]) -> Document | None:
             each = condition(document, type_)
-            current = each and each["observedGeneration"] == document["metadata"]["generation"]
+            current = each and each.get("observedGeneration") == document["metadata"]["generation"]
             fits = each and reason in ("", each["reason"]) and status in ("", each["status"])
             return each if current and fits else None
 

@@ -16,7 +16,7 @@ from kvtier_common.metrics.tier_metrics import (
     cached_tokens,
 )
 from kvtier_common.tier import BEYOND_DEVICE, Tier
-from kvtier_operator.api.resource import AttachState
+from kvtier_operator.api.resource import PROGRESS, AttachState
 from kvtier_operator.api.spec.router import Flavor
 from kvtier_operator.planning.base.names import ATTACHED, COMPONENT_LABEL, Component
 from kvtier_operator.planning.flavors import flavor_traits
@@ -385,6 +385,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         conditions=tuple(
             ConditionRow(condition["type"], condition["status"], condition["reason"], condition["message"])
             for condition in status.get("conditions", ())
+            if condition["type"] not in PROGRESS
         ),
         pods=pod_rows(seen.pods, now),
         engines=engines,

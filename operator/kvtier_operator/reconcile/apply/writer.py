@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kvtier_common.kubernetes.answers import ConflictError, InvalidObjectError, ServerError, parse_document
 from kvtier_common.kubernetes.client import APPLY, JSON_PATCH, MERGE_PATCH, Api, Request
+from kvtier_operator.api.resource import PROGRESS
 from kvtier_operator.reconcile.api_server import BY_NAME, EVENT, KVCACHETIER, POD, SECRET, Ref
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER, DesiredObject
 from kvtier_operator.reconcile.observability import API_WRITES
@@ -127,8 +128,10 @@ def transitions(
 def _is_news(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
     if before and (before["status"], before["reason"]) == (now["status"], now["reason"]):
         return False
+    if now["type"] in PROGRESS:
+        return False  # these and a Ready that is False say again what another condition says
     if now["type"] == "Ready":
-        return bool(now["status"] == "True")  # its being False says again what another condition says
+        return bool(now["status"] == "True")
     if now["status"] == "True":
         return bool(before and before["status"] == "False" and before["reason"] not in _COMING_UP)
     return now["reason"] not in _COMING_UP or bool(before and before["status"] == "True")

@@ -23,6 +23,7 @@ from kvtier_operator.reconcile.status.engines import (
     with_cause,
 )
 from kvtier_operator.reconcile.status.plan import with_engines
+from kvtier_operator.reconcile.status.progress import progress_conditions
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, router_ready_condition
 from kvtier_operator.reconcile.status.store import StorePods, store_ready_condition
 
@@ -81,11 +82,12 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
     figures of what still runs are kept.
     """
     plan, before = inputs.plan, previous.get("conditions", ())
+    conditions = untimed_conditions(inputs)
     status: Status = {
         "observedGeneration": inputs.generation,
         "conditions": [
             with_transition_time(condition, before, inputs.generation, inputs.now)
-            for condition in untimed_conditions(inputs)
+            for condition in (*conditions, *progress_conditions(conditions))
         ],
     }
     if inputs.attachment is not None:
@@ -101,7 +103,7 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
 
 
 def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
-    """All conditions in the order of the API, without their times."""
+    """All conditions in the order of the API but those of progress, without their times."""
     plan = inputs.plan
     if inputs.attachment is not None:
         attached = inputs.attachment.condition

@@ -116,6 +116,7 @@ MODULES: Final = (
         {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"},
         {},
     ),
+    Module("gopher-lua", "github.com/yuin/gopher-lua", {"glua": "github.com/yuin/gopher-lua/cmd/glua"}, {}),
     Module(
         "h2spec",
         "github.com/summerwind/h2spec",

@@ -99,4 +99,4 @@ def test_times_change_with_status_or_reason_alone() -> None:
         replace(FULL, engine=replace(READY, ready_replicas=1), now="2027-01-01T00:00:00Z"), before
     )
     changed = {name for name, each in worse.items() if each["lastTransitionTime"].startswith("2027")}
-    assert changed == {"EnginesReady", "Ready"}
+    assert changed == {"EnginesReady", "Ready", "Reconciling"}
