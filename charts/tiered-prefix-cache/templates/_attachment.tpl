@@ -5,5 +5,5 @@
 {{- define "kvtier.connectorImage" }}
 {{- $released := (include "kvtier.released" $ | fromJson).connector }}
 {{- with ($.Values.images).connector | default $released }}{{ . }}{{ else }}
-{{- with ($.Values.global).imageRegistry }}{{ . }}/{{ end }}kvtier/connector:0.1.0{{ end }}
+{{- ($.Values.global).imageRegistry | default "registry.invalid" }}/kvtier/connector:0.1.0{{ end }}
 {{- end }}

@@ -17,13 +17,14 @@
 {{- toJson $found }}
 {{- end }}
 
-{{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/pod/images/image_source.py. */ -}}
+{{- /* A repository without a host is under global.imageRegistry, as in kvtier_operator/planning/images.py; without one kvtier's own is at a host that cannot be. */ -}}
 {{- define "kvtier.image" -}}
 {{- with (include "kvtier.released" $ | fromJson).operator }}{{ . }}{{ else -}}
 {{- $first := regexFind "^[^/]+/" $.Values.image.repository -}}
 {{- $release := $.Files.Get "release.json" | default "{}" | fromJson -}}
 {{- $registry := ternary "" (($.Values.global).imageRegistry | default $release.registry) (regexMatch "[.:]|^localhost/" $first) -}}
-{{- with $registry }}{{ . }}/{{ end }}
+{{- $nobody := ternary "registry.invalid" "" (hasPrefix "kvtier/" $.Values.image.repository) -}}
+{{- with $registry | default $nobody }}{{ . }}/{{ end }}
 {{- with $.Values.image }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}

@@ -42,6 +42,18 @@ def images(
         say_json([{"image": image, "usedBy": users} for image, users in used_by.items()])
     else:
         say("\n".join(used_by))
+    warn_of_unpublished(" ".join(used_by))
+
+
+def warn_of_unpublished(text: str) -> None:
+    """Says on standard error that images of a text can be pulled from nowhere, and what to do."""
+    from kvtier_operator.planning.images import UNPUBLISHED_REGISTRY  # noqa: PLC0415 - help needs none of it
+
+    if f"{UNPUBLISHED_REGISTRY}/" in text:
+        push = "push them with make release publish REGISTRY=... and give --image-registry"
+        say(
+            f"kvtier's own images are published nowhere, so {UNPUBLISHED_REGISTRY} has none: {push}", err=True
+        )
 
 
 def pulled_images(

@@ -24,6 +24,7 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
     standard error says why, exit code 1. A store's Secret is not printed: standard error says how to make it.
     """
+    from kvtier_operator.cli.images import warn_of_unpublished  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.plans import accepted_plans, collisions  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects import build_objects  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
@@ -39,4 +40,6 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
         if secret := store_secret(plan):
             name = secret["metadata"]["name"]
             say(f"Secret {name} is not printed; make it once: {password_command(secret)}", err=True)
-    say_whole(to_yaml(built for _, plan in plans for built in build_objects(plan)), end="")
+    text = to_yaml(built for _, plan in plans for built in build_objects(plan))
+    warn_of_unpublished(text)
+    say_whole(text, end="")

@@ -6,9 +6,10 @@ from typing import Any, Final
 from kvtier_operator.api.resource import GROUP
 from kvtier_operator.api.schema.crd import PLURAL
 from kvtier_operator.install.rbac import account_object, binding_object, role_object
-from kvtier_operator.install.settings import HEALTH_PORT, IMAGE_REPOSITORY, METRICS_PORT, Installation
+from kvtier_operator.install.settings import HEALTH_PORT, METRICS_PORT, Installation
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
+from kvtier_operator.planning.images import KVTIER_REPOSITORY
 
 _LEVEL: Final = "restricted"
 
@@ -81,7 +82,7 @@ def _container(install: Installation) -> dict[str, Any]:
         "KVTIER_HEALTH_PORT": str(HEALTH_PORT),
         "KVTIER_LOG_FORMAT": "json",
         # where this cluster gets kvtier's image from: engines' pods begin with it too
-        "KVTIER_REPOSITORY": IMAGE_REPOSITORY,
+        "KVTIER_REPOSITORY": KVTIER_REPOSITORY,
         # the rest of them, with commas: NAME=REFERENCE, names of Secrets; empty: where they are published
         "KVTIER_IMAGE_REGISTRY": "",
         "KVTIER_IMAGES": install.images,

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_operator.planning.images import KVTIER_REPOSITORY, PUBLISHED, ImageName, at_no_registry
 
 METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 8081
-IMAGE_REPOSITORY: Final = "kvtier/operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +16,9 @@ class Installation:
 
     name: str = "kvtier-operator"  # name of every object of the operator itself
     namespace: str = "kvtier-system"  # namespace that it runs in
-    image: str = f"{IMAGE_REPOSITORY}:{KVTIER_VERSION}"  # the operator's container image
+    image: str = at_no_registry(f"{KVTIER_REPOSITORY}:{KVTIER_VERSION}")  # the operator's container image
     # the image with what attached engines run beside their own
-    connector_image: str = PUBLISHED[ImageName.CONNECTOR]
+    connector_image: str = at_no_registry(PUBLISHED[ImageName.CONNECTOR])
     images: str = ""  # references in place of the published ones: NAME=REFERENCE, with commas between them
 
     @property

@@ -15,6 +15,11 @@ from kvtier_operator.planning.flavors import picker_image
 
 KVTIER_REPOSITORY: Final = "kvtier/operator"
 """kvtier itself: the operator, and the doctor in the engines' pods."""
+_OWN: Final = "kvtier/"
+"""Begins the name of each image that kvtier builds."""
+UNPUBLISHED_REGISTRY: Final = "registry.invalid"
+"""Of kvtier's own images until an installation names one. They are published nowhere; whoever took their name
+at a public registry would serve all users; no host's name ends so (RFC 6761, section 6.4)."""
 
 DOCTOR_VERSION: Final = "0.1.0"
 """The release whose doctor looks at the engines' pods. It rises only when the doctor changes: a new image in
@@ -143,8 +148,13 @@ class ImageSource:
 
     def _at_registry(self, image: str) -> str:
         if not self.registry:
-            return image
+            return at_no_registry(image)
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
+
+
+def at_no_registry(image: str) -> str:
+    """An image where no registry is named: its own, and for one that kvtier builds a host that cannot be."""
+    return f"{UNPUBLISHED_REGISTRY}/{image}" if image.startswith(_OWN) else image
 
 
 def repository_of(image: str) -> str:

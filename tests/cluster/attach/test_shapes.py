@@ -15,11 +15,11 @@ from kvtier_operator.api.quantity import parse_quantity
 from kvtier_operator.planning.attach.left_alone import LeftAlone
 from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN
-from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_operator.planning.images import ImageSource
 
 Document = dict[str, Any]
 Places = tuple[Place, Place]
-_IMAGE: Final = PUBLISHED[ImageName.CONNECTOR]
+_IMAGE: Final = ImageSource().connector()
 _DEFAULTED: Final = {"type": "Container", "default": {"cpu": "2", "memory": "32Gi"}, "min": {"cpu": "100m"}}
 _QUOTA: Final = {f"{kind}.{name}": "1Ti" for kind in ("requests", "limits") for name in ("cpu", "memory")}
 

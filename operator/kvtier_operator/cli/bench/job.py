@@ -58,6 +58,7 @@ def job(**options: object) -> None:
     weights. The table is in its log, the figures as JSON in its termination message.
     """
     from kvtier_operator.cli.bench.jobs import BenchJobOptions, jobs_of  # noqa: PLC0415 - loads the planner
+    from kvtier_operator.cli.images import warn_of_unpublished  # noqa: PLC0415 - as above
     from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
 
     made = jobs_of(BenchJobOptions(**options))  # type: ignore[arg-type]
@@ -65,4 +66,6 @@ def job(**options: object) -> None:
         say(line, err=True)
     if made.refusals:
         sys.exit(EXIT_REJECTED)
-    say_whole(to_yaml(made.jobs), end="")
+    text = to_yaml(made.jobs)
+    warn_of_unpublished(text)
+    say_whole(text, end="")

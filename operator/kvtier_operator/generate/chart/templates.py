@@ -32,7 +32,7 @@ from kvtier_operator.install.rbac import (
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.base.names import POLICY_VERSIONS
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
-from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_operator.planning.images import PUBLISHED, UNPUBLISHED_REGISTRY, ImageName
 
 # What stands in the objects of install/ and what in its place in the chart.
 _INSTALL: Final = Installation(
@@ -137,7 +137,7 @@ def _attachment(head: str) -> str:
         f'if $.Capabilities.APIVersions.Has "{version}/MutatingAdmissionPolicy" }}}}{version}{{{{'
         for version in POLICY_VERSIONS
     )
-    registry = "{{- with ($.Values.global).imageRegistry }}{{ . }}/{{ end }}"
+    registry = f'{{{{- ($.Values.global).imageRegistry | default "{UNPUBLISHED_REGISTRY}" }}}}/'
     image = (
         '{{- $released := (include "kvtier.released" $ | fromJson).connector }}\n'
         "{{- with ($.Values.images).connector | default $released }}{{ . }}{{ else }}\n"

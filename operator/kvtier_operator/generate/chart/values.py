@@ -9,12 +9,12 @@ from kvtier_operator.api.formats import LABEL
 from kvtier_operator.api.spec.pod import VARIABLE_PATTERN
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
-from kvtier_operator.install.settings import IMAGE_REPOSITORY
 from kvtier_operator.planning.backends import backends_that, traits_of
 from kvtier_operator.planning.base.owner_policy import ALLOW, DENY, ENTRIES
 from kvtier_operator.planning.images import (
     CONNECTOR_VERSION,
     DOCTOR_VERSION,
+    KVTIER_REPOSITORY,
     REFERENCE_PATTERN,
     REGISTRY_PATTERN,
     REPOSITORY_PATTERN,
@@ -70,7 +70,7 @@ class Image(ChartModel):
     """The operator's image."""
 
     repository: str = Field(
-        IMAGE_REPOSITORY,
+        KVTIER_REPOSITORY,
         description="Image without its tag; the engines' pods begin with it too. With a host of its own it "
         "is not given global.imageRegistry.",
         pattern=f"^{REPOSITORY_PATTERN}$",

@@ -31,13 +31,13 @@ _GAIE_VERSION: Final = "1.5.0"
 
 def operator_archive(say: Say) -> Path:
     """An archive with the operator's image, built from operator/Containerfile on Debian."""
-    base = debian_base(say)
+    base, image = debian_base(say), published.ImageSource().doctor()
 
     def make(archive: Path) -> None:
         arguments = {"BASE_IMAGE": base}
-        _build(published.doctor_image(), "operator/Containerfile", arguments, archive, say)
+        _build(image, "operator/Containerfile", arguments, archive, say)
 
-    return _cache_archive("operator", [base, *_sources("operator/Containerfile")], make)
+    return _cache_archive("operator", [base, image, *_sources("operator/Containerfile")], make)
 
 
 def connector_archive(say: Say, platform: str = "") -> Path:
@@ -49,14 +49,16 @@ def connector_archive(say: Say, platform: str = "") -> Path:
     """
     base = debian_base(say)
     of_platform = f"-{platform.rpartition('/')[2]}" if platform else ""
-    image = published.PUBLISHED[published.ImageName.CONNECTOR] + of_platform
+    image = published.ImageSource().connector() + of_platform
 
     def make(archive: Path) -> None:
         arguments = {"BUILD_IMAGE": base, "BUILDPLATFORM": BUILDER}
         build(image, Containerfile(_ROOT / "connector/Containerfile", _ROOT, arguments, platform), say)
         export(image, archive)
 
-    return _cache_archive(f"connector{of_platform}", [base, *_sources("connector/Containerfile")], make)
+    return _cache_archive(
+        f"connector{of_platform}", [base, image, *_sources("connector/Containerfile")], make
+    )
 
 
 def vllm_archive(say: Say) -> Path:
@@ -78,12 +80,12 @@ def vllm_archive(say: Say) -> Path:
 def picker_archive(say: Say) -> Path:
     """An archive with kvtier's own picker's image, built from scorer/Containerfile on Debian."""
     base = debian_base(say)
-    reference = picker_image(Flavor.BUILTIN, KVTIER_VERSION)
+    reference = published.at_no_registry(picker_image(Flavor.BUILTIN, KVTIER_VERSION))
 
     def make(archive: Path) -> None:
         _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)
 
-    return _cache_archive("own-picker", [base, *_sources("scorer/Containerfile")], make)
+    return _cache_archive("own-picker", [base, reference, *_sources("scorer/Containerfile")], make)
 
 
 def gaie_archive(say: Say) -> Path:

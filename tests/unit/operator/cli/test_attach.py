@@ -40,7 +40,10 @@ def test_owners_objects_are_printed_in_their_order_and_their_keys_too(tmp_path: 
     service, deployment = yaml.safe_load_all(result.stdout)
     assert service == _SERVICE
     assert [*deployment] == [*_DEPLOYMENT]
-    assert deployment["spec"]["template"]["spec"]["initContainers"][0]["image"] == "kvtier/connector:0.1.0"
+    assert (
+        deployment["spec"]["template"]["spec"]["initContainers"][0]["image"]
+        == "registry.invalid/kvtier/connector:0.1.0"
+    )
     source = tmp_path / "all.yaml"
     pods = f"{source} (document 3): Deployment/theirs spec.template.spec: "
     passed_on, attached, memory = result.stderr.splitlines()

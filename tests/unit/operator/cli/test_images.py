@@ -18,10 +18,11 @@ def listed(folder: Path, changes: dict[str, object], *arguments: str) -> Result:
 
 def test_the_operator_and_all_pods(tmp_path: Path) -> None:
     result = listed(tmp_path, {})
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0
+    assert "push them with make release publish" in result.stderr
     assert result.stdout.splitlines() == [
-        f"kvtier/operator:{KVTIER_VERSION}",
-        f"kvtier/connector:{CONNECTOR_VERSION}",
+        f"registry.invalid/kvtier/operator:{KVTIER_VERSION}",
+        f"registry.invalid/kvtier/connector:{CONNECTOR_VERSION}",
         PUBLISHED[ImageName.VLLM],
         "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
@@ -31,6 +32,7 @@ def test_a_mirror_and_an_image_of_its_own(tmp_path: Path) -> None:
     result = listed(
         tmp_path, {}, "--image-registry", "mirror.example/a", "--image", "connector=own.example/connector:1"
     )
+    assert result.stderr == ""
     assert result.stdout.splitlines() == [
         f"mirror.example/a/kvtier/operator:{KVTIER_VERSION}",
         "own.example/connector:1",
@@ -42,7 +44,7 @@ def test_a_mirror_and_an_image_of_its_own(tmp_path: Path) -> None:
 def test_what_each_is_for(tmp_path: Path) -> None:
     found = json.loads(listed(tmp_path, {}, "-o", "json").stdout)
     assert found[0] == {
-        "image": f"kvtier/operator:{KVTIER_VERSION}",
+        "image": f"registry.invalid/kvtier/operator:{KVTIER_VERSION}",
         "usedBy": ["kvtier-operator", "default/qwen3-32b-engine doctor"],
     }
     assert found[1]["usedBy"] == ["default/qwen3-32b-engine kvtier-payload"]
@@ -57,7 +59,7 @@ def test_what_each_is_for(tmp_path: Path) -> None:
             {"spec.model.source": "s3://a/b", "spec.model.fetcher": {"image": "rclone/rclone:1"}},
             "rclone/rclone:1",
         ),
-        ({"spec.router.flavor": "builtin"}, f"kvtier/picker:{KVTIER_VERSION}"),
+        ({"spec.router.flavor": "builtin"}, f"registry.invalid/kvtier/picker:{KVTIER_VERSION}"),
         ({"spec.router.gateway": {"provider": "standalone"}}, PUBLISHED[ImageName.ENVOY]),
         (
             {"spec.engine.podTemplate": {"spec": {"containers": [{"name": "more", "image": "a/b:1"}]}}},
@@ -82,4 +84,4 @@ def test_pods_of_others_pull_the_connector(tmp_path: Path) -> None:
         ["kvtier-operator"],
         ["default/qwen3-32b kvtier-payload"],
     ]
-    assert found[1]["image"] == PUBLISHED[ImageName.CONNECTOR]
+    assert found[1]["image"] == f"registry.invalid/kvtier/connector:{CONNECTOR_VERSION}"

@@ -18,7 +18,7 @@ def write(folder: Path, name: str, changes: dict[str, object]) -> str:
 
 
 def rendered(*arguments: str) -> Result:
-    return CliRunner().invoke(render, ["--no-hub", *arguments])
+    return CliRunner().invoke(render, ["--no-hub", "--image-registry", "registry.example", *arguments])
 
 
 def names(result: Result) -> list[str]:

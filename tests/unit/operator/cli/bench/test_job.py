@@ -186,7 +186,7 @@ def test_a_disk_of_the_pod_s_own_is_measured_and_one_that_stays_is_not(tmp_path:
     assert "disk_path" in " ".join(container(own)["args"])
     shared = {**DISK, "volume": {"persistentVolumeClaim": {"claimName": "kv"}}}
     path = write(tmp_path, {"spec.tiers.disk": shared})
-    result = run("-f", path)
+    result = run("-f", path, "--image-registry", "registry.example")
     assert result.exit_code == 0
     assert result.stderr.startswith(f"{path}: spec.tiers.disk: left out: its persistentVolumeClaim")
     assert result.stderr.count("\n") == 1
@@ -197,7 +197,7 @@ def test_a_disk_of_the_pod_s_own_is_measured_and_one_that_stays_is_not(tmp_path:
 
 def test_the_engines_store_is_not_measured(tmp_path: Path) -> None:
     path = write(tmp_path, {"spec.tiers.remote": REMOTE})
-    result = run("-f", path)
+    result = run("-f", path, "--image-registry", "registry.example")
     assert (result.exit_code, result.stderr) == (
         0,
         f"{path}: spec.tiers.remote: left out: its store is the engines' own\n",

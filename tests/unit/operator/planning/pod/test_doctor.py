@@ -161,6 +161,6 @@ def test_it_comes_before_a_server_whose_pages_it_tries_and_costs_the_pod_nothing
 
 
 def test_the_image_is_the_published_one_or_the_mirror_s() -> None:
-    assert plan().doctor.image.startswith("kvtier/operator:")
+    assert plan().doctor.image.startswith("registry.invalid/kvtier/operator:")
     mirror = Observed(images=ImageSource(repository="registry.example/kvtier"))
     assert plan(observed=mirror).doctor.image.startswith("registry.example/kvtier:")

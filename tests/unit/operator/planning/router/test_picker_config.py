@@ -32,7 +32,7 @@ def test_qwen3_32b_with_100_gib_is_6400_entries() -> None:
         ("gaie", None, "registry.k8s.io/gateway-api-inference-extension/epp:v1.4.0"),
         ("gaie", "v1.4.1", "registry.k8s.io/gateway-api-inference-extension/epp:v1.4.1"),
         ("gaie", "1.5", "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"),
-        ("builtin", None, f"kvtier/picker:{KVTIER_VERSION}"),
+        ("builtin", None, f"registry.invalid/kvtier/picker:{KVTIER_VERSION}"),
     ],
 )
 def test_image_by_flavour_and_version(flavor: str, version: str | None, image: str) -> None:

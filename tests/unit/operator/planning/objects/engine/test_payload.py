@@ -27,7 +27,7 @@ def test_it_is_copied_before_anything_starts_beside_any_image(image: str | None)
     payload, doctor = built["initContainers"]
     [engine] = built["containers"]
     assert (payload["name"], doctor["name"]) == ("kvtier-payload", "doctor")
-    assert payload["image"].startswith("kvtier/connector:")
+    assert payload["image"].startswith("registry.invalid/kvtier/connector:")
     assert engine["image"] == (image or "vllm/vllm-openai:v0.33.0")
     mount = {"name": "kvtier-payload", "mountPath": PLACE}
     assert mount in engine["volumeMounts"]

@@ -72,7 +72,7 @@ def test_a_change_replaces_only_the_pods_that_it_concerns(
         (
             {
                 "repository": "kvtier/operator",
-                "references": [f"connector=kvtier/connector:{CONNECTOR_VERSION}"],
+                "references": [f"connector=registry.invalid/kvtier/connector:{CONNECTOR_VERSION}"],
             },
             [],
         ),
