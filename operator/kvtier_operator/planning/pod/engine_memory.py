@@ -34,8 +34,8 @@ class BudgetLine:
     why: str
 
 
-API_SERVER_BYTES: Final = GIB
-"""vLLM's API server process: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
+FRONT_END_BYTES: Final = GIB
+"""vLLM's process that answers HTTP: 0.9 GiB resident after importing vLLM 0.32 and torch (measured), and room
 for requests."""
 CPU_RANK_BYTES: Final = 2 * GIB
 """One CPU rank with its share of the engine core, without weights and cache: the same 0.9 GiB a process,
@@ -66,7 +66,7 @@ def engine_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[Bud
             return (BudgetLine("engine working set", parse_bytes(memory), why),)
     later = (_media_cache(spec.engine, geometry), _sleeping_weights(spec.engine, geometry))
     return (
-        _api_servers(spec.engine),
+        _front_ends(spec.engine),
         *_processes(spec, geometry),
         _adapters(spec, geometry),
         *later,
@@ -76,12 +76,12 @@ def engine_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[Bud
     )
 
 
-def _api_servers(engine: EngineSpec) -> BudgetLine:
+def _front_ends(engine: EngineSpec) -> BudgetLine:
     servers = api_servers(engine.extra_args)
-    several = f"{many(servers, 'server')} x " if servers > 1 else ""
-    name = "API servers" if servers > 1 else "API server"
-    why = f"{several}{size(API_SERVER_BYTES)}: vLLM and torch, resident"
-    return BudgetLine(name, API_SERVER_BYTES * servers, why)
+    several = f"{many(servers, 'process')} x " if servers > 1 else ""
+    name = "vLLM front ends" if servers > 1 else "vLLM front end"
+    why = f"{several}{size(FRONT_END_BYTES)}: vLLM and torch, resident"
+    return BudgetLine(name, FRONT_END_BYTES * servers, why)
 
 
 def api_servers(arguments: CommandLine) -> int:

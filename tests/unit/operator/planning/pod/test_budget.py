@@ -18,7 +18,7 @@ def lines(budget: Budget) -> dict[str, int]:
 def test_a_cuda_engine_whose_tier_is_page_locked() -> None:
     _, budget, backend = plan_sizes(resource(engine={"tensorParallelSize": 2}))
     found = lines(budget)
-    assert found["API server"] == GIB
+    assert found["vLLM front end"] == GIB
     assert found["engine processes"] == 10 * GIB
     assert found["CPU tier, page-locked"] == 100 * GIB
     assert found["rest of /dev/shm"] == GIB

@@ -125,7 +125,7 @@ def test_weights_that_stay_in_memory_are_page_locked(words: tuple[str, ...], mov
 
 
 def test_each_api_server_takes_its_own() -> None:
-    assert memory_of(DENSE, "-asc", "8")["API servers"] == 8 * GIB
+    assert memory_of(DENSE, "-asc", "8")["vLLM front ends"] == 8 * GIB
 
 
 def test_tokens_of_many_long_sequences_are_page_locked() -> None:
