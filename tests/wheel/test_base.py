@@ -44,10 +44,24 @@ def test_objects(base: Environment, command: str) -> None:
 
 
 def test_what_is_looked_up(base: Environment) -> None:
-    for typed in (("images", "-f", FIRST), ("connector-args", "-f", FIRST), ("explain", "spec.tiers")):
+    for typed in (("images", "-f", FIRST), ("explain", "spec.tiers")):
         done = base.run("kvtier", *typed)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout
+
+
+def test_what_is_for_another_machine(base: Environment) -> None:
+    resource = yaml.safe_load(FIRST.read_text(encoding="utf-8"))
+    resource["spec"]["tiers"]["cpu"]["capacity"] = "1Gi"
+    (base.folder / "small.yaml").write_text(yaml.safe_dump(resource), encoding="utf-8")
+    for typed, lacks in (
+        ("connector-args", "kvtier's connector"),
+        ("run --dry-run", "vLLM is not installed"),
+    ):
+        done = base.run("kvtier", *typed.split(), "-f", "small.yaml")
+        assert done.returncode == 0, done.stderr
+        assert lacks in done.stderr
+        assert "Qwen/Qwen3-32B" in done.stdout
 
 
 def test_the_hub_is_asked(base: Environment, monkeypatch: pytest.MonkeyPatch) -> None:

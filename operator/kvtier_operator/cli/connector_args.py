@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,12 @@ from kvtier_operator.errors import InvalidInputError, Problem
 
 if TYPE_CHECKING:
     from kvtier_operator.planning.plan import Plan
+
+
+_NEEDS: Final = (
+    "the line takes vLLM 0.32 or 0.33 with kvtier's connector in the same Python: pip install "
+    "'kvtier[connector]' there, from a checkout '.[connector]'"
+)
 
 
 @click.command("connector-args", short_help="Print a KVCacheTier's engine as a `vllm serve` line.")
@@ -32,11 +38,12 @@ def connector_args(
 ) -> None:
     """Print a KVCacheTier's engine as a `vllm serve` line, for a machine without an operator.
 
-    The line is quoted for a shell and has all of the plan's arguments and variables. What only a cluster has
-    is named on standard error. Exit status: 1 rejected by a check, 2 bad input.
+    The line is quoted for a shell and has all of the plan's arguments and variables. What it takes, and what
+    only a cluster has, is named on standard error. Exit status: 1 rejected by a check, 2 bad input.
     """
     from kvtier_operator.cli.inputs.load import naming  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.plans import accepted_plans, without_pods  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.backends import traits_of  # noqa: PLC0415 - as above
     from kvtier_operator.planning.images import ImageSource  # noqa: PLC0415 - as above
 
     plans = accepted_plans([path], model_config=model_config, hub=hub, images=ImageSource())
@@ -48,6 +55,8 @@ def connector_args(
     [(source, plan)] = plans
     with naming(source):
         line = serve_line(plan, disk_folder)
+    if traits_of(plan.resource.spec.backend).in_payload:
+        say(f"{source}: {_NEEDS}", err=True)
     for said in without_pods(source, plan.resource.spec):
         say(said, err=True)
     if line.model_elsewhere:

@@ -71,7 +71,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     from kvtier_operator.runtime.session import MINIMUM_STARTUP_S, RunOptions  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.translate import DEFAULT_PROGRAM  # noqa: PLC0415 - as above
 
-    plan, store = _plan(path, model, log_dir)
+    plan, store = _plan(path, model, log_dir, dry_run=dry_run)
     options = RunOptions(
         host=host,
         port=port or plan.engine.port,
@@ -89,10 +89,12 @@ def run(  # noqa: PLR0913 - one parameter an option
     asyncio.run(until_signalled(serve(plan, options, store)))
 
 
-def _plan(path: str, model: Path | None, log_dir: Path | None) -> "tuple[Plan, StorePlace | None]":
+def _plan(
+    path: str, model: Path | None, log_dir: Path | None, *, dry_run: bool
+) -> "tuple[Plan, StorePlace | None]":
     """The one Plan to run, and where the store will be that kvtier makes for it, if it does.
 
-    Ends the program where a check rejects it or this machine cannot run it.
+    Ends the program where a check rejects it or this machine cannot run it; of a dry run it says the latter.
     """
     from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.plans import plans_of, remarks, without_pods  # noqa: PLC0415 - as above
@@ -118,7 +120,9 @@ def _plan(path: str, model: Path | None, log_dir: Path | None) -> "tuple[Plan, S
         sys.exit(EXIT_REJECTED)
     shm_bytes = plan.budget.shm_bytes * resource.spec.least_replicas
     if reason := why_not(resource.spec, shm_bytes, MachineCapabilities.detect_capabilities()):
-        raise RuntimeFailedError(f"{source}: {reason}")
+        if not dry_run:
+            raise RuntimeFailedError(f"{source}: {reason}")
+        say(f"{source}: not on this machine: {reason}", err=True)
     if resource.spec.least_replicas == 0:
         raise RuntimeFailedError(f"{source}: spec.replicas: 0 engines to run: set it to 1 or more")
     return plan, store

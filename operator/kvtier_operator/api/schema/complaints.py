@@ -77,6 +77,12 @@ _MAY_BE_SECRET: Final = (
 )
 """Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
 _PICKER_VERSION: Final = ("spec", "router", "version")
+_DEVICE_TIER: Final = (
+    "unknown field; the GPU's own cache is no tier of the resource: spec.engine.gpu or gpuMemory says how much memory the "
+    "GPU has, spec.engine.kvCacheMemory sets the cache's size"
+)
+_ELSEWHERE: Final = {("spec", "tiers", name): _DEVICE_TIER for name in ("gpu", "device", "hbm", "vram")}
+"""Names that mean something which is set in another way."""
 _READ_AS_BOOLEAN: Final = (
     "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
 )
@@ -193,6 +199,8 @@ def complaint(error: ErrorDetails) -> Problem:
 
 def unknown_field(location: Location) -> str:
     """A field nobody knows: the nearest name here, the places it belongs to, or the names there are."""
+    if location in _ELSEWHERE:
+        return _ELSEWHERE[location]
     name, known = str(location[-1]), names_at(location[:-1])
     spelled = {alias.lower(): alias for alias in known}
     plain = name.lower().replace("_", "").replace("-", "")

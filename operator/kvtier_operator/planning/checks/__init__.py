@@ -25,6 +25,7 @@ from kvtier_operator.planning.checks import (
     remote,
     remote_use,
     scaling,
+    secrets,
     speculation,
     weights,
 )
@@ -59,6 +60,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     environment.known_environment,
     environment.unplanned_environment,
     environment.expandable_segments,
+    secrets.secret_arguments,
     arguments.engine_tls,
     cache_blocks.block_hash,
     cache_format.attention_backend,

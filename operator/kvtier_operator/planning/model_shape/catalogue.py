@@ -77,12 +77,24 @@ def original(model: str) -> str | None:
 
 
 _NUMBER: Final = re.compile("[0-9]+")
+_WORD: Final = re.compile("[a-z]{2,}")
+_OF_A_TUNE: Final = frozenset({"instruct", "it", "chat", "base", "hf", "thinking"})
 
 
 def _of_one_line(name: str, other: str) -> bool:
-    """Whether names differ in one number at most: with several it is another model, whatever its letters."""
+    """Whether names have the same words, but for slips, and differ in one number at most."""
     numbers, others = _NUMBER.findall(name), _NUMBER.findall(other)
-    return len(numbers) == len(others) and sum(map(operator.ne, numbers, others)) <= 1
+    if len(numbers) != len(others) or sum(map(operator.ne, numbers, others)) > 1:
+        return False
+    words, there = _words(name), _words(other)
+    return all(get_close_matches(word, there, 1) for word in words - there) and all(
+        get_close_matches(word, words, 1) for word in there - words
+    )
+
+
+def _words(name: str) -> set[str]:
+    """Words of a name but for those that say nothing of the family: Qwen3-VL is another one than Qwen3."""
+    return {*_WORD.findall(name)} - _OF_A_TUNE
 
 
 def similar(model: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.planning.arguments.effects import effects_of
+from kvtier_operator.planning.arguments.secret_options import SECRETS
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.engine_memory import BudgetLine
@@ -13,8 +14,6 @@ from kvtier_operator.planning.units import quantity
 from kvtier_operator.planning.verdict import most_important_first
 
 HIDDEN: Final = "(not shown)"
-SECRETS: Final = ("--api-key", "--hf-token")
-"""Options of vLLM 0.32 and 0.33 whose values are secrets."""
 
 
 def report(plan: Plan) -> dict[str, Any]:

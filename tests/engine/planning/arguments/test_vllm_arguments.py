@@ -15,6 +15,7 @@ from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.command_line import SECOND_NAMES, WHOLE
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load_resources
+from kvtier_operator.planning.arguments.secret_options import SECRETS
 from kvtier_operator.planning.checks.arguments import (
     _FILE,
     _RESERVED_OPTIONS,
@@ -29,7 +30,6 @@ from kvtier_operator.planning.checks.environment import expandable_segments
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
-from kvtier_operator.planning.report.fields import SECRETS
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 INPUTS = sorted((Path(__file__).parents[3] / "unit/operator/golden/input").glob("*.yaml"))

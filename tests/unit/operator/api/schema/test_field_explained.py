@@ -65,7 +65,14 @@ def test_default_bounds_and_rules() -> None:
     ("path", "said"),
     [
         ("spec.tiers.cpu.capacty", "spec.tiers.cpu.capacty: unknown field; did you mean capacity?"),
-        ("spec.tiers.gpu", "spec.tiers.gpu: unknown field; did you mean cpu?"),
+        (
+            "spec.tiers.gpu",
+            (
+                "spec.tiers.gpu: unknown field; the GPU's own cache is no tier of the resource: "
+                "spec.engine.gpu or gpuMemory says how much memory the GPU has, spec.engine.kvCacheMemory "
+                "sets the cache's size"
+            ),
+        ),
         ("spec.hugepages", "spec.hugepages: unknown field here; it belongs at spec.tiers.cpu.hugepages"),
         (
             "spec.replicas.most",

@@ -13,6 +13,7 @@ from kvtier_operator.planning.checks.arguments import (
 )
 from kvtier_operator.planning.checks.cache_blocks import block_hash
 from kvtier_operator.planning.checks.environment import reserved_environment
+from kvtier_operator.planning.checks.secrets import secret_arguments
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.planner import make_plan
 
@@ -473,3 +474,17 @@ def test_probes_have_no_certificate_of_a_client(required: list[str]) -> None:
 def test_a_key_alone() -> None:
     result = verdict(engine_tls, resource(engine={"extraArgs": ["--ssl-keyfile", "/tls/tls.key"]}))
     says(result, REJECT, "CertificateMissing", "--ssl-certfile")
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["--api-key", "sekret"], "VLLM_API_KEY with valueFrom.secretKeyRef"),
+        (["--hf-token=sekret"], "spec.model.tokenSecretRef"),
+    ],
+)
+def test_a_secret_among_the_arguments(words: list[str], instead: str) -> None:
+    result = verdict(secret_arguments, with_words(*words))
+    says(result, WARN, "SecretInArguments", instead)
+    assert "sekret" not in result.message
+    says(verdict(secret_arguments, with_words("--api-key", "$(KEY_OF_A_SECRET)")), PASS, "Passed")

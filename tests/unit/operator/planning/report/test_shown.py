@@ -29,21 +29,21 @@ def test_a_variable_s_value_stays_in_the_resource() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        ["--api-key", "secret"],
-        ["--api-key", "secret", "secret"],
-        ["--api-key=secret"],
-        ["--api_key=secret"],
-        ["--api-k", "secret"],
-        ["--api-key.a", "secret"],
-        ["-O--api-key.a=secret", "3"],
-        ["--hf-token", "secret"],
-        ["--hf_tok=secret"],
+        ["--api-key", "hunter2"],
+        ["--api-key", "hunter2", "hunter2"],
+        ["--api-key=hunter2"],
+        ["--api_key=hunter2"],
+        ["--api-k", "hunter2"],
+        ["--api-key.a", "hunter2"],
+        ["-O--api-key.a=hunter2", "3"],
+        ["--hf-token", "hunter2"],
+        ["--hf_tok=hunter2"],
     ],
     ids=" ".join,
 )
 def test_a_key_among_the_arguments_is_not_shown(given: list[str]) -> None:
     text, data = reports(extraArgs=[*given, "--seed", "17"])
-    assert "secret" not in text + data
+    assert "hunter2" not in text + data
     assert "(not shown)" in text
     assert "--seed 17" in text
     assert json.loads(data)["engine"]["args"][-2:] == ["--seed", "17"]
