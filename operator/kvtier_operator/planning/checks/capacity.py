@@ -1,12 +1,12 @@
 """Whether the device's cache and the tiers hold sequences, and whether the CPU tier is of use."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from kvtier_common.tier import Tier
 from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.api.spec.gpu import LARGEST, USUAL_NODE_GPUS
-from kvtier_operator.api.spec.tiers import Ability
+from kvtier_operator.api.spec.tiers import Ability, fields_of
 from kvtier_operator.planning.backends.kept_states import kept_bytes
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.capacity import (
@@ -18,6 +18,7 @@ from kvtier_operator.planning.tiers.capacity import (
     prefix_tokens,
     usable_bytes,
 )
+from kvtier_operator.planning.tiers.loading import Loading, loadings
 from kvtier_operator.planning.units import count, each_of, many, round_up, size
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.device_weights import (
@@ -26,7 +27,6 @@ from kvtier_operator.planning.weights.device_weights import (
     online_quantization,
     rank_weights,
 )
-from kvtier_operator.planning.weights.pace import prefill_token_s
 
 _MAY_NOT_FIT: Final = "SequenceMayNotFit"
 _STARTS: Final = "starts the engines, and EnginesReady has vLLM's words if they end"
@@ -277,100 +277,40 @@ def tier_larger_than_device(parts: CheckInput) -> CheckResult:
     return tier_larger_than_device.passed(f"{numbers}: {cpu.tokens / gpu.tokens:.1f} times as many")
 
 
-_LINK_SHARE: Final = 0.625
-"""What copies to the device reach of the link: 40 GB/s of PCIe 5's 64 (vLLM #42212)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Speed:
-    """Planning values; `kvtier bench` measures the machine's own.
-
-    Attributes:
-        cpu_bytes_per_s: From the CPU tier to one rank.
-        cpu_latency_s: Lookup and one scheduling step.
-        disk_bytes_per_s: From the disk tier, all ranks together.
-        disk_latency_s: Lookup, queueing and scheduling steps.
-    """
-
-    cpu_bytes_per_s: float
-    cpu_latency_s: float
-    disk_bytes_per_s: float = 2e9  # NVMe over a filesystem: 1.4 to 2.4 GB/s measured under vLLM's fs tier
-    disk_latency_s: float = 20e-3
-
-
-_SPEEDS: Final = {
-    # 40 to 51 GB/s to the device above 28 KiB pieces (vLLM #42212).
-    Device.CUDA: _Speed(cpu_bytes_per_s=40e9, cpu_latency_s=5e-3),
-    # Two cores; 5 ms over a device hit.
-    Device.CPU: _Speed(cpu_bytes_per_s=4e9, cpu_latency_s=5e-3),
-}
-
-
-def _speed(engine: EngineSpec) -> _Speed:
-    speed = _SPEEDS[engine.device]
-    if engine.gpu is None:
-        return speed
-    return replace(speed, cpu_bytes_per_s=_LINK_SHARE * engine.gpu.link_bytes_per_s)
-
-
-@dataclass(frozen=True, slots=True)
-class _Loading:
-    """What one tier takes to load."""
-
-    tier: str  # its name
-    token_s: float  # seconds of each token
-    latency_s: float  # seconds whatever the tokens
-
-    @property
-    def rate(self) -> str:
-        """In words."""
-        return f"loading from {self.tier} brings {count(int(1 / self.token_s))} tokens/s"
-
-    def pays(self, prefill_s: float) -> str:
-        """From how many tokens on: n = latency / (1 / prefill rate - bytes per token / bandwidth)."""
-        tokens = int(self.latency_s / (prefill_s - self.token_s)) + 1
-        return f"{self.rate}: it pays from {count(tokens)} cached tokens on"
-
-
 @check("spec.tiers")
 def tier_pays(parts: CheckInput) -> CheckResult:
     """Whether each tier is read sooner than a prompt is computed, by the parameters that compute a token."""
-    tiers = _loading(parts, _speed(parts.spec.engine))
-    prefill_s = prefill_token_s(parts.spec.engine, parts.geometry)
+    tiers = loadings(parts.spec, parts.geometry)
+    prefill_s = tiers[0].prefill_s
     if prefill_s is None:
-        limits = ", ".join(tier.rate for tier in tiers)
+        limits = ", ".join(map(_rate, tiers))
         return tier_pays.passed(f"{limits}: it pays where prefill is slower", reason="PrefillUnknown")
     prefill = f"prefill computes about {count(int(1 / prefill_s))} tokens/s"
-    slow = [tier for tier in tiers if tier.token_s >= prefill_s]
-    if slow:
+    if slow := [tier for tier in tiers if not tier.pays]:
         return _does_not_pay(parts, slow, prefill)
-    per_tier = "; ".join(tier.pays(prefill_s) for tier in tiers)
+    per_tier = "; ".join(
+        f"{_rate(tier)}: it pays from {count(tier.break_even_tokens or 0)} cached tokens on" for tier in tiers
+    )
     return tier_pays.passed(f"{prefill}; {per_tier}", reason="Pays")
 
 
-def _loading(parts: CheckInput, speed: _Speed) -> tuple[_Loading, ...]:
-    geometry = parts.geometry
-    cpu_s = geometry.kv_bytes_per_token_per_rank / speed.cpu_bytes_per_s
-    memory = _Loading("CPU", cpu_s, speed.cpu_latency_s)
-    if parts.tiers.disk is None:
-        return (memory,)
-    disk_s = geometry.kv_bytes_per_token / speed.disk_bytes_per_s
-    return memory, _Loading("disk", disk_s, speed.disk_latency_s)
+def _rate(loading: Loading) -> str:
+    return f"loading from {fields_of(loading.tier).title} brings {count(int(1 / loading.token_s))} tokens/s"
 
 
-def _does_not_pay(parts: CheckInput, slow: Sequence[_Loading], prefill: str) -> CheckResult:
-    disk = slow[0].tier == "disk"
+def _does_not_pay(parts: CheckInput, slow: Sequence[Loading], prefill: str) -> CheckResult:
+    disk = slow[0].tier is Tier.DISK
     advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
     measures = disk and Ability.TELLS_OF_TIERS in parts.spec.backend.abilities
     return tier_pays.warn(
         "TierDoesNotPay",
-        f"{', '.join(tier.rate for tier in slow)}, {prefill}: computing again is faster; {advice} unless "
+        f"{', '.join(map(_rate, slow))}, {prefill}: computing again is faster; {advice} unless "
         "`kvtier bench` shows otherwise",
         by_itself=(
             "measures both while it serves, and reads and writes the disk only where it is sooner"
             if measures
             else "lets the backend load from it all the same"
         ),
-        field=f"spec.tiers.{slow[0].tier.lower()}",
+        field=f"spec.tiers.{slow[0].tier.label}",
         weight=210,
     )

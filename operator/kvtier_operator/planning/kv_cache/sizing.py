@@ -96,7 +96,7 @@ def explain_gpu_differences(
     gpus: dict[tuple[int, ...], list[str]] = {}
     for gpu, numbers in values.items():
         gpus.setdefault(tuple(dict.fromkeys(numbers)), []).append(gpu)
-    if len(gpus) == 1 and all(len(numbers) == 1 for numbers in gpus):
+    if len(gpus) <= 1 and all(len(numbers) == 1 for numbers in gpus):
         return ()
     by_gpu = ", ".join(
         f"{' (vLLM 0.33: '.join(count(value) for value in numbers)}{')' * (len(numbers) - 1)} on "
