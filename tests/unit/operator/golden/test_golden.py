@@ -15,12 +15,14 @@ from kvtier_operator.planning.objects.manifest import to_yaml
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
+from kvtier_operator.planning.report.summary import summarise
 from kvtier_operator.planning.verdict import Outcome
 
 HERE = Path(__file__).parent
 INPUTS = sorted((HERE / "input").glob("*.yaml"))
 OUTPUTS = HERE / "output"
 BACKENDS = [backend.name.lower().replace("_", "-") for backend in Backend]
+SUMMARISED = ("minimal", "cpu-device", "kvtier-disk", "kvtier-managed-store", "lmcache-mp-hugepages")
 FLAVORS = ("llm-d", "gaie", "builtin")
 
 
@@ -35,6 +37,12 @@ def test_renders_what_is_written(path: Path, *, update_golden: bool) -> None:
     assert [check for check in plan.checks if check.outcome is Outcome.REJECT] == []
     rendered = to_yaml(build_objects(plan))
     check_written(rendered, OUTPUTS / path.stem / "objects.yaml", update=update_golden)
+
+
+@pytest.mark.parametrize("name", SUMMARISED)
+def test_sums_up_what_is_written(name: str, *, update_golden: bool) -> None:
+    summary = summarise(plan_of(HERE / "input" / f"{name}.yaml"))
+    check_written(summary, OUTPUTS / name / "summary.txt", update=update_golden)
 
 
 def test_every_backend_with_every_flavor() -> None:

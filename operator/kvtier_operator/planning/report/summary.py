@@ -1,0 +1,163 @@
+"""A plan on one screen: what the resource comes to, what it takes of nodes, and what to look at."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kvtier_common.tier import Tier
+from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.pod.budget import storage_bytes
+from kvtier_operator.planning.report.demand import devices, largest_first, memory_bytes, memory_parts
+from kvtier_operator.planning.report.lines import (
+    REPORT_COLUMNS,
+    Paint,
+    check_rows,
+    cut,
+    device_name,
+    first_line,
+    fold,
+    painter,
+    passes,
+    readable,
+    rule,
+    verdict,
+)
+from kvtier_operator.planning.tiers.loading import loadings
+from kvtier_operator.planning.tiers.store_demand import store_demand
+from kvtier_operator.planning.units import count, many, size
+
+_INDENT: Final = 12
+_SHARE: Final = 20
+"""A part of the memory has a name of its own from a twentieth on."""
+
+
+def summarise(
+    plan: Plan,
+    *,
+    colour: bool = False,
+    source: str = "",
+    columns: int = REPORT_COLUMNS,
+    node: str = "",
+) -> str:
+    """The summary of one plan.
+
+    Args:
+        plan: The plan.
+        colour: Whether to paint it, as `kvtier_common.terminal.say` makes colours of.
+        source: The resource's file, where there are several.
+        columns: Of the terminal; the summary has 80 to 120, longer words excepted.
+        node: What is said of a node that was asked about; empty for none.
+
+    Returns:
+        Lines of text with a final newline.
+    """
+    columns, paint = readable(columns), painter(colour=colour)
+    lines = [first_line(plan, source, paint), "", *_loud(plan, paint, columns), *_tiers(plan, paint), ""]
+    for label, text in (*_rows(plan), *([("node", node)] if node else [])):
+        first, *others = fold(text, columns - _INDENT)
+        lines += [f"  {label:<10}{first}", *(f"{'':{_INDENT}}{line}" for line in others)]
+    if plan.notes:
+        lines += ["", *(paint(cut(f"  - {note}", columns), "dim") for note in plan.notes)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _loud(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
+    """What somebody should do something about, in full."""
+    if not (loud := [row for row in check_rows(plan, paint, columns) if row.loud]):
+        return
+    yield rule(verdict(plan), columns, paint)
+    for row in loud:
+        first, *others = row.lines
+        yield f"  {row.mark} {row.name:<24} {first}"
+        yield from (f"{'':29}{line}" for line in others)
+    yield ""
+
+
+def _tiers(plan: Plan, paint: Paint) -> Iterator[str]:
+    pays = _pays(plan)
+    yield paint(f"  {'tier':<10}{'size':>10}{'tokens':>14}", "dim")
+    for tier in Tier:
+        planned = plan.tiers.by_tier.get(tier)
+        if tier is Tier.GPU:
+            size_and_tokens = (size(planned.capacity_bytes), count(planned.tokens)) if planned else ("?", "?")
+            why = "" if planned else "known once an engine runs, or by spec.engine.gpu"
+            yield f"  {device_name(plan):<10}{size_and_tokens[0]:>10}{size_and_tokens[1]:>14}  {why}"
+        elif planned:
+            row = f"  {tier.label:<10}{size(planned.capacity_bytes):>10}{count(planned.tokens):>14}"
+            yield f"{row}  {pays.get(tier, '')}"
+
+
+def _pays(plan: Plan) -> dict[Tier, str]:
+    """From where on each tier beyond the device is sooner than computing."""
+    spec, geometry = plan.resource.planned_spec, plan.geometry
+    said = {}
+    for loading in loadings(spec, geometry):
+        if loading.pays is None:
+            said[loading.tier] = "pays where prefill is slower than loading"
+        elif loading.break_even_tokens is None:
+            said[loading.tier] = "does not pay: computing again is sooner"
+        else:
+            said[loading.tier] = f"pays from {many(loading.break_even_tokens, 'cached token')} on"
+    if remote := spec.tiers.remote:
+        demand = store_demand(spec, geometry, remote)
+        rate = demand.break_even_bytes_per_s
+        if rate is None:
+            said[Tier.REMOTE] = "engines measure whether it pays"
+        else:
+            lacks = ", which it has not" if demand.pays is False else ""
+            said[Tier.REMOTE] = f"pays from {rate / 1e9:.3g} GB/s an engine on{lacks}"
+    return said
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """A label and what stands beside it."""
+    if (gpus := _gpus(plan)) is not None:
+        yield "GPUs", gpus
+    whole = memory_bytes(plan)
+    yield (
+        "memory",
+        f"{size(whole)} of the node for each pod: {largest_first(memory_parts(plan), whole // _SHARE)}",
+    )
+    if disk := storage_bytes(plan.budget.storage):
+        yield "disk", f"{size(disk)} of the node for each pod"
+    yield "image", plan.engine.image
+    yield "picker", _picker(plan)
+    if plan.router.gateway and plan.router.gateway.url:
+        yield "URL", plan.router.gateway.url
+    yield "rollout", _rollout(plan)
+    yield "checks", ", ".join(filter(None, (passes(plan), verdict(plan))))
+
+
+def _gpus(plan: Plan) -> str | None:
+    engine = plan.resource.spec.engine
+    claims = [f"claim {claim.name}" for claim in engine.resource_claims]
+    asked = [f"{number} {name}" for name, number in devices(plan).items()]
+    if not asked and not claims:
+        return None
+    which = f" ({engine.gpu})" if engine.gpu else ""
+    return f"{', '.join((*asked, *claims))}{which} for each pod"
+
+
+def _picker(plan: Plan) -> str:
+    router = plan.router
+    entries = [f"{count(value)} {tier.label}" for tier, value in router.entries.items() if value is not None]
+    if router.gpu_from_metrics:
+        entries.insert(0, "gpu from the engine's metrics")
+    prefixes = f"prefix entries of {router.tokens_per_entry} tokens: {', '.join(entries)}"
+    return f"{router.flavor} {router.version}, {prefixes}"
+
+
+def _rollout(plan: Plan) -> str:
+    """The Deployment's strategy is never a pod in excess (planning/objects/engine/deployment.py)."""
+    pods = plan.resource.spec.most_replicas
+    start_s = plan.budget.fetch_s + plan.budget.startup_s
+    if pods == 0:
+        return "no engines: replicas is 0"
+    if pods == 1:
+        return (
+            "a change of model, engine or tiers replaces the engine in place: nobody serves for up to "
+            f"{count(start_s)} s"
+        )
+    return (
+        "a change of model, engine or tiers replaces the engines one at a time, in place: one is away for up "
+        f"to {count(start_s)} s, all take {count(start_s * pods)} s"
+    )
