@@ -58,6 +58,8 @@ def test_the_plan_is_that_of_its_file(api: client.ApiClient, namespace: str, tmp
     found = _plan(namespace)
     assert (found.exit_code, found.stdout) == (0, of_the_file.stdout)
     assert json.loads(_plan(namespace, "-o", "json").stdout)["tiers"]["cpu"]["tokens"] == 409_600
+    larger = json.loads(_plan(namespace, "--cpu", "200Gi", "-o", "json").stdout)
+    assert larger["tiers"]["cpu"]["tokens"] == 819_200
 
 
 def test_the_model_of_a_config_map(api: client.ApiClient, namespace: str) -> None:

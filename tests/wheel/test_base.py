@@ -44,7 +44,7 @@ def test_objects(base: Environment, command: str) -> None:
 
 
 def test_what_is_looked_up(base: Environment) -> None:
-    for typed in (("images", "-f", FIRST), ("explain", "spec.tiers")):
+    for typed in (("images", "-f", FIRST), ("init", "--model", "a/b"), ("explain", "spec.tiers")):
         done = base.run("kvtier", *typed)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout

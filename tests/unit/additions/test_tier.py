@@ -120,7 +120,7 @@ def test_two_files_and_a_line(copy: Copied) -> None:
     assert {"tape tier tokens", "tape tier bytes per rank"} <= {
         figure["name"] for figure in planned["figures"]
     }
-    assert "tape prefix entries" in copy.kvtier("plan", "--no-hub", "-f", "cr.yaml")
+    assert "tape prefix entries" in copy.kvtier("plan", "--no-hub", "-v", "-f", "cr.yaml")
     rendered = copy.kvtier("render", "--no-hub", "-f", "cr.yaml")
     for text in ("tape-prefix-cache-scorer", "KVCacheTierTapeAway", "Tape tier: bytes used"):
         assert text in rendered

@@ -31,6 +31,7 @@ from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.report.explain import explain
+from kvtier_operator.planning.report.summary import summarise
 from kvtier_operator.planning.units import GIB
 from kvtier_operator.planning.verdict import Outcome
 from kvtier_operator.reconcile.status.plan import accepted_condition, budget_fits, nodes_fit_condition
@@ -78,10 +79,18 @@ def test_the_screen_shown_is_what_the_command_prints() -> None:
 def test_the_plan_that_is_read_is_what_the_command_prints() -> None:
     page = DOCS / "user-guide/start/plan.md"
     [first] = documents(page)
-    [command] = typed_commands(page)
-    report = explain(make_plan(parse_resource(first, name(page)), Observed()))
-    assert command.shown[-1] == "..."
-    assert report.startswith("\n".join(command.shown[:-1]))
+    command = typed_commands(page)[0]
+    summary = summarise(make_plan(parse_resource(first, name(page)), Observed()))
+    assert "\n".join(command.shown).startswith(summary)
+
+
+def test_the_readme_shows_what_the_command_prints() -> None:
+    [first] = documents(ROOT / "README.md")
+    command = typed_commands(ROOT / "README.md")[2]
+    assert command.command == "kvtier plan -f cr.yaml"
+    summary = summarise(make_plan(parse_resource(first, "README.md"), Observed()))
+    for part in "\n".join(command.shown).split("\n...\n"):
+        assert part.removesuffix("\n...") in summary
 
 
 def test_failure_modes_name_reasons_that_the_operator_gives() -> None:

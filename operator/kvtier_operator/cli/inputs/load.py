@@ -11,6 +11,7 @@ from kvtier_common.errors import MalformedError
 from kvtier_common.formats.yaml_text import read_yaml
 from kvtier_common.one_line import one_line
 from kvtier_common.terminal.say import say
+from kvtier_operator.api.edits import Edit, edited
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -86,14 +87,14 @@ def load_resources(paths: Sequence[str]) -> tuple[tuple[str, KVCacheTier], ...]:
     return load(paths).resources
 
 
-def load(paths: Sequence[str]) -> Loaded:
-    """Every KVCacheTier in the given places, and the ConfigMaps that they may name.
+def load(paths: Sequence[str], edits: Sequence[Edit] = ()) -> Loaded:
+    """Every KVCacheTier in the given places, with these fields set, and the ConfigMaps that they may name.
 
     Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
     warning on standard error. A place without a KVCacheTier, and the same one twice, are InvalidInputErrors.
     """
     config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
-    loaded = [one for path in paths for one in _load(path, config_maps, alone=len(paths) == 1)]
+    loaded = [one for path in paths for one in _load(path, config_maps, edits, alone=len(paths) == 1)]
     _require_resources(loaded, paths)
     return Loaded(tuple(loaded), config_maps)
 
@@ -145,7 +146,11 @@ def load_beside(paths: Sequence[str]) -> LoadedBeside:
 
 
 def _load(
-    path: str, config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]], *, alone: bool
+    path: str,
+    config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]],
+    edits: Sequence[Edit],
+    *,
+    alone: bool,
 ) -> Iterator[tuple[str, KVCacheTier]]:
     resources, kinds = 0, set[str]()
     for source, document in _documents(path):
@@ -156,7 +161,8 @@ def _load(
             kinds.add(one_line(str(kind), _MOST_KIND))
             continue
         resources += 1
-        resource = parse_resource(document, source)
+        changed = edited(document, edits, source) if edits and isinstance(document, dict) else document
+        resource = parse_resource(changed, source)
         for field in _unquoted_off(document, ""):
             say(
                 f"{source}: {field}: Off without quotes is false in YAML; taken for Off here, but kubectl "

@@ -165,3 +165,15 @@ optional_name: Final = click.argument(
     "name", required=False, callback=resource_name, shell_complete=resource_names
 )
 """A resource of a cluster, where files are given otherwise."""
+
+
+def size_bytes(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    """Callback of an option that is a size: its bytes."""
+    if value is None:
+        return None
+    from kvtier_operator.api.quantity import ByteQuantity  # noqa: PLC0415 - help has no values
+
+    try:
+        return ByteQuantity(value).bytes
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, such as 1Ti") from error

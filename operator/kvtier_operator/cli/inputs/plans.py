@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from kvtier_common.terminal.say import complain
+from kvtier_operator.api.edits import Edit, edited
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.cli.inputs import options
@@ -23,33 +24,40 @@ from kvtier_operator.planning.pod_template.template import pod_templates
 from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 
 if TYPE_CHECKING:
+    from kvtier_operator.planning.node_share import NodeShare, NodeSize
     from kvtier_operator.planning.router.route_order import Hidden
 
 
-def load_by_name_or_paths(
+def load_by_name_or_paths(  # noqa: PLR0913 - as many options
     name: str | None,
     paths: Sequence[str],
     *,
     namespace: str | None,
     context: str | None,
     model_config: str | None,
+    edits: Sequence[Edit] = (),
 ) -> Loaded:
-    """The resource of that name, else those of the files; a UsageError where both are given, or neither."""
+    """The resource of that name, else those of the files, with some fields set.
+
+    A UsageError where both are given, or neither.
+    """
     if (name is None) != bool(paths):
         raise click.UsageError("give either -f FILE or the NAME of a KVCacheTier of a cluster")
     if name is not None:
         import asyncio  # noqa: PLC0415 - files need none of it
 
-        return asyncio.run(_load_named(name, namespace, context, with_config=model_config is None))
+        return asyncio.run(_load_named(name, namespace, context, edits, with_config=model_config is None))
     if namespace is not None:
         raise click.UsageError("--namespace is of a NAME; a file says its own")
-    return load(paths)
+    return load(paths, edits)
 
 
-async def _load_named(name: str, namespace: str | None, context: str | None, *, with_config: bool) -> Loaded:
+async def _load_named(
+    name: str, namespace: str | None, context: str | None, edits: Sequence[Edit], *, with_config: bool
+) -> Loaded:
     async with options.open_cluster(context, namespace) as (reader, place):
         source = f"{place}/{name}"
-        resource = parse_resource(await reader.document(place, name), source)
+        resource = parse_resource(edited(await reader.document(place, name), edits, source), source)
         config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
         model = resource.spec.served_model
         if with_config and model and (ref := model.config_ref) is not None:
@@ -67,6 +75,32 @@ def plans_of(
             observed = observe(resource, config_maps=loaded.config_maps, **facts)
             plans.append((source, make_plan(resource, replace(observed, policy=policy or OwnerPolicy()))))
     return plans
+
+
+def node_shares(
+    loaded: Loaded, node: "NodeSize", *, takes_largest: bool, **facts: Unpack[Facts]
+) -> tuple[Loaded, "list[NodeShare]"]:
+    """What one node's engines may have of each resource.
+
+    Args:
+        loaded: The resources.
+        node: The node.
+        takes_largest: Whether the resources get the largest CPU tier, in place of what they have.
+        facts: As of `plans_of`.
+    """
+    from kvtier_operator.planning.node_share import share_node, with_cpu_tier  # noqa: PLC0415 - few ask for it
+
+    resources, shares = [], []
+    for source, resource in loaded.resources:
+        with naming(source):
+            observed = observe(resource, config_maps=loaded.config_maps, **facts)
+            share = share_node(resource, observed, node)
+            if takes_largest:
+                share = share.at_largest()
+                resource = with_cpu_tier(resource, share.largest_bytes)  # noqa: PLW2901 - the same, sized
+        resources.append((source, resource))
+        shares.append(share)
+    return replace(loaded, resources=tuple(resources)), shares
 
 
 def refusals(source: str, plan: Plan) -> tuple[str, ...]:

@@ -123,6 +123,7 @@ def check(said: Said, *, allowed: str = "\n") -> None:
 
 PLANNING = {
     "plan": ("--no-hub", "-f"),
+    "plan for all of it": ("--no-hub", "-v", "-f"),
     "plan as json": ("--no-hub", "-o", "json", "-f"),
     "plan for this machine": ("--no-hub", "--local", "-f"),
     "render": ("--no-hub", "-f"),
@@ -274,6 +275,7 @@ def test_kvtiers_own_colours_stay(tmp_path: Path, run: Run, monkeypatch: pytest.
     said = run(
         "plan",
         "--no-hub",
+        "-v",
         "-f",
         write(tmp_path / "a.yaml", resource(spec__engine__extraArgs=["--chat-template", FORGED])),
     )

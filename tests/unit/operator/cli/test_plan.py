@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 from tests.cases.planning import MODEL
 
+from kvtier_operator.cli.init import init
 from kvtier_operator.cli.plan import plan
 from kvtier_operator.errors import InvalidInputError
 
@@ -35,7 +36,7 @@ def run(*arguments: str) -> Result:
 
 def test_an_argument_in_braces_that_is_no_json(tmp_path: Path) -> None:
     template = "{% for m in messages %}{{ m }}{% endfor %}"
-    result = run("-f", write(tmp_path, engine={"extraArgs": ["--chat-template", template]}))
+    result = run("-f", write(tmp_path, engine={"extraArgs": ["--chat-template", template]}), "-v")
     assert template in result.stdout
 
 
@@ -151,8 +152,8 @@ def test_text_has_no_colours_unless_it_is_for_a_terminal(tmp_path: Path) -> None
     assert "\x1b[" not in run("-f", write(tmp_path)).stdout
 
 
-@pytest.mark.parametrize(("output", "loaded"), [("text", "['jinja2']"), ("json", "[]")])
-def test_it_loads_no_engine_no_client_and_no_routes(tmp_path: Path, output: str, loaded: str) -> None:
+@pytest.mark.parametrize(("options", "loaded"), [([], "[]"), (["-v"], "['jinja2']"), (["-o", "json"], "[]")])
+def test_it_loads_no_engine_no_client_and_no_routes(tmp_path: Path, options: list[str], loaded: str) -> None:
     program = (
         "import sys\n"
         "from kvtier_operator.cli.plan import plan\n"
@@ -162,7 +163,7 @@ def test_it_loads_no_engine_no_client_and_no_routes(tmp_path: Path, output: str,
         "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)\n"
     )
     done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", program, "-f", write(tmp_path), "-o", output],
+        [sys.executable, "-c", program, "-f", write(tmp_path), *options],
         check=True,
         capture_output=True,
         text=True,
@@ -215,3 +216,78 @@ def test_config_maps_alone_are_no_resources(tmp_path: Path) -> None:
         )
     with pytest.raises(InvalidInputError, match="have no KVCacheTier; write one"):
         run("-f", str(tmp_path / "one.yaml"), "-f", str(tmp_path / "two.yaml"))
+
+
+def test_a_screen_unless_more_is_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, engine={"gpu": "h100", "tensorParallelSize": 2})
+    short, whole = run("-f", path).stdout, run("-f", path, "-v").stdout
+    assert len(short.splitlines()) <= 20
+    assert short.endswith("\n-v for every number and check\n")
+    assert "✓ tier-pays" in whole
+    assert "✓" not in short
+    [document] = yaml.safe_load_all(run("-f", path, "-o", "yaml").stdout)
+    assert document == json.loads(run("-f", path, "-o", "json").stdout)
+
+
+def test_other_values_than_a_file_has(tmp_path: Path) -> None:
+    disk = {"capacity": "1Ti", "volume": {"hostPath": {"path": "/mnt"}}}
+    path = write(tmp_path, tiers={"cpu": {"capacity": "100Gi"}, "disk": disk})
+    asked = ["-f", path, "--gpu", "h200", "--cpu", "200Gi", "--disk", "2Ti", "--set", "spec.replicas=3"]
+    changed = json.loads(run(*asked, "-o", "json").stdout)
+    assert {tier: changed["tiers"][tier]["bytes"] >> 30 for tier in ("cpu", "disk")} == {
+        "cpu": 200,
+        "disk": 2048,
+    }
+    assert "3 pods" in run(*asked).stdout
+    assert "hostPath: /mnt" in run(*asked).stdout
+    without = json.loads(run("-f", path, "--set", "spec.tiers.disk=null", "-o", "json").stdout)
+    assert without["tiers"]["disk"] is None
+
+
+def test_a_plan_without_a_file_is_that_of_the_first_resource(tmp_path: Path) -> None:
+    options = ["--model", MODEL, "--gpu", "h100", "--tp", "2", "--cpu", "100Gi", "--backend", "LMCache"]
+    path = tmp_path / "cr.yaml"
+    assert CliRunner().invoke(init, [*options, "-o", str(path)]).exit_code == 0
+    assert run("-f", str(path)).stdout == run(*options).stdout
+    again = CliRunner().invoke(init, [*options, "-o", str(path)])
+    assert str(again.exception) == f"{path}: is there already, and init replaces nothing: name another file"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--cpu", "1Gi", "--set", "spec.tiers.cpu.capacty=1"],
+            "the options: spec.tiers.cpu.capacty: unknown field",
+        ),
+        (["--cpu", "1Gi", "--gpu", "h1000"], "did you mean h100?"),
+        (["--cpu", "1Gi", "--set", "spec.tiers"], "--set: 'spec.tiers' sets nothing; write PATH=VALUE"),
+        (
+            ["--cpu", "1Gi", "--set", "spec.model.name.x=1"],
+            "spec.model.name.x: x is nothing that can be set there",
+        ),
+        (["--node-memory", "30Gi"], "leave 3.14 GiB of memory to each of 8 engines"),
+    ],
+)
+def test_options_that_say_what_cannot_be(options: list[str], said: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        run("--model", MODEL, *options)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_model_alone_has_no_size() -> None:
+    result = run("--model", MODEL)
+    assert (result.exit_code, "give the CPU tier's size by --cpu" in result.output) == (2, True)
+    sized = run("--model", MODEL, "--gpu", "h100", "--tp", "2", "--node-memory", "1Ti", "-o", "json")
+    report = json.loads(sized.stdout)
+    assert report["tiers"]["cpu"]["bytes"] == 231 << 30
+    assert (report["node"]["engines"], report["node"]["largestCpuCapacity"]) == (4, "231Gi")
+
+
+def test_several_resources_are_added_up(tmp_path: Path) -> None:
+    one = write(tmp_path, "one", replicas=3, engine={"tensorParallelSize": 2})
+    other = write(tmp_path, "other", autoscaling={"maxReplicas": 2, "target": "queue", "targetValue": 1})
+    total = "all 2 resources, at most: 5 engine pods, 8 nvidia.com/gpu, "
+    for options in ([], ["-v"]):
+        assert total in run("-f", one, "-f", other, *options).stdout
