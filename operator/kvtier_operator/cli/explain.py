@@ -29,8 +29,8 @@ def _paths(_context: click.Context, _argument: click.Parameter, incomplete: str)
 def explain(field: str, output: str) -> None:
     """Say what a FIELD of a KVCacheTier means, such as spec.tiers.cpu: type, default, rules, fields in it.
 
-    Without FIELD: the resource itself. It asks no cluster: this is the schema of the CRD that comes with this
-    kvtier.
+    The end of its path is enough where no other ends so, such as attach. Without FIELD: the resource itself.
+    It asks no cluster: this is the schema of the CRD that comes with this kvtier.
     """
     from kvtier_operator.api.schema.reference import explain_field  # noqa: PLC0415 - help needs none of it
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kvtier_operator.api.base import VALIDATIONS
 from kvtier_operator.api.resource import API_VERSION, KIND
-from kvtier_operator.api.schema.complaints import unknown_field
+from kvtier_operator.api.schema.complaints import names_at, paths_named, unknown_field
 from kvtier_operator.api.schema.crd import PLURAL, SHORT_NAME, Schema, openapi_schema
 from kvtier_operator.errors import InvalidInputError, Problem
 
@@ -30,6 +30,8 @@ _SPEC_PARTS: Final = ("model", "attach", "autoscaling", "engine", "tiers", "rout
 _OF_THE_KIND: Final = (KIND.lower(), PLURAL, SHORT_NAME)
 _KUBERNETES_OWN: Final = f"Kubernetes' own: `kubectl explain {SHORT_NAME}.metadata`."
 _ITEM: Final = re.compile(r"\[\d*\]$")
+_MOST_LISTED: Final = 6
+"""Of fields with the same name."""
 
 
 def type_text(node: Schema, choices: Callable[[Sequence[str]], str] = " | ".join) -> str:
@@ -157,13 +159,14 @@ def explain_field(path: str) -> FieldExplained:
 
     Args:
         path: As `kubectl explain` takes it or kvtier writes it, such as `spec.tiers.cpu`,
-            `kvct.spec.tiers.cpu` or `spec.engine.env[].name`; empty for the resource.
+            `kvct.spec.tiers.cpu` or `spec.engine.env[].name`, or the end of one that no other has, such as
+            `attach` or `cpu.capacity`; empty for the resource.
 
     Raises:
-        InvalidInputError: There is no such field; names the nearest.
+        InvalidInputError: There is no such field, and the nearest is named; or there are several.
     """
     node, required, below, location = openapi_schema(), True, "", tuple[str, ...]()
-    for name in _names(path):
+    for name in _whole(_names(path)):
         inner = node.get("items", node)
         location = (*location, name)
         if name not in inner.get("properties", {}):
@@ -179,6 +182,20 @@ def explain_field(path: str) -> FieldExplained:
 def _names(path: str) -> list[str]:
     names = [_ITEM.sub("", step) for step in path.split(".") if step]
     return names[1:] if names and names[0].lower() in _OF_THE_KIND else names
+
+
+def _whole(names: list[str]) -> list[str]:
+    """The names of a whole path, of one that may lack its beginning (InvalidInputError: there are several)."""
+    if not names or names[0] in names_at(()):
+        return names
+    end = ".".join(names)
+    paths = [_names(path) for path in paths_named(names[-1])]
+    ending = [".".join(path) for path in paths if path[-len(names) :] == names]
+    if len(ending) > 1:
+        listed = ", ".join(ending[:_MOST_LISTED])
+        more = f" and {len(ending) - _MOST_LISTED} more" if len(ending) > _MOST_LISTED else ""
+        raise InvalidInputError("", Problem(end, f"several fields end so; write one of {listed}{more}"))
+    return ending[0].split(".") if ending else names
 
 
 def _unknown_text(parent: Schema, location: tuple[str, ...]) -> str:

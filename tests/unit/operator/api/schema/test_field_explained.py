@@ -8,6 +8,8 @@ from kvtier_operator.api.schema.crd import openapi_schema
 from kvtier_operator.api.schema.reference import FieldExplained, explain_field
 from kvtier_operator.errors import InvalidInputError
 
+_CPU = "spec.tiers.cpu"
+
 
 @cache
 def everything() -> tuple[FieldExplained, ...]:
@@ -52,6 +54,18 @@ def test_a_field_of_a_list_s_items(path: str) -> None:
     assert explain_field(path).path == "spec.engine.env[].name"
 
 
+@pytest.mark.parametrize(
+    ("end", "path"),
+    [
+        ("attach", "spec.attach"),
+        ("cpu.capacity", "spec.tiers.cpu.capacity"),
+        ("engine.env.name", "spec.engine.env[].name"),
+    ],
+)
+def test_the_end_of_a_path_that_no_other_has(end: str, path: str) -> None:
+    assert explain_field(end).path == path
+
+
 def test_default_bounds_and_rules() -> None:
     replicas = explain_field("spec.replicas")
     assert (replicas.type, replicas.default, replicas.bounds) == ("integer", 1, "0 to 10,000.")
@@ -81,6 +95,10 @@ def test_default_bounds_and_rules() -> None:
         (
             "spec.engine.env[].names",
             "spec.engine.env.names: unknown field; did you mean name?",
+        ),
+        (
+            "policy",
+            f"policy: several fields end so; write one of {_CPU}.hugepages.policy, {_CPU}.memlock.policy",
         ),
     ],
 )
