@@ -35,7 +35,7 @@ _OTHER_WORDS = {
         "ScaledObject",
     ),
     *("Container", "Pod", "NotBestEffort", "NotTerminating"),  # of LimitRanges and quotas
-    *("DaemonSet", "StatefulSet"),
+    *("DaemonSet", "Job", "StatefulSet"),
     "Exists",  # an operator of selectors
     *("NoExecute", "NoSchedule"),
     *("PodScheduled", "ReplicaFailure"),

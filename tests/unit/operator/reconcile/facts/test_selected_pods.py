@@ -1,4 +1,4 @@
-"""What a selected pod says: its restart command, and what holds it up."""
+"""What a selected pod says of what holds it up."""
 
 from typing import Any
 
@@ -6,56 +6,9 @@ import pytest
 
 from kvtier_connector.payload import INIT_NAME
 from kvtier_operator.planning.base.names import ATTACHED
-from kvtier_operator.reconcile.facts.selected_pods import SelectedPod, restart_command, selected_pod
+from kvtier_operator.reconcile.facts.selected_pods import SelectedPod, selected_pod
 
 MEMORY = "0/3 nodes are available: 3 Insufficient memory."
-
-COMPONENT = "app.kubernetes.io/component"
-SERVICE = {"app.kubernetes.io/part-of": "llminferenceservice", "app.kubernetes.io/name": "one"}
-
-
-def _owner(kind: str, name: str) -> dict[str, Any]:
-    return {"ownerReferences": [{"kind": kind, "name": name, "uid": "u", "controller": True}]}
-
-
-def _patch(patch: str) -> str:
-    return f"kubectl patch -n team llminferenceservice/one --type merge -p '{patch}'"
-
-
-@pytest.mark.parametrize(
-    ("owned", "command"),
-    [
-        (
-            {**_owner("ReplicaSet", "chat-6c4b"), "labels": {"pod-template-hash": "6c4b"}},
-            "kubectl rollout restart -n team deployment/chat",
-        ),
-        (_owner("StatefulSet", "chat"), "kubectl rollout restart -n team statefulset/chat"),
-        (_owner("ReplicaSet", "bare"), "kubectl delete pod -n team chat-1"),
-        (_owner("StatefulSet", "$(reboot)"), "kubectl delete pod -n team chat-1"),
-        (_owner("StormService", "chat"), "kubectl delete pod -n team chat-1"),
-        (
-            {
-                **_owner("ReplicaSet", "one-kserve-6c4b"),
-                "labels": {**SERVICE, COMPONENT: "llminferenceservice-workload", "pod-template-hash": "6c4b"},
-            },
-            _patch('{"spec":{"annotations":{"kvtier.dev/replaced":"6c4b"}}}'),
-        ),
-        (
-            {
-                **_owner("StatefulSet", "one-0"),
-                "labels": {**SERVICE, COMPONENT: "llminferenceservice-workload-leader-prefill"},
-            },
-            _patch('{"spec":{"prefill":{"annotations":{"kvtier.dev/replaced":"one-0"}}}}'),
-        ),
-        (
-            {**_owner("StatefulSet", "chat"), "labels": {"leaderworkerset.sigs.k8s.io/name": "chat"}},
-            "kubectl delete pod -n team chat-1",
-        ),
-        ({}, ""),
-    ],
-)
-def test_who_owns_a_pod_has_it_made_anew(owned: dict[str, Any], command: str) -> None:
-    assert restart_command({"namespace": "team", "name": "chat-1", **owned}) == command
 
 
 def _pod(status: dict[str, Any]) -> SelectedPod:
