@@ -72,12 +72,16 @@ def attach(
     """
     from kvtier_operator.cli.inputs.load import load_beside  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.attach.documents import attach_document  # noqa: PLC0415 - as above
-    from kvtier_operator.planning.attach.picker import others_picker_config  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.attach.picker import (  # noqa: PLC0415 - as above
+        known_picker_version,
+        others_picker_config,
+    )
     from kvtier_operator.planning.attach.plan import plan_attach  # noqa: PLC0415 - as above
 
+    version = known_picker_version(picker_version)
     beside = load_beside(paths)
     if output == _PICKER:
-        configs = _planned(beside, partial(others_picker_config, version=picker_version), **facts)
+        configs = _planned(beside, partial(others_picker_config, version=version), **facts)
         say_whole(_whole(configs), end="")
         return
     if not beside.others:
@@ -152,9 +156,17 @@ def _has_name(document: Mapping[str, Any]) -> bool:
 
 def _lines(attached: "AttachedDocument", *, patches: bool) -> Iterator[str]:
     """What became of one object."""
+    from kvtier_operator.planning.attach.owners import (  # noqa: PLC0415 - as above
+        KNOWN_KINDS,
+        has_unknown_pods,
+    )
+
     name = _name(attached.before)
-    if not attached.outcomes:
-        yield f"{name} is passed on as it is: it has no pods that kvtier attach knows"
+    if has_unknown_pods(attached.before):
+        kinds = ", ".join(KNOWN_KINDS)
+        yield f"{name} is passed on as it is: the pods of this kind are not found, but those of {kinds}"
+    elif not attached.outcomes:
+        yield f"{name} is passed on as it is: it has no pods"
     elif patches and attached.document != attached.before and not _has_name(attached.before):
         yield f"{name} has no metadata.name, by which kustomize would know it: it is not in the patches"
         return

@@ -1,7 +1,9 @@
 """What vLLM's command line and image in a pod say against tiers, as far as they can be read."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Final
 
 from kvtier_operator.api.spec.command_line import CommandLine
@@ -17,6 +19,11 @@ _CONNECTORS: Final = ("--kv-transfer-config", "--kv-offloading-size")
 """By which vLLM has a connector: it takes one."""
 _PIPELINE: Final = "--pipeline-parallel-size"
 _NODES: Final = "--nnodes"
+_MODEL: Final = "--model"
+_SERVED: Final = "--served-model-name"
+_SERVE: Final = "serve"
+_HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+"""Of a model, and of no folder, variable or name that its owner made up."""
 _ROCM: Final = "rocm"
 """In the names of images for AMD's GPUs."""
 _VERSIONS: Final = " or ".join(f"0.{minor}" for minor in KNOWN_MINORS)
@@ -29,6 +36,41 @@ def find_obstacle(container: Mapping[str, Any]) -> LeftAlone | None:
         container: The engine's, as in a pod.
     """
     return next(_obstacles(CommandLine((*_words(container),)), container), None)
+
+
+def model_remark(container: Mapping[str, Any], model: str, further: tuple[str, ...] = ()) -> str:
+    """What to know where the pod serves another model than the tiers are planned for; else empty.
+
+    Folders, variables and names that an owner made up tell of no model.
+
+    Args:
+        container: The engine's.
+        model: Of the KVCacheTier; empty where it names none.
+        further: Names that the pod's model has besides, as its owner's object has them.
+    """
+    words = (*_words(container),)
+    names = [name for name in (*further, *_model_names(words, container)) if _HUB_NAME.fullmatch(name)]
+    if not model or not names or model.casefold() in (name.casefold() for name in names):
+        return ""
+    return (
+        f"it serves {names[0]}, and spec.model.name is {model}, for which sizes are planned: write the same"
+    )
+
+
+def _model_names(words: tuple[str, ...], container: Mapping[str, Any]) -> Iterator[str]:
+    """What the command line calls the model: where it is, and what it is served as."""
+    line = CommandLine(words)
+    serves = [place for place, word in enumerate(words) if word == _SERVE]
+    # vLLM's image takes arguments alone
+    place = serves[-1] + 1 if serves else 0
+    if (serves or not container.get("command")) and place < len(words):
+        yield words[place]
+    if (named := line.value(_MODEL)) is not None:
+        yield named
+    if (served := line.last(_SERVED)) is not None:
+        yield served.value or ""
+        behind = words[served.position + 1 :]
+        yield from takewhile(lambda word: not word.startswith("-"), behind)
 
 
 def image_remark(container: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kvtier_operator.planning.attach.command import find_obstacle, image_remark
+from kvtier_operator.planning.attach.command import find_obstacle, image_remark, model_remark
 from kvtier_operator.planning.attach.container import engine_place
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.attach.owners import PodPlace, pod_at, pod_places, with_pod
@@ -84,7 +84,12 @@ def _attach_place(
         return None, replace(outcome, remarks=(_left_alone(obstacle),))
     if place.preset:
         _take_no_rights(after["spec"])
-    remarks = (_memory_remark(plan, engine, place), image_remark(engine), _variables_remark(engine))
+    remarks = (
+        _memory_remark(plan, engine, place),
+        image_remark(engine),
+        model_remark(engine, plan.model, place.models),
+        _variables_remark(engine),
+    )
     return after, Outcome(outcome.field, plan.name, tuple(filter(None, remarks)))
 
 

@@ -7,10 +7,21 @@ from typing import Any, Final
 from kvtier_operator.planning.base.label_selector import mapping
 
 Path = tuple[str, ...]
-_TEMPLATED: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
+_TEMPLATES: Final[Mapping[str, Path]] = {
+    "Pod": (),
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Rollout"), ("spec", "template")
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where kinds with one template have it; a Rollout is Argo's."""
+_GROUP: Final = "LeaderWorkerSet"
 _LLM_SERVICE: Final = "LLMInferenceService"
 _LLM_CONTAINER: Final = "main"
 """Of KServe's presets, with whose pod specs a service's own are merged by the containers' names."""
+_CONTAINERS: Final = "containers"
+KNOWN_KINDS: Final = (*_TEMPLATES, _GROUP, _LLM_SERVICE)
+"""Whose pods are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +32,16 @@ class PodPlace:
     annotations: Path  # of what becomes the pod's annotations
     labels: Mapping[str, str]  # that its pods have
     offloads: bool = False  # whether KServe gives its engine a connector, by kvCacheOffloading
+    models: tuple[str, ...] = ()  # names of the model that the object has outside of its pods
     preset: str = ""  # container that a preset brings where the spec has none of it; empty without presets
 
 
 def pod_places(document: Mapping[str, Any]) -> tuple[PodPlace, ...]:
     """All of an object; none where it has none that are known here."""
     kind = document.get("kind")
-    if kind == "Pod":
-        return (_template(document, ()),)
-    if kind in _TEMPLATED:
-        return (_template(document, ("spec", "template")),)
-    if kind == "LeaderWorkerSet":
+    if isinstance(kind, str) and kind in _TEMPLATES:
+        return (_template(document, _TEMPLATES[kind]),)
+    if kind == _GROUP:
         root = ("spec", "leaderWorkerTemplate")
         there = mapping(_at(document, root))
         names = (name for name in ("leaderTemplate", "workerTemplate") if name in there)
@@ -41,6 +51,21 @@ def pod_places(document: Mapping[str, Any]) -> tuple[PodPlace, ...]:
     if kind == _LLM_SERVICE:
         return (*_of_service(document),)
     return ()
+
+
+def has_unknown_pods(document: Mapping[str, Any]) -> bool:
+    """Whether an object of a kind that is not known here has containers somewhere."""
+    return document.get("kind") not in KNOWN_KINDS and _has_containers(document)
+
+
+def _has_containers(value: object) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_containers, value))
+    inner = mapping(value)
+    return any(
+        (name == _CONTAINERS and isinstance(part, list)) or _has_containers(part)
+        for name, part in inner.items()
+    )
 
 
 def _template(document: Mapping[str, Any], path: Path, added: Mapping[str, str] | None = None) -> PodPlace:
@@ -67,18 +92,24 @@ def _of_workload(document: Mapping[str, Any], path: Path, role: str, suffix: str
         "app.kubernetes.io/part-of": "llminferenceservice",
         **mapping(workload.get("labels")),
     }
+    models = _models_of(mapping(_at(document, ("spec", "model"))))
     served = {"kserve.io/component": "workload", "llm-d.ai/role": role}
     component = "app.kubernetes.io/component"
     leads = f"llminferenceservice-workload{'-leader' if several_nodes else ''}{suffix}"
     if not several_nodes or "template" in workload:
         labels = {**own, **served, component: leads}
-        yield PodPlace((*path, "template"), annotations, labels, offloads, _LLM_CONTAINER)
+        yield PodPlace((*path, "template"), annotations, labels, offloads, models, _LLM_CONTAINER)
     if several_nodes:
         # without a leader of their own, workers serve, and have the role of decode even beside prefill pods
         serves = {} if "template" in workload else {**served, "llm-d.ai/role": suffix[1:] or "decode"}
         follows = f"llminferenceservice-workload-worker{suffix}"
         labels = {**own, **serves, component: follows}
-        yield PodPlace((*path, "worker"), annotations, labels, offloads, _LLM_CONTAINER)
+        yield PodPlace((*path, "worker"), annotations, labels, offloads, models, _LLM_CONTAINER)
+
+
+def _models_of(model: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a service calls its model: where the Hub has it, and what it is served as."""
+    return str(model.get("uri", "")).removeprefix("hf://"), str(model.get("name", ""))
 
 
 def _at(document: Mapping[str, Any], path: Path) -> object:

@@ -1,5 +1,6 @@
 """A configuration for the endpoint picker of others, with the capacities of the tiers that its pods have."""
 
+import re
 from typing import Any, Final
 
 from kvtier_operator.api.resource import KVCacheTier
@@ -16,6 +17,23 @@ _KEY: Final = "epp"
 """Where KServe looks, if its service names no other (v0.20.0, llmisvc/config_merge.go)."""
 
 
+def known_picker_version(text: str) -> str:
+    """The version that kvtier knows a picker by: 0.9 of 0.9 and of a release's tag, v0.9.1.
+
+    Raises:
+        InvalidInputError: There is none.
+    """
+    version = next((known for known in SUPPORTED_VERSIONS if _is_release(text, known)), None)
+    if version is None:
+        message = f"{text!r} is not known: pickers are {', '.join(SUPPORTED_VERSIONS)}"
+        raise InvalidInputError("--picker-version", Problem("", message))
+    return version
+
+
+def _is_release(text: str, minor: str) -> bool:
+    return bool(re.fullmatch(rf"v?{re.escape(minor)}(\.\d+)?(-.+)?", text))
+
+
 def others_picker_config(resource: KVCacheTier, observed: Observed, version: str) -> dict[str, Any]:
     """A ConfigMap with an EndpointPickerConfig, for one kind of engine pods: one rank, the model's own dtype.
 
@@ -25,11 +43,8 @@ def others_picker_config(resource: KVCacheTier, observed: Observed, version: str
         version: Of their picker, of SUPPORTED_VERSIONS.
 
     Raises:
-        InvalidInputError: It names no model, its KV geometry cannot be had, or there is no such version.
+        InvalidInputError: It names no model, or its KV geometry cannot be had.
     """
-    if version not in SUPPORTED_VERSIONS:
-        message = f"{version!r} is none of {', '.join(SUPPORTED_VERSIONS)}"
-        raise InvalidInputError("--picker-version", Problem("", message))
     if resource.spec.served_model is None:
         message = "is required for a picker's configuration: tokens are counted by the model's KV cache"
         raise InvalidInputError("", Problem("spec.model", message))

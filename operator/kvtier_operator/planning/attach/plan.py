@@ -44,6 +44,7 @@ class AttachPlan:
 
     name: str  # the KVCacheTier's
     namespace: str  # its and the pods'
+    model: str  # that it names; empty where it names none
     attach: AttachSpec  # which pods
     capacity_bytes: Mapping[Tier, int]  # what is asked for of each tier
     settings: str  # variable KVTIER_ATTACH: ConnectorConfig as JSON, capacities of the whole pod
@@ -107,6 +108,7 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
     return AttachPlan(
         name=resource.metadata.name,
         namespace=resource.metadata.namespace,
+        model=spec.served_model.name if spec.served_model else "",
         attach=spec.attach,
         capacity_bytes={tier: wanted.capacity.bytes for tier, wanted in spec.tiers.by_tier().items()},
         settings=_settings(config),

@@ -24,7 +24,7 @@ _DEPLOYMENT: dict[str, Any] = {
     "metadata": {"name": "theirs"},
     "spec": {"template": vllm_pod()},
 }
-_PASSED_ON = "Service/front is passed on as it is: it has no pods that kvtier attach knows"
+_PASSED_ON = "Service/front is passed on as it is: it has no pods"
 _SERVICE: dict[str, Any] = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "front"}}
 
 
@@ -56,6 +56,19 @@ def test_an_owner_s_manifest_that_was_forgotten_is_asked_for(tmp_path: Path) -> 
     result = _attached(tmp_path, documents=(_TIER,))
     assert result.exit_code == 2
     assert "no manifests of those who own the pods" in result.stderr
+
+
+def test_an_object_of_a_kind_that_is_not_known_is_told_those_that_are(tmp_path: Path) -> None:
+    roles = {"template": {"spec": {"roles": [{"name": "prefill", "template": vllm_pod()}]}}}
+    storm = {"apiVersion": "orchestration.aibrix.ai/v1alpha1", "kind": "StormService", "spec": roles}
+    result = _attached(tmp_path, documents=(_TIER, {**storm, "metadata": {"name": "qwen"}}))
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert line.endswith(
+        "StormService/qwen is passed on as it is: the pods of this kind are not found, but those of Pod, "
+        "Deployment, StatefulSet, DaemonSet, ReplicaSet, "
+        "Job, Rollout, CronJob, LeaderWorkerSet, LLMInferenceService"
+    )
 
 
 def test_a_component_patches_what_has_the_tiers(tmp_path: Path) -> None:
@@ -94,7 +107,7 @@ def test_a_resource_with_engines_of_its_own_has_no_place_here(tmp_path: Path) ->
 
 def test_a_picker_is_told_how_much_the_tiers_hold(tmp_path: Path) -> None:
     tier = {**_TIER, "spec": _TIER["spec"] | {"model": {"name": "Qwen/Qwen3-32B"}}}
-    result = _attached(tmp_path, "-o", "picker-config", "--picker-version", "0.9", documents=(tier,))
+    result = _attached(tmp_path, "-o", "picker-config", "--picker-version", "v0.9.1", documents=(tier,))
     assert result.exit_code == 0
     [config] = yaml.safe_load_all(result.stdout)
     plugins = yaml.safe_load(config["data"]["epp"])["plugins"]
@@ -110,7 +123,7 @@ def test_a_picker_is_told_how_much_the_tiers_hold(tmp_path: Path) -> None:
         (
             {**_TIER, "spec": _TIER["spec"] | {"model": {"name": "Qwen/Qwen3-32B"}}},
             "0.8",
-            "'0.8' is none of 0.9",
+            "^--picker-version: '0.8' is not known: pickers are 0.9, 0.10, 1.4, 1.5$",
         ),
     ],
 )

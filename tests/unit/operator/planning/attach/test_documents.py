@@ -44,6 +44,11 @@ def _remarks(**container: Any) -> list[str]:  # noqa: ANN401 - as of vllm_pod
         ({"kind": "Pod", **_POD}, ["spec"]),
         (_object("Deployment", {"template": _POD}), ["spec.template.spec"]),
         (_object("StatefulSet", {"template": _POD}), ["spec.template.spec"]),
+        (_object("Rollout", {"template": _POD}), ["spec.template.spec"]),
+        (
+            _object("CronJob", {"jobTemplate": {"spec": {"template": _POD}}}),
+            ["spec.jobTemplate.spec.template.spec"],
+        ),
         (
             _object(
                 "LeaderWorkerSet", {"leaderWorkerTemplate": {"leaderTemplate": _POD, "workerTemplate": _POD}}
@@ -153,6 +158,35 @@ def test_an_engine_that_would_leave_itself_alone_is(container: dict[str, Any], s
     [remark] = _remarks(**container)
     assert remark.startswith("left alone: ")
     assert remark.endswith(f"({said})")
+
+
+@pytest.mark.parametrize(
+    ("container", "served"),
+    [
+        ({"command": ["vllm", "serve"], "args": ["Qwen/Qwen3-8B", "--port", "8000"]}, "Qwen/Qwen3-8B"),
+        ({"command": ["sh", "-c", "exec vllm serve Qwen/Qwen3-8B --port 80"]}, "Qwen/Qwen3-8B"),
+        ({"command": None, "args": ["Qwen/Qwen3-8B"]}, "Qwen/Qwen3-8B"),
+        ({"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model=Qwen/Qwen3-8B"]}, "Qwen/Qwen3-8B"),
+        ({"args": ["--served-model-name", "chat", "Qwen/Qwen3-8B"]}, "Qwen/Qwen3-8B"),
+        ({"command": ["vllm", "serve", "/mnt/models"], "args": ["--served-model-name", "chat"]}, ""),
+        ({"command": ["sh", "-c", "vllm serve $MODEL"]}, ""),
+        ({"command": ["vllm", "serve", "/mnt/models", "--served-model-name=qwen/qwen3-32b"]}, ""),
+        ({"command": ["python3", "serve.py"], "args": ["any/word"]}, ""),
+    ],
+)
+def test_a_pod_of_another_model_is_told(container: dict[str, Any], served: str) -> None:
+    document = {"kind": "Pod", **vllm_pod(**container)}
+    remarks = _attached(document, model="Qwen/Qwen3-32B").outcomes[0].remarks
+    told = [remark for remark in remarks if "spec.model.name" in remark]
+    line = "it serves {}, and spec.model.name is Qwen/Qwen3-32B, for which sizes are planned: write the same"
+    assert told == ([line.format(served)] if served else [])
+
+
+@pytest.mark.parametrize(("uri", "count"), [("hf://Qwen/Qwen3-8B", 1), ("hf://Qwen/Qwen3-32B", 0)])
+def test_a_service_of_another_model_is_told(uri: str, count: int) -> None:
+    service = {**_SERVICE, "spec": {"model": {"uri": uri, "name": "chat"}}}
+    remarks = _attached(service, labels={"llm-d.ai/role": "both"}, model="Qwen/Qwen3-32B").outcomes[0].remarks
+    assert sum("spec.model.name" in remark for remark in remarks) == count
 
 
 def test_what_is_given_and_what_is_not_known_is_said() -> None:
