@@ -57,12 +57,25 @@ _PICKER: Final = "picker-config"
     help="Of that picker: 0.9 or 0.10 is llm-d's, of which KServe 0.20 has 0.9; 1.4 or 1.5 the inference "
     "extension's.",
 )
+@click.option(
+    "--payload",
+    type=click.Choice(["init-container", "image-volume"]),
+    default="init-container",
+    show_default=True,
+    help="How the connector comes into the pods: copied, or as a volume of its image (Kubernetes 1.35).",
+)
 @click.option("--diff", is_flag=True, help="Show what changes in the owners' objects instead.")
 @options.model_config
 @options.hub
 @options.images
 def attach(
-    paths: tuple[str, ...], output: str, picker_version: str, *, diff: bool, **facts: Unpack["Facts"]
+    paths: tuple[str, ...],
+    output: str,
+    picker_version: str,
+    payload: str,
+    *,
+    diff: bool,
+    **facts: Unpack["Facts"],
 ) -> None:
     """Put the tiers of KVCacheTiers with spec.attach into manifests of those who own the pods.
 
@@ -71,6 +84,7 @@ def attach(
     where none was given a tier.
     """
     from kvtier_operator.cli.inputs.load import load_beside  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.planning.attach.delivery import Delivery  # noqa: PLC0415 - as above
     from kvtier_operator.planning.attach.documents import attach_document  # noqa: PLC0415 - as above
     from kvtier_operator.planning.attach.picker import (  # noqa: PLC0415 - as above
         known_picker_version,
@@ -88,7 +102,8 @@ def attach(
         raise click.UsageError("no manifests of those who own the pods: add them, as -f deployment.yaml")
     plans = _planned(beside, plan_attach, **facts)
     image = facts["images"].connector()
-    attached = [attach_document(plans, document, image) for _, document in beside.others]
+    delivery = Delivery(payload)
+    attached = [attach_document(plans, document, image, delivery) for _, document in beside.others]
     if diff:
         text = "".join(_diff(attached))
     elif output == _PATCH:

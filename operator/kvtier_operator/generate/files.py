@@ -15,6 +15,7 @@ from kvtier_operator.install.attachment import attachment_policy, attachment_pol
 from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
 from kvtier_operator.install.rbac import EVERYTHING
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.manifest import to_yaml
 from kvtier_operator.planning.observed import Observed
@@ -34,6 +35,10 @@ def base_files() -> dict[str, str]:
     }
     components = {
         "attach": (attachment_policy(install), attachment_policy_binding(install)),
+        "attach-image-volume": (
+            attachment_policy(install, delivery=Delivery.IMAGE_VOLUME),
+            attachment_policy_binding(install),
+        ),
         "monitoring": (service_monitor(install), prometheus_rule(install), dashboard(install)),
     }
     return files | {

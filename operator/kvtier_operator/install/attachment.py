@@ -13,7 +13,6 @@ from typing import Any, Final
 from kvtier_connector.payload import (
     ATTACH_VARIABLE,
     COPY_COMMAND,
-    ENVIRONMENT,
     INIT_NAME,
     PAYLOAD_PATH,
     PLUGIN_NAME,
@@ -24,9 +23,11 @@ from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.attach.container import GPUS, KUEUE, MIRROR, spellings
+from kvtier_operator.planning.attach.delivery import CACHE_NAME, CACHE_PATH, Delivery
 from kvtier_operator.planning.attach.environment import AS_ELSEWHERE, PLUGINS
 from kvtier_operator.planning.backends import parts
-from kvtier_operator.planning.base.names import ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
+from kvtier_operator.planning.base.names import ADDED, ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
+from kvtier_operator.planning.units import MIB
 
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
 """Resources of the engine's container that the init container asks for too: neither the pod's sum nor its QoS
@@ -92,7 +93,7 @@ _CONDITIONS: Final[Mapping[str, str]] = {
     "readable-search-path": _no_variable(SEARCH_PATH, "has(e.valueFrom)"),
     "readable-plugins": _no_variable(PLUGINS, "has(e.valueFrom)"),
     "names-are-free": (
-        f"{_no_volume(VOLUME_NAME, PAYLOAD_PATH)} && "
+        f"{_no_volume(VOLUME_NAME, PAYLOAD_PATH)} && {_no_volume(CACHE_NAME, CACHE_PATH)} && "
         f"!({_NAMED.format(it=f'c, c.name == {json.dumps(INIT_NAME)}')})"
     ),
     "names-of-the-disk-are-free": f"!{_WANTS_DISK} || ({_no_volume(_DISK_VOLUME, _DISK_PATH)})",
@@ -134,6 +135,13 @@ def _text(text: str) -> str:
 def _map(entries: Mapping[str, str]) -> str:
     """A CEL map of values of different types; a key that begins with `?` has an optional one."""
     return "{" + ", ".join(_entry(name, value) for name, value in entries.items()) + "}"
+
+
+def _literal(value: object) -> str:
+    """CEL: the same, of maps and texts."""
+    if isinstance(value, Mapping):
+        return _map({name: _literal(part) for name, part in value.items()}) if value else "{}"
+    return _text(str(value))
 
 
 def _entry(name: str, value: str) -> str:
@@ -183,17 +191,18 @@ def _variable(name: str, value: str) -> str:
     return _add("variables.path + '/env/-'", _map({"name": _text(name), "value": value}))
 
 
-def _environment() -> Iterable[str]:
+def _environment(delivery: Delivery) -> Iterable[str]:
     """CEL: the payload goes in front of what Python finds, and is on vLLM's list where there is one."""
     yield _listed("variables.path + '/env'", "variables.engine.?env.hasValue()")
     search, plugins = (_Own(name) for name in ("search", "plugins"))
-    in_front = f"{search.value} == '' ? '{PAYLOAD_PATH}' : '{PAYLOAD_PATH}:' + {search.value}"
+    payload = delivery.environment[SEARCH_PATH]
+    in_front = f"{search.value} == '' ? '{payload}' : '{payload}:' + {search.value}"
     listed = f"{plugins.value} == '' ? '{PLUGIN_NAME}' : {plugins.value} + ',{PLUGIN_NAME}'"
     yield _if(search.is_there, _add(search.path, in_front))
     is_listed = f"{plugins.value}.split(',').exists(word, word == '{PLUGIN_NAME}')"
     yield _if(f"{plugins.is_there} && !{is_listed}", _add(plugins.path, listed))
     yield f"[{_variable(ATTACH_VARIABLE, 'variables.plan.settings')}]"
-    for name, value in ENVIRONMENT.items():
+    for name, value in delivery.environment.items():
         text = _text(value)
         if name == SEARCH_PATH:
             text = f"size({_FROM_ELSEWHERE}) > 0 ? {_text(f'{value}:{AS_ELSEWHERE}')} : {text}"
@@ -226,12 +235,13 @@ def _raised(resource: str, by: str, where: str) -> Iterable[str]:
         total = _whole_bytes(f"quantity({there}.value()).add(quantity({by}))")
         path = f"variables.path + '/resources/{name}/{resource}'"
         is_more = f"quantity({there}.orValue('0')).isGreaterThan(quantity('0'))"
-        yield _if(f"{where} && {is_more}", _add(path, f"string({total})"))
+        yield _if(f"{where} && {is_more}", _add(path, total))
 
 
 def _whole_bytes(total: str) -> str:
-    """CEL: a quantity as an integer, rounded up, as 1.1Gi is no whole number of bytes."""
-    return f"[{total}].map(q, q.isInteger() ? q.asInteger() : int(q.asApproximateFloat()) + 1)[0]"
+    """CEL: a quantity as text in MiB or bytes, rounded up, as 1.1Gi is no whole number of bytes."""
+    whole = f"[{total}].map(q, q.isInteger() ? q.asInteger() : int(q.asApproximateFloat()) + 1)"
+    return f"{whole}.map(n, n % {MIB} == 0 ? string(n / {MIB}) + 'Mi' : string(n))[0]"
 
 
 def _pages(size: HugepageSize) -> Iterable[str]:
@@ -242,45 +252,63 @@ def _pages(size: HugepageSize) -> Iterable[str]:
         own = f"quantity(variables.engine.?resources.?{kind}[?{_text(name)}].orValue('0'))"
         total = _whole_bytes(f"{own}.add(quantity({wanted}.value()))")
         place = f"variables.path + '/resources/{kind}/{name}'"
-        yield _if(f"{wanted}.hasValue()", _add(place, f"string({total})"))
+        yield _if(f"{wanted}.hasValue()", _add(place, total))
 
 
 _HAS_DISK: Final = "variables.plan.?ephemeralStorage.hasValue()"
 _ON_THE_NODE: Final = f"{_HAS_DISK} && variables.disk.?emptyDir.hasValue()"
-_DISK_BYTES: Final = "string(quantity(variables.plan.ephemeralStorage).asInteger())"
+_DISK_SIZE: Final = _whole_bytes("quantity(variables.plan.ephemeralStorage)")
 
 
 def _disk() -> str:
     """CEL: the disk tier's volume, of one of the two kinds that go with their pod."""
     claim = {
         "accessModes": "['ReadWriteOnce']",
-        "resources": _map({"requests": _map({"storage": _DISK_BYTES})}),
+        "resources": _map({"requests": _map({"storage": _DISK_SIZE})}),
         "?storageClassName": "variables.disk.?ephemeral.?storageClassName",
     }
     template = _map({"volumeClaimTemplate": _map({"spec": _map(claim)})})
     empty, ephemeral = (
         _map({"name": _text(_DISK_VOLUME), kind: source})
-        for kind, source in (("emptyDir", _map({"sizeLimit": _DISK_BYTES})), ("ephemeral", template))
+        for kind, source in (("emptyDir", _map({"sizeLimit": _DISK_SIZE})), ("ephemeral", template))
     )
     return f"variables.disk.?emptyDir.hasValue() ? {empty} : {ephemeral}"
 
 
-def _mutation(image: str) -> str:
+def _copied(image: str) -> Iterable[str]:
+    """CEL: the init container that copies the payload, in front of others."""
+    yield _listed("'/spec/initContainers'", "object.spec.?initContainers.hasValue()")
+    yield f"[{_add(_text('/spec/initContainers/0'), _init_container(image))}]"
+
+
+def _told() -> Iterable[str]:
+    """CEL: what the engine's container asks for more; the init container has what it asked for before."""
+    memory = "'memory=' + variables.plan.?memory.orValue('0')"
+    disk = f"({_ON_THE_NODE} ? ',ephemeral-storage=' + variables.plan.ephemeralStorage : '')"
+    yield f"[{_add(_text(_annotation(ADDED)), f'{memory} + {disk}')}]"
+
+
+def _annotation(name: str) -> str:
+    return f"/metadata/annotations/{name.replace('/', '~1')}"
+
+
+def _mutation(image: str, delivery: Delivery) -> str:
     """CEL: all patches, in one expression, so that a pod gets all of it or nothing."""
+    is_copied = delivery is Delivery.INIT_CONTAINER
     parts = [
         _listed("'/spec/volumes'", "object.spec.?volumes.hasValue()"),
-        f"[{_add(_text('/spec/volumes/-'), _map({'name': _text(VOLUME_NAME), 'emptyDir': '{}'}))}]",
-        _listed("'/spec/initContainers'", "object.spec.?initContainers.hasValue()"),
-        f"[{_add(_text('/spec/initContainers/0'), _init_container(image))}]",
+        *(f"[{_add(_text('/spec/volumes/-'), _literal(volume))}]" for volume in delivery.volumes(image)),
+        *(_copied(image) if is_copied else ()),
         _listed("variables.path + '/volumeMounts'", "variables.engine.?volumeMounts.hasValue()"),
-        f"[{_add(_MOUNTS, _mount())}]",
-        *_environment(),
+        *(f"[{_add(_MOUNTS, _mount(name, path))}]" for name, path in delivery.mounts.items()),
+        *_environment(delivery),
         _if(_HAS_DISK, _add("'/spec/volumes/-'", _disk()), _add(_MOUNTS, _mount(_DISK_VOLUME, _DISK_PATH))),
         *_raised("memory", "variables.plan.memory", "variables.plan.?memory.hasValue()"),
         *_raised("ephemeral-storage", "variables.plan.ephemeralStorage", _ON_THE_NODE),
         *(patch for size in HugepageSize for patch in _pages(size)),
         _if("!has(object.metadata.annotations)", _add("'/metadata/annotations'", "{}")),
-        f"[{_add(_text('/metadata/annotations/' + ATTACHED.replace('/', '~1')), 'params.metadata.name')}]",
+        f"[{_add(_text(_annotation(ATTACHED)), 'params.metadata.name')}]",
+        *(() if is_copied else _told()),
     ]
     return "\n+ ".join(parts)
 
@@ -293,8 +321,13 @@ _CREATED_PODS: Final = {
 }
 
 
-def attachment_policy(install: Installation, api_version: str = POLICY_VERSIONS[0]) -> dict[str, Any]:
+def attachment_policy(
+    install: Installation,
+    api_version: str = POLICY_VERSIONS[0],
+    delivery: Delivery = Delivery.INIT_CONTAINER,
+) -> dict[str, Any]:
     """Changes pods as they are made, and leaves alone what it does not understand."""
+    expression = _mutation(install.connector_image, delivery)
     return {
         "apiVersion": api_version,
         "kind": "MutatingAdmissionPolicy",
@@ -316,9 +349,7 @@ def attachment_policy(install: Installation, api_version: str = POLICY_VERSIONS[
             },
             "matchConditions": [{"name": name, "expression": text} for name, text in _CONDITIONS.items()],
             "variables": [{"name": name, "expression": text} for name, text in _VARIABLES.items()],
-            "mutations": [
-                {"patchType": "JSONPatch", "jsonPatch": {"expression": _mutation(install.connector_image)}}
-            ],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
         },
     }
 

@@ -14,6 +14,7 @@ from kvtier_operator.install.attachment import (
     attachment_policy_binding,
 )
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
 
 Document = dict[str, Any]
@@ -62,9 +63,7 @@ class Place:
 def installed_policy(api: client.ApiClient) -> Iterator[None]:
     """As the chart installs it, of the version that is served; gone afterwards."""
     kinds = dynamic.DynamicClient(api)
-    served = next(
-        version for version in POLICY_VERSIONS if kinds.resources.search(api_version=version, kind=_KIND)
-    )
+    served = _served(kinds)
     documents = (
         attachment_policy(Installation(), served),
         attachment_policy_binding(Installation(), served),
@@ -77,6 +76,31 @@ def installed_policy(api: client.ApiClient) -> Iterator[None]:
         for document in documents:
             kind = kinds.resources.get(api_version=served, kind=document["kind"])
             kind.delete(name=document["metadata"]["name"])
+
+
+@contextmanager
+def replaced_policy(api: client.ApiClient, delivery: Delivery) -> Iterator[None]:
+    """With the payload brought so by the policy that is installed; as before afterwards."""
+    kinds = dynamic.DynamicClient(api)
+    kind = kinds.resources.get(api_version=_served(kinds), kind=_KIND)
+    name = Installation().name
+    before = kind.get(name=name).to_dict()["spec"]
+    after = attachment_policy(Installation(), _served(kinds), delivery)["spec"]
+
+    def replace(spec: Document) -> None:
+        kind.patch(name=name, body={"spec": spec}, content_type="application/merge-patch+json")
+
+    replace(after)
+    try:
+        yield
+    finally:
+        replace(before)
+
+
+def _served(kinds: dynamic.DynamicClient) -> str:
+    return next(
+        version for version in POLICY_VERSIONS if kinds.resources.search(api_version=version, kind=_KIND)
+    )
 
 
 def attached_to(document: Document) -> str:

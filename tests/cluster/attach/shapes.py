@@ -74,6 +74,11 @@ _PROXY: Final = {
     "securityContext": _RESTRICTED,
     "resources": {"requests": {"memory": "128Mi"}},
 }
+_NIXL: Final = ("--kv-transfer-config", '{"kv_connector":"NixlConnector","kv_role":"kv_both"}')
+_CACHING: Final = "--enable-prefix-caching"
+_POD_IP: Final = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+_AMOUNTS: Final = {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "1"}
+_GUARANTEED: Final = {"requests": _AMOUNTS, "limits": _AMOUNTS}
 SHAPES: Final[dict[str, Document]] = {
     "vllm serve": pod(command=["vllm", "serve"], args=["Qwen/Qwen3-32B"], resources=memory("64Gi", "64Gi")),
     "image's own": pod(args=["--model", "Qwen/Qwen3-32B"], resources=memory("64Gi")),
@@ -112,11 +117,60 @@ SHAPES: Final[dict[str, Document]] = {
         spec={"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "20Gi"}}]},
         volumeMounts=[{"name": "shm", "mountPath": "/shared"}],
     ),
+    "modelservice, decode": pod(
+        name="vllm",
+        command=["vllm", "serve"],
+        args=["Qwen/Qwen3-32B", "--port", "8200", "--served-model-name", "Qwen/Qwen3-32B", *_NIXL],
+        env=[_POD_IP, {"name": "DP_SIZE", "value": "1"}, {"name": "HF_HOME", "value": "/model-cache"}],
+        ports=[{"containerPort": 8200, "protocol": "TCP"}, {"containerPort": 5557, "protocol": "TCP"}],
+        resources=_GUARANTEED,
+        volumeMounts=[{"name": "model-storage", "mountPath": "/model-cache"}],
+        labels={**LABELS, "llm-d.ai/inference-serving": "true", "llm-d.ai/model": "qwen"},
+        spec={
+            "initContainers": [_PROXY],
+            "volumes": [
+                {"name": "metrics-volume", "emptyDir": {}},
+                {"name": "model-storage", "emptyDir": {"sizeLimit": "20Gi"}},
+            ],
+        },
+    ),
+    "production stack": pod(
+        name="vllm",
+        command=["vllm", "serve", "Qwen/Qwen3-32B", "--port", "8000", _CACHING],
+        env=[{"name": "HF_HOME", "value": "/data"}, _POD_IP, {"name": "PYTHONHASHSEED", "value": "123"}],
+        envFrom=[{"configMapRef": {"name": "stack-configs", "optional": True}}],
+        resources={"requests": {"cpu": "6", "memory": "16Gi"}, "limits": {"nvidia.com/gpu": "2"}},
+        volumeMounts=[{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - as the chart has it
+        labels={**LABELS, "model": "qwen", "helm-release-name": "stack"},
+        spec={
+            "hostname": "stack-qwen",
+            "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "20Gi"}}],
+        },
+    ),
+    "AIBrix, prefill": pod(
+        name="prefill",
+        command=["sh", "-c"],
+        args=["exec vllm serve --model Qwen/Qwen3-32B --enable-prefix-caching"],
+        env=[{"name": "VLLM_ENABLE_V1_MULTIPROCESSING", "value": "0"}],
+        resources=_GUARANTEED,
+        labels={**LABELS, "role-name": "prefill", "model.aibrix.ai/engine": "vllm"},
+    ),
+    "Dynamo, prefill worker": pod(
+        name="main",
+        command=["python3", "-m", "dynamo.vllm"],
+        args=["--model", "Qwen/Qwen3-32B", "--is-prefill-worker"],
+        env=[_POD_IP, {"name": "DYN_SYSTEM_PORT", "value": "9090"}],
+        envFrom=[{"secretRef": {"name": "hf-token-secret", "optional": True}}],
+        ports=[{"name": "system", "containerPort": 9090}],
+        resources=_GUARANTEED,
+        labels={**LABELS, "nvidia.com/dynamo-component-type": "worker"},
+        spec={"terminationGracePeriodSeconds": 60},
+    ),
     "huge pages of its own": pod(
         resources={"limits": {"memory": "64Gi", "cpu": "8", "hugepages-2Mi": "1Gi"}},
     ),
 }
-"""As charts, controllers and people write them: see the docs of KServe, llm-d and the production stack."""
+"""As people, charts and controllers write them: KServe, llm-d, the production stack, AIBrix, Dynamo."""
 TIERS: Final[dict[str, Document]] = {
     "memory": {},
     "huge pages": {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require"}}},

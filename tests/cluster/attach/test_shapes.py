@@ -6,20 +6,16 @@ from typing import Any, Final
 
 import pytest
 from kubernetes import client
+from tests.cluster.attach.agreement import assert_agreement
 from tests.cluster.attach.conftest import MakePlace
-from tests.cluster.attach.place import Place, attached_to, without_token
-from tests.cluster.attach.shapes import LABELS, SHAPES, TIERS, memory, planned, pod, tier
+from tests.cluster.attach.place import Place, attached_to
+from tests.cluster.attach.shapes import LABELS, SHAPES, TIERS, memory, pod, tier
 from tests.shared.waiting import eventually
 
 from kvtier_operator.api.quantity import parse_quantity
-from kvtier_operator.planning.attach.left_alone import LeftAlone
-from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN
-from kvtier_operator.planning.images import ImageSource
 
 Document = dict[str, Any]
-Places = tuple[Place, Place]
-_IMAGE: Final = ImageSource().connector()
 _DEFAULTED: Final = {"type": "Container", "default": {"cpu": "2", "memory": "32Gi"}, "min": {"cpu": "100m"}}
 _QUOTA: Final = {f"{kind}.{name}": "1Ti" for kind in ("requests", "limits") for name in ("cpu", "memory")}
 
@@ -53,42 +49,7 @@ def _tier(tiers: str) -> Document:
 def test_the_policy_and_the_patch_agree(
     with_tiers: Callable[[str], Place], untouched: Place, shape: str, tiers: str
 ) -> None:
-    _assert_agreement((with_tiers(tiers), untouched), SHAPES[shape], _tier(tiers))
-
-
-def _assert_agreement(places: Places, document: Document, of_tier: Document) -> None:
-    """As one namespace has it, and as the other has what the patch makes of it."""
-    made, as_written = (place.create(document, dry_run=True) for place in places)
-    patched = attach_pod(planned(of_tier), {**document, "spec": without_token(as_written)}, _IMAGE)
-    if isinstance(patched, LeftAlone):
-        assert not attached_to(made), patched
-        patched = document
-    by_hand = places[1].create(patched, dry_run=True)
-    assert _comparable(made) == _comparable(by_hand)
-    assert attached_to(made) == attached_to(by_hand)
-    assert made["status"]["qosClass"] == as_written["status"]["qosClass"]
-
-
-def _comparable(document: Document) -> Document:
-    """A pod's spec with quantities as numbers, however they were written."""
-    spec = without_token(document)
-    for container in (*spec.get("initContainers", ()), *spec["containers"]):
-        for kind in ("requests", "limits"):
-            amounts = container.get("resources", {}).get(kind, {})
-            container.setdefault("resources", {})[kind] = {
-                name: parse_quantity(amount) for name, amount in amounts.items()
-            }
-    for volume in spec["volumes"]:
-        for owner, name in ((volume.get("emptyDir") or {}, "sizeLimit"), (_claimed(volume), "storage")):
-            if name in owner:
-                owner[name] = parse_quantity(owner[name])
-    return spec
-
-
-def _claimed(volume: Document) -> Document:
-    claim: Document = volume.get("ephemeral", {}).get("volumeClaimTemplate", {}).get("spec", {})
-    requests: Document = claim.get("resources", {}).get("requests", {})
-    return requests
+    assert_agreement((with_tiers(tiers), untouched), SHAPES[shape], _tier(tiers))
 
 
 def test_defaults_of_the_namespace_come_first(make_place: MakePlace, policed: client.ApiClient) -> None:
@@ -106,7 +67,7 @@ def test_defaults_of_the_namespace_come_first(make_place: MakePlace, policed: cl
         eventually(lambda place=place: _counted(core, place), "a quota that counts")  # type: ignore[misc]
     places[0].publish(_tier("memory"))
     until_in_force(places[0])
-    _assert_agreement(places, pod(), _tier("memory"))
+    assert_agreement(places, pod(), _tier("memory"))
     [engine] = places[0].create(pod(), dry_run=True)["spec"]["containers"]
     assert parse_quantity(engine["resources"]["limits"]["memory"]) > 132 << 30
 

@@ -142,8 +142,16 @@ def test_pods_of_others_are_changed_where_the_cluster_can(
     assert [document["apiVersion"] for document in rendered] == ([version] * 2 if version else [])
     if version:
         [mutation] = rendered[0]["spec"]["mutations"]
-        named = f'"image": dyn("registry.example/{PUBLISHED[ImageName.CONNECTOR]}")'
-        assert named in mutation["jsonPatch"]["expression"]
+        image = f"registry.example/{PUBLISHED[ImageName.CONNECTOR]}"
+        assert f'"image": dyn("{image}")' in mutation["jsonPatch"]["expression"]
+
+
+def test_the_payload_comes_as_the_values_say(helm: Command) -> None:
+    policy, _binding = _attaching(helm, POLICY_VERSIONS, "--set", "attach.payload=image-volume")
+    by_manifests = yaml.safe_load(
+        (MANIFESTS / "components/attach-image-volume/mutating_admission_policy.yaml").read_text()
+    )
+    assert policy["spec"] == by_manifests["spec"]
 
 
 def test_whoever_wants_no_pods_changed_gets_no_policy(helm: Command) -> None:

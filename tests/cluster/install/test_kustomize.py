@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.cluster.attach.shapes import tier
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CRD, MANIFESTS, OPERATOR, SYSTEM
 
@@ -49,6 +51,7 @@ def test_all_are_tried() -> None:
         "disk",
         "monitoring",
         "attach",
+        "attach-image-volume",
     }
 
 
@@ -106,12 +109,34 @@ def test_component(kubectl: Command, overlay: str, component: str, tmp_path: Pat
             )
 
 
+@pytest.mark.parametrize(
+    ("component", "refused"),
+    [
+        ("hugepages", ""),
+        ("disk", ""),
+        ("memlock", "Require needs IPC_LOCK, and attach gives pods no rights"),
+        ("monitoring", "with attach no monitoring objects are made: remove observability"),
+    ],
+)
 @pytest.mark.usefixtures("base")
-def test_the_policy_that_attaches_pods(kubectl: Command, tmp_path: Path) -> None:
+def test_component_beside_pods_of_others(
+    kubectl: Command, component: str, refused: str, tmp_path: Path
+) -> None:
+    document = tmp_path / "tier.yaml"
+    document.write_text(json.dumps(tier()))
+    components = [_relative(MANIFESTS / "components" / component, tmp_path)]
+    _kustomization(tmp_path, document, {"components": components})
+    with pytest.raises(CommandError, match=refused) if refused else nullcontext():
+        kubectl("apply", "-k", tmp_path, *STRICT, "--dry-run=server")
+
+
+@pytest.mark.parametrize("component", ["attach", "attach-image-volume"])
+@pytest.mark.usefixtures("base")
+def test_the_policy_that_attaches_pods(kubectl: Command, component: str, tmp_path: Path) -> None:
     """With the version that the cluster serves in place of the latest, as the component says."""
     version = json.dumps([{"op": "replace", "path": "/apiVersion", "value": POLICY_VERSIONS[1]}])
     patches = [{"target": {"kind": "MutatingAdmissionPolicy.*"}, "patch": version}]
-    components = [_relative(MANIFESTS / "components" / "attach", tmp_path)]
+    components = [_relative(MANIFESTS / "components" / component, tmp_path)]
     _kustomization(tmp_path, MANIFESTS / "base", {"components": components, "patches": patches})
     applied = kubectl("apply", "-k", tmp_path, *STRICT)
     for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):

@@ -30,6 +30,7 @@ from kvtier_operator.install.rbac import (
     view_role,
 )
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.base.names import POLICY_VERSIONS
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 from kvtier_operator.planning.images import PUBLISHED, UNPUBLISHED_REGISTRY, ImageName
@@ -54,6 +55,7 @@ _GUARDED: Final = 'dig "enabled" true ($.Values.admissionPolicy | default dict)'
 _ATTACHES: Final = (
     'and (dig "enabled" true ($.Values.attach | default dict)) (include "kvtier.attachmentApi" $)'
 )
+_PAYLOAD: Final = 'dig "payload" "init-container" ($.Values.attach | default dict)'
 _ATTACHMENT_API: Final[dict[str, Text]] = {"apiVersion": Inline('{{ include "kvtier.attachmentApi" $ }}')}
 _ACCOUNT: Final = Inline('{{ include "kvtier.serviceAccountName" $ }}')
 _SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
@@ -219,7 +221,14 @@ def _templates() -> dict[str, _Template]:
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
         "validating_admission_policy.yaml": _Template(admission_policy(_INSTALL), _GUARDED),
         "validating_admission_policy_binding.yaml": _Template(admission_policy_binding(_INSTALL), _GUARDED),
-        "mutating_admission_policy.yaml": _Template(attachment_policy(_INSTALL), _ATTACHES, _ATTACHMENT_API),
+        **{
+            f"mutating_admission_policy{end}.yaml": _Template(
+                attachment_policy(_INSTALL, delivery=delivery),
+                f'and ({_ATTACHES}) (eq "{delivery}" ({_PAYLOAD}))',
+                _ATTACHMENT_API,
+            )
+            for delivery, end in ((Delivery.INIT_CONTAINER, ""), (Delivery.IMAGE_VOLUME, "_image_volume"))
+        },
         "mutating_admission_policy_binding.yaml": _Template(
             attachment_policy_binding(_INSTALL), _ATTACHES, _ATTACHMENT_API
         ),

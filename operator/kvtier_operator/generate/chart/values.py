@@ -272,7 +272,14 @@ class Attach(ChartModel):
     enabled: bool = Field(
         default=True,
         description="Make it, for namespaces labelled kvtier.dev/attach: enabled, where the cluster serves "
-        "the kind: Kubernetes 1.36, and 1.34 or 1.35 with its feature gate and API turned on.",
+        "the kind: Kubernetes 1.36, and 1.34 or 1.35 with its feature gate and API turned on. helm template "
+        "asks no cluster and makes none, unless it is told so by "
+        "--api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy.",
+    )
+    payload: Literal["init-container", "image-volume"] = Field(
+        "init-container",
+        description="How the connector comes into those pods: init-container copies it, image-volume mounts "
+        "its image, which takes Kubernetes 1.35 and containerd 2.1 or CRI-O 1.31 on every node.",
     )
 
 

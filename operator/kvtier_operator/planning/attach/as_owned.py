@@ -5,16 +5,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_connector.payload import ATTACH_VARIABLE, INIT_NAME, VOLUME_NAME
+from kvtier_operator.planning.attach.delivery import CACHE_NAME
+from kvtier_operator.planning.attach.resources import without_added
 from kvtier_operator.planning.backends import parts
-from kvtier_operator.planning.base.names import ATTACHED
+from kvtier_operator.planning.base.names import ADDED, ATTACHED
 
-_VOLUMES: Final = {VOLUME_NAME, f"{parts.VOLUME_NAME}-0"}
+_VOLUMES: Final = {VOLUME_NAME, CACHE_NAME, f"{parts.VOLUME_NAME}-0"}
 
 
 def as_owned(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     """The pod before it was given a tier; one that was given none as it is.
 
-    The init container asks for what the engine's asked for then; huge pages and a disk it had none.
+    The init container asks for what the engine's asked for then, or an annotation says what it asks for more;
+    huge pages and a disk it had none.
 
     Args:
         pod: Labels and annotations in `metadata`, the pod's spec in `spec`.
@@ -23,6 +26,7 @@ def as_owned(pod: Mapping[str, Any]) -> Mapping[str, Any]:
         return pod
     before: dict[str, Any] = copy.deepcopy({**pod})
     del before["metadata"]["annotations"][ATTACHED]
+    added = str(before["metadata"]["annotations"].pop(ADDED, ""))
     spec = before["spec"]
     payload: Mapping[str, Any] = next(
         (one for one in spec.get("initContainers") or () if one["name"] == INIT_NAME), {}
@@ -38,6 +42,10 @@ def as_owned(pod: Mapping[str, Any]) -> Mapping[str, Any]:
             if isinstance((engine.get("resources") or {}).get(kind), dict):
                 own = {name: amount for name, amount in engine["resources"][kind].items() if _is_own(name)}
                 engine["resources"][kind] = own | amounts
+        for kind in ("requests", "limits"):
+            if added and isinstance((engine.get("resources") or {}).get(kind), dict):
+                own = {name: amount for name, amount in engine["resources"][kind].items() if _is_own(name)}
+                engine["resources"][kind] = without_added(own, added)
     return before
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_connector.payload import ATTACH_VARIABLE, INIT_NAME, PAYLOAD_PATH, VOLUME_NAME
+from kvtier_operator.planning.attach.delivery import CACHE_NAME, CACHE_PATH
 from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 from kvtier_operator.planning.attach.plan import AttachPlan
 from kvtier_operator.planning.base.label_selector import mapping, mappings
@@ -102,7 +103,7 @@ def spellings(path: str) -> str:
 
 def require_free_names(plan: AttachPlan, spec: Mapping[str, Any], engine: Mapping[str, Any]) -> None:
     """Leave pods alone that use a name, a path or the variable which the tiers come with (LeftAloneError)."""
-    volumes = {VOLUME_NAME, *([plan.disk.name] if plan.disk else [])}
+    volumes = {VOLUME_NAME, CACHE_NAME, *([plan.disk.name] if plan.disk else [])}
     containers = {INIT_NAME}
     for field, taken in (("volumes", volumes), ("initContainers", containers), ("containers", containers)):
         names = {str(item.get("name")) for item in mappings(spec.get(field))}
@@ -113,7 +114,7 @@ def require_free_names(plan: AttachPlan, spec: Mapping[str, Any], engine: Mappin
         for field, path in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath"))
         for item in mappings(engine.get(field))
     ]
-    for ours in (PAYLOAD_PATH, *([plan.disk.mount_path] if plan.disk else [])):
+    for ours in (PAYLOAD_PATH, CACHE_PATH, *([plan.disk.mount_path] if plan.disk else [])):
         if any(re.search(spellings(ours), path) for path in theirs):
             raise LeftAloneError(Reason.PATH_TAKEN, f"its container has a volume at {ours}")
     if any(item.get("name") == ATTACH_VARIABLE for item in mappings(engine.get("env"))):

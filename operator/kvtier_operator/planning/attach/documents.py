@@ -6,6 +6,7 @@ from typing import Any
 
 from kvtier_operator.planning.attach.command import find_obstacle, image_remark, model_remark
 from kvtier_operator.planning.attach.container import engine_place
+from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.attach.owners import PodPlace, pod_at, pod_places, with_pod
 from kvtier_operator.planning.attach.plan import AttachPlan
@@ -33,25 +34,35 @@ class AttachedDocument:
     outcomes: tuple[Outcome, ...]  # none where it has no pods that are known here
 
 
-def attach_document(plans: Sequence[AttachPlan], document: Mapping[str, Any], image: str) -> AttachedDocument:
+def attach_document(
+    plans: Sequence[AttachPlan],
+    document: Mapping[str, Any],
+    image: str,
+    delivery: Delivery = Delivery.INIT_CONTAINER,
+) -> AttachedDocument:
     """An owner's object with the tiers in those of its pods that a plan selects.
 
     Args:
         plans: All that there are; of several that select one pod none is taken.
         document: The object, which is not changed. Without a namespace it is in any.
         image: kvtier/connector.
+        delivery: How it comes into the pods.
     """
     attached, outcomes = document, []
     for place in pod_places(document):
         # as it was: leaders and workers of a service have their annotations in one place
-        pod, outcome = _attach_place(plans, document, place, image)
+        pod, outcome = _attach_place(plans, document, place, image, delivery)
         attached = with_pod(attached, place, pod) if pod else attached
         outcomes.append(outcome)
     return AttachedDocument(document, attached, tuple(outcomes))
 
 
 def _attach_place(
-    plans: Sequence[AttachPlan], document: Mapping[str, Any], place: PodPlace, image: str
+    plans: Sequence[AttachPlan],
+    document: Mapping[str, Any],
+    place: PodPlace,
+    image: str,
+    delivery: Delivery,
 ) -> tuple[Mapping[str, Any] | None, Outcome]:
     """The pods of one place with the tiers, None where they are left alone; and what became of them."""
     outcome = Outcome(".".join(place.spec))
@@ -75,14 +86,14 @@ def _attach_place(
     pod = pod_at(document, place)
     container = plan.attach.container or place.preset or None
     attach = plan.attach.model_copy(update={"container": container})
-    after = attach_pod(replace(plan, attach=attach), pod, image, before_queue=True)
+    after = attach_pod(replace(plan, attach=attach), pod, image, before_queue=True, delivery=delivery)
     if isinstance(after, LeftAlone):
         return None, replace(outcome, remarks=(_left_alone(after),))
     engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]
     obstacle = find_obstacle(engine)
     if obstacle is not None:
         return None, replace(outcome, remarks=(_left_alone(obstacle),))
-    if place.preset:
+    if place.preset and delivery is Delivery.INIT_CONTAINER:
         _take_no_rights(after["spec"])
     remarks = (
         _memory_remark(plan, engine, place),

@@ -1,9 +1,10 @@
 """Variables of an engine that is given tiers: the payload in front of what Python finds, and its plug-in."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
-from kvtier_connector.payload import ATTACH_VARIABLE, ENVIRONMENT, PAYLOAD_PATH, PLUGIN_NAME, SEARCH_PATH
+from kvtier_connector.payload import ATTACH_VARIABLE, PLUGIN_NAME, SEARCH_PATH
 from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 
 PLUGINS: Final = "VLLM_PLUGINS"
@@ -13,12 +14,15 @@ AS_ELSEWHERE: Final = f"$({SEARCH_PATH})"
 says nothing. Source: k8s.io/kubernetes, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables."""
 
 
-def attached_environment(variables: list[Any], settings: str, *, from_elsewhere: bool = False) -> list[Any]:
+def attached_environment(
+    variables: list[Any], settings: str, brought: Mapping[str, str], *, from_elsewhere: bool = False
+) -> list[Any]:
     """A container's variables with those that bring the tiers; all others stay, in their order.
 
     Args:
         variables: As in a container; of one name the last counts.
         settings: Value of KVTIER_ATTACH.
+        brought: Further ones, PYTHONPATH among them; of those that are there it alone is added to.
         from_elsewhere: Whether the container has more by envFrom, which nobody can read here.
 
     Raises:
@@ -32,7 +36,8 @@ def attached_environment(variables: list[Any], settings: str, *, from_elsewhere:
     ):
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "the env of its container is not a list of variables")
     attached, places = [*variables], {variable.get("name"): place for place, variable in enumerate(variables)}
-    for name, add in ((SEARCH_PATH, _in_front), (PLUGINS, _listed)):
+    payload = brought[SEARCH_PATH]
+    for name, add in ((SEARCH_PATH, partial(_in_front, payload)), (PLUGINS, _listed)):
         if name not in places:
             continue
         variable = variables[places[name]]
@@ -42,17 +47,17 @@ def attached_environment(variables: list[Any], settings: str, *, from_elsewhere:
                 f"{name} comes from elsewhere (valueFrom), and has to be added to: write its value here",
             )
         attached[places[name]] = {**variable, "value": add(str(variable.get("value") or ""))}
-    wanted = {ATTACH_VARIABLE: settings, **ENVIRONMENT}
+    wanted = {ATTACH_VARIABLE: settings, **brought}
     if from_elsewhere:
-        wanted[SEARCH_PATH] = _in_front(AS_ELSEWHERE)
+        wanted[SEARCH_PATH] = _in_front(payload, AS_ELSEWHERE)
     return [
         *attached,
         *({"name": name, "value": value} for name, value in wanted.items() if name not in places),
     ]
 
 
-def _in_front(value: str) -> str:
-    return f"{PAYLOAD_PATH}:{value}" if value else PAYLOAD_PATH
+def _in_front(payload: str, value: str) -> str:
+    return f"{payload}:{value}" if value else payload
 
 
 def _listed(value: str) -> str:

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from kvtier_connector.payload import COPY_COMMAND, INIT_NAME, PAYLOAD_PATH, VOLUME_NAME
 from kvtier_operator.planning.attach.container import engine_place, require_changeable, require_free_names
+from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.attach.environment import attached_environment
 from kvtier_operator.planning.attach.left_alone import LeftAlone, LeftAloneError, Reason
 from kvtier_operator.planning.attach.plan import AttachPlan
-from kvtier_operator.planning.attach.resources import attached_resources, copied_resources
+from kvtier_operator.planning.attach.resources import added_text, attached_resources, copied_resources
 from kvtier_operator.planning.base.label_selector import mapping
-from kvtier_operator.planning.base.names import ATTACHED
+from kvtier_operator.planning.base.names import ADDED, ATTACHED
 
 _AS_THE_ENGINE: Final = ("runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile", "seLinuxOptions")
 """Who the init container is, where the engine's container says that of itself."""
@@ -28,7 +29,12 @@ _LISTS: Final = (
 
 
 def attach_pod(
-    plan: AttachPlan, pod: Mapping[str, Any], image: str, *, before_queue: bool = False
+    plan: AttachPlan,
+    pod: Mapping[str, Any],
+    image: str,
+    *,
+    before_queue: bool = False,
+    delivery: Delivery = Delivery.INIT_CONTAINER,
 ) -> dict[str, Any] | LeftAlone:
     """The same pod with the tiers, or why it is left alone.
 
@@ -36,17 +42,18 @@ def attach_pod(
         plan: What it is given.
         pod: A pod or the template of one, which is not changed: labels and annotations in `metadata`, the
             pod's spec in `spec`.
-        image: kvtier/connector, which the init container copies the payload from.
+        image: kvtier/connector, which has the payload.
         before_queue: Whether a queue sees the pod after this, as where its owner applies the manifest later.
+        delivery: How the payload comes into it.
     """
     try:
         require_changeable(pod, before_queue=before_queue)
-        return _attached(plan, copy.deepcopy({**pod}), image)
+        return _attached(plan, copy.deepcopy({**pod}), image, delivery)
     except LeftAloneError as why:
         return why.left_alone
 
 
-def _attached(plan: AttachPlan, pod: dict[str, Any], image: str) -> dict[str, Any]:
+def _attached(plan: AttachPlan, pod: dict[str, Any], image: str, delivery: Delivery) -> dict[str, Any]:
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "spec: not a pod's spec")
@@ -60,24 +67,30 @@ def _attached(plan: AttachPlan, pod: dict[str, Any], image: str) -> dict[str, An
     payload = _payload(image, engine, copied_resources(resources))
     raised = attached_resources(plan, resources)
     engine["env"] = attached_environment(
-        engine.get("env") or [], plan.settings, from_elsewhere=bool(engine.get("envFrom"))
+        engine.get("env") or [],
+        plan.settings,
+        delivery.environment,
+        from_elsewhere=bool(engine.get("envFrom")),
     )
     if raised:
         engine["resources"] = raised
     engine["volumeMounts"] = [
         *(engine.get("volumeMounts") or []),
-        _mount(VOLUME_NAME, PAYLOAD_PATH),
+        *(_mount(name, path) for name, path in delivery.mounts.items()),
         *([_mount(disk.name, disk.mount_path)] if disk else []),
     ]
-    # first, so that it is there before a sidecar that the engine waits for
-    spec["initContainers"] = [payload, *(spec.get("initContainers") or [])]
+    if delivery is Delivery.INIT_CONTAINER:
+        # first, so that it is there before a sidecar that the engine waits for
+        spec["initContainers"] = [payload, *(spec.get("initContainers") or [])]
     spec["volumes"] = [
         *(spec.get("volumes") or []),
-        {"name": VOLUME_NAME, "emptyDir": {}},
+        *delivery.volumes(image),
         *([{"name": disk.name, **copy.deepcopy(dict(disk.source))}] if disk else []),
     ]
     metadata = mapping(pod.get("metadata"))
     annotations = {**mapping(metadata.get("annotations")), ATTACHED: plan.name}
+    if delivery is Delivery.IMAGE_VOLUME:
+        annotations[ADDED] = added_text(plan)
     return {**pod, "metadata": {**metadata, "annotations": annotations}}
 
 

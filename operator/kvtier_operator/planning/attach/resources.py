@@ -27,13 +27,36 @@ def attached_resources(plan: AttachPlan, resources: Mapping[str, Any]) -> dict[s
         LeftAloneError: A quantity cannot be read, or there are no limits beside which huge pages could be.
     """
     raised = {**resources}
-    added = {MEMORY: plan.memory_bytes, _STORAGE: plan.node_disk_bytes}
+    added = _added(plan)
     for kind in _KINDS:
         if isinstance(resources.get(kind), Mapping):
             raised[kind] = _more(resources[kind], added, f"resources.{kind}")
     if plan.hugepages:
         _add_hugepages(raised, {name: parse_bytes(amount) for name, amount in plan.hugepages.items()})
     return raised
+
+
+def _added(plan: AttachPlan) -> Mapping[str, int]:
+    return {MEMORY: plan.memory_bytes, _STORAGE: plan.node_disk_bytes}
+
+
+def added_text(plan: AttachPlan) -> str:
+    """What is added to amounts of the engine's container that are there, for `without_added`."""
+    return ",".join(f"{name}={quantity(amount)}" for name, amount in _added(plan).items() if amount)
+
+
+def without_added(amounts: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Requests or limits before that was added to them; what cannot be read is left as it is."""
+    before = dict(amounts)
+    for entry in text.split(","):
+        name, _, amount = entry.partition("=")
+        try:
+            own_bytes = parse_bytes(str(amounts.get(name, 0))) - parse_bytes(amount)
+        except ValueError:
+            continue
+        if own_bytes > 0:
+            before[name] = quantity(own_bytes)
+    return before
 
 
 def _more(amounts: Mapping[str, Any], added: Mapping[str, int], field: str) -> dict[str, Any]:

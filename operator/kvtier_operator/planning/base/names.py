@@ -14,6 +14,7 @@ MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 CONFIG_HASH: Final = "kvtier.dev/config-hash"
 """Annotation of a pod template: its pods are replaced when the configuration they read changes."""
 ATTACHED: Final = "kvtier.dev/attached"
+ADDED: Final = "kvtier.dev/added"
 """Annotation of a pod that was given tiers: the name of its KVCacheTier, which is in the pod's namespace."""
 
 

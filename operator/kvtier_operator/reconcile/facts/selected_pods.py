@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.one_line import one_line
-from kvtier_connector.payload import INIT_NAME
+from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
 from kvtier_operator.api.resource import MAX_NAME_LENGTH
 from kvtier_operator.planning.base.names import ATTACHED
 from kvtier_operator.reconcile.facts.engine_place import engine_place
@@ -47,7 +47,7 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
         restart=restart_command(metadata),
         unschedulable=unschedulable,
         unschedulable_since=since,
-        payload=_payload_trouble(status),
+        payload=_payload_trouble(status) or _volume_trouble(pod["spec"], status),
         engine_start=_start(status, place.container) if place else "",
         address=place.address_in(status) if place else "",
     )
@@ -81,4 +81,20 @@ def _payload_trouble(status: Mapping[str, Any]) -> str:
             return one_line(f"{waiting['reason']}: {waiting.get('message') or ''}", _MOST_CHARACTERS)
         if ended.get("exitCode"):
             return one_line(f"exit code {ended['exitCode']}: {ended.get('message') or ''}", _MOST_CHARACTERS)
+    return ""
+
+
+def _volume_trouble(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Why a payload that is an image's volume does not come: a container waits for that image.
+
+    Source: k8s.io/kubernetes v1.34, pkg/kubelet/kuberuntime, toKubeContainerImageVolumes: an image volume's
+    trouble is the reason of the containers that mount it.
+    """
+    volumes = (volume for volume in spec.get("volumes") or () if volume.get("name") == VOLUME_NAME)
+    image = next((volume["image"].get("reference") or "" for volume in volumes if volume.get("image")), "")
+    for container in status.get("containerStatuses") or ():
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        message = waiting.get("message") or ""
+        if image and image in message and waiting.get("reason", "") not in _STARTING:
+            return one_line(f"{waiting['reason']}: {message}", _MOST_CHARACTERS)
     return ""

@@ -52,6 +52,16 @@ def test_owners_objects_are_printed_in_their_order_and_their_keys_too(tmp_path: 
     assert memory.startswith(f"{pods}101.15 GiB of memory more: ")
 
 
+def test_the_payload_comes_as_it_is_chosen(tmp_path: Path) -> None:
+    chosen = _attached(tmp_path, "--payload", "image-volume", documents=(_TIER, _DEPLOYMENT))
+    spec = yaml.safe_load(chosen.stdout)["spec"]["template"]["spec"]
+    assert "initContainers" not in spec
+    assert spec["volumes"][0] == {
+        "name": "kvtier-payload",
+        "image": {"reference": "registry.invalid/kvtier/connector:0.1.0"},
+    }
+
+
 def test_an_owner_s_manifest_that_was_forgotten_is_asked_for(tmp_path: Path) -> None:
     result = _attached(tmp_path, documents=(_TIER,))
     assert result.exit_code == 2

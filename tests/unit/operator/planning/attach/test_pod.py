@@ -8,6 +8,8 @@ import pytest
 from tests.cases.attached import IMAGE, attach_plan, vllm_pod
 
 from kvtier_operator.api.quantity import parse_bytes
+from kvtier_operator.planning.attach.as_owned import as_owned
+from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.attach.plan import AttachPlan
 from kvtier_operator.planning.attach.pod import attach_pod
@@ -49,6 +51,28 @@ def test_a_pod_is_given_payload_variables_and_memory() -> None:
     assert [engine[field] for field in ("command", "args", "image")] == [
         before["spec"]["containers"][0][field] for field in ("command", "args", "image")
     ]
+
+
+def test_a_payload_that_is_a_volume_is_read_only_and_has_a_cache_beside_it() -> None:
+    before = {**vllm_pod(), "spec": {**vllm_pod()["spec"], "initContainers": []}}
+    plan = attach_plan(disk={"capacity": "10Gi", "volume": {"emptyDir": {}}})
+    after = attach_pod(plan, before, IMAGE, delivery=Delivery.IMAGE_VOLUME)
+    assert isinstance(after, dict)
+    spec = after["spec"]
+    assert spec["initContainers"] == []
+    assert spec["volumes"][:2] == [
+        {"name": "kvtier-payload", "image": {"reference": IMAGE}},
+        {"name": "kvtier-cache", "emptyDir": {}},
+    ]
+    assert _variables(after) == {
+        "KVTIER_ATTACH": plan.settings,
+        "PYTHONPATH": f"{_PAYLOAD}/payload",
+        "NUMBA_CACHE_DIR": "/var/lib/kvtier/cache",
+    }
+    # without an init container to read it from
+    owned = as_owned(after)
+    assert owned["spec"]["containers"][0]["resources"] == before["spec"]["containers"][0]["resources"]
+    assert not owned["spec"]["volumes"]
 
 
 def test_variables_of_the_pod_s_own_stay() -> None:

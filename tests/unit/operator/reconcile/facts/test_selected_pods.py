@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_connector.payload import INIT_NAME
+from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
 from kvtier_operator.planning.base.names import ATTACHED
 from kvtier_operator.reconcile.facts.selected_pods import SelectedPod, selected_pod
 
@@ -46,3 +46,21 @@ def test_a_payload_that_does_not_come_is_told(state: dict[str, Any], told: str) 
     mine = {"name": INIT_NAME, "state": state}
     theirs = {"name": "theirs", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     assert _pod({"initContainerStatuses": [theirs, mine]}).payload == told
+
+
+def test_a_payload_that_is_a_volume_and_does_not_come_is_told() -> None:
+    image = "registry.example/kvtier/connector:1"
+    volumes = [{"name": VOLUME_NAME, "image": {"reference": image}}]
+
+    def told(message: str) -> str:
+        waiting = {"reason": "ImagePullBackOff", "message": message}
+        return selected_pod(
+            {
+                "metadata": {"namespace": "team", "name": "chat-1"},
+                "spec": {"containers": [], "volumes": volumes},
+                "status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]},
+            }
+        ).payload
+
+    assert told(f'Back-off pulling image "{image}"') == f'ImagePullBackOff: Back-off pulling image "{image}"'
+    assert told('Back-off pulling image "vllm/vllm-openai"') == ""
