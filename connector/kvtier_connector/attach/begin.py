@@ -25,6 +25,7 @@ from kvtier_connector.attach.decisions import (
 )
 from kvtier_connector.complete import missing_packages_text
 from kvtier_connector.config import kv_transfer_config
+from kvtier_connector.core.machine.memory import format_bytes
 
 if TYPE_CHECKING:
     from kvtier_connector.vllm.upstream.engine_args import StartingEngine
@@ -79,9 +80,9 @@ def _attach(text: str, engine: "StartingEngine") -> tuple[Outcome, Any]:
     require_fit(facts)
     share = share_of(settings, facts.local_engines)
     configured.set_extra_config(kv_transfer_config(share)["kv_connector_extra_config"])
-    disk = f" and {share.disk_capacity_bytes:,} bytes of disk" if share.disk_capacity_bytes else ""
+    disk = f" and {format_bytes(share.disk_capacity_bytes)} of disk" if share.disk_capacity_bytes else ""
     engines = "the engine" if facts.local_engines == 1 else f"each of {facts.local_engines} engines"
-    why = f"{share.cpu_capacity_bytes:,} bytes of memory{disk} for {engines}"
+    why = f"{format_bytes(share.cpu_capacity_bytes)} of memory{disk} for {engines}"
     return Outcome(Reason.ATTACHED, why), configured.config
 
 

@@ -48,4 +48,4 @@ def test_it_serves_the_same_tokens_and_is_warm_from_memory(
         assert theirs.metric("vllm:external_prefix_cache_hits_total") - found_tokens == CACHED_TOKENS
         assert theirs.metric("vllm:kvtier_cpu_hit_chunks_total") > 0
         assert theirs.metrics(INFO_METRIC) == {(Reason.ATTACHED.value,): 1.0}
-        assert theirs.log.count("kvtier: attached: 16,777,216 bytes of memory for the engine") == 1
+        assert theirs.log.count("kvtier: attached: 16.0 MiB of memory for the engine") == 1

@@ -29,6 +29,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
 from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.planning.tiers.capacity import why_not_believed
+from kvtier_operator.planning.units import size
 from kvtier_operator.reconcile.api_server import REPLICA_SET
 from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
@@ -273,7 +274,7 @@ class EngineObserver:
             if (
                 pinned := sum(findings.pinned_bytes or 0 for findings in report[1].values())
             ) > plan.most_pinned_bytes:
-                wrong.append(f"{pinned} bytes locked in memory, {plan.most_pinned_bytes} at most")
+                wrong.append(f"{size(pinned)} locked in memory, {size(plan.most_pinned_bytes)} at most")
             if why := ", ".join(filter(None, wrong)):
                 raise _ImplausibleReportError(pod.name, why)
             return EngineObservation(plan.engine_hash, *report)

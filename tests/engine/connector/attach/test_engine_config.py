@@ -115,9 +115,7 @@ def test_an_engine_gets_the_tier_once_however_often_it_is_asked_for(
     assert extra.items() >= {**TIER, "attached": True}.items()
     assert "blocks_per_chunk" not in extra, "which the engine chooses"
     assert given.kv_transfer_config is None, "what the owner has written has changed"
-    assert lines == [
-        "kvtier: attached: 16,777,216 bytes of memory and 8,388,608 bytes of disk for the engine"
-    ]
+    assert lines == ["kvtier: attached: 16.0 MiB of memory and 8.0 MiB of disk for the engine"]
     assert reasons() == {Reason.ATTACHED.value: 1.0}
 
 
