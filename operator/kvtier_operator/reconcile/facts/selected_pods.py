@@ -7,7 +7,7 @@ from typing import Any, Final
 from kvtier_common.one_line import one_line
 from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
 from kvtier_operator.api.resource import MAX_NAME_LENGTH
-from kvtier_operator.planning.base.names import ATTACHED
+from kvtier_operator.planning.base.names import ADDED, ATTACHED
 from kvtier_operator.reconcile.facts.engine_place import engine_place
 from kvtier_operator.reconcile.facts.restart import restart_command
 
@@ -16,6 +16,11 @@ _STARTING: Final = frozenset({"", "PodInitializing", "ContainerCreating", "ErrIm
 """Reasons of waiting; after a failed pull a kubelet tries again, and then says ImagePullBackOff."""
 _GROWN: Final = ("Insufficient memory", "Insufficient hugepages-", "Insufficient ephemeral-storage")
 """What a scheduler says of what the tier takes more of (k8s.io/kubernetes, noderesources/fit.go)."""
+
+_NO_IMAGE_VOLUMES: Final = (
+    "the API server took its volume out, as the feature gate ImageVolume is off: turn it on, or use "
+    "attach.payload init-container"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
         restart=restart_command(metadata),
         unschedulable=unschedulable,
         unschedulable_since=since,
-        payload=_payload_trouble(status) or _volume_trouble(pod["spec"], status),
+        payload=_payload_trouble(status) or _volume_trouble(pod, status),
         engine_start=_start(status, place.container) if place else "",
         address=place.address_in(status) if place else "",
     )
@@ -84,17 +89,21 @@ def _payload_trouble(status: Mapping[str, Any]) -> str:
     return ""
 
 
-def _volume_trouble(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    """Why a payload that is an image's volume does not come: a container waits for that image.
+def _volume_trouble(pod: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Why a payload that is an image's volume does not come: it was taken out, or a container waits for it.
 
-    Source: k8s.io/kubernetes v1.34, pkg/kubelet/kuberuntime, toKubeContainerImageVolumes: an image volume's
-    trouble is the reason of the containers that mount it.
+    Source: k8s.io/kubernetes v1.34.4, pkg/api/pod, dropImageVolumes; pkg/kubelet/kuberuntime,
+    toKubeContainerImageVolumes: an image volume's trouble is the reason of the containers that mount it.
     """
-    volumes = (volume for volume in spec.get("volumes") or () if volume.get("name") == VOLUME_NAME)
+    if ADDED not in (pod["metadata"].get("annotations") or {}):
+        return ""
+    volumes = (volume for volume in pod["spec"].get("volumes") or () if volume.get("name") == VOLUME_NAME)
     image = next((volume["image"].get("reference") or "" for volume in volumes if volume.get("image")), "")
+    if not image:
+        return _NO_IMAGE_VOLUMES
     for container in status.get("containerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
         message = waiting.get("message") or ""
-        if image and image in message and waiting.get("reason", "") not in _STARTING:
+        if image in message and waiting.get("reason", "") not in _STARTING:
             return one_line(f"{waiting['reason']}: {message}", _MOST_CHARACTERS)
     return ""

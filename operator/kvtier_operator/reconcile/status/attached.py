@@ -164,7 +164,7 @@ def _withdrawn(reason: str, why: str, pods: Sequence[SelectedPod]) -> Refusal:
     others = f" (and {many(len(pods) - 1, 'pod')} more)" if len(pods) > 1 else ""
     return Refusal(
         reason,
-        f"pod {pods[0].name}{others} has the tier and does not start, {why}; those that are made from now on "
+        f"pod {pods[0].name}{others} was given the tier, and {why}; those that are made from now on "
         "are left as they are: delete it, and change the spec to have it tried again",
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
-from kvtier_operator.planning.base.names import ATTACHED
+from kvtier_operator.planning.base.names import ADDED, ATTACHED
 from kvtier_operator.reconcile.facts.selected_pods import SelectedPod, selected_pod
 
 MEMORY = "0/3 nodes are available: 3 Insufficient memory."
@@ -48,19 +48,28 @@ def test_a_payload_that_does_not_come_is_told(state: dict[str, Any], told: str) 
     assert _pod({"initContainerStatuses": [theirs, mine]}).payload == told
 
 
-def test_a_payload_that_is_a_volume_and_does_not_come_is_told() -> None:
-    image = "registry.example/kvtier/connector:1"
-    volumes = [{"name": VOLUME_NAME, "image": {"reference": image}}]
-
-    def told(message: str) -> str:
-        waiting = {"reason": "ImagePullBackOff", "message": message}
-        return selected_pod(
-            {
-                "metadata": {"namespace": "team", "name": "chat-1"},
-                "spec": {"containers": [], "volumes": volumes},
-                "status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]},
-            }
-        ).payload
-
-    assert told(f'Back-off pulling image "{image}"') == f'ImagePullBackOff: Back-off pulling image "{image}"'
-    assert told('Back-off pulling image "vllm/vllm-openai"') == ""
+@pytest.mark.parametrize(
+    ("source", "message", "told"),
+    [
+        (
+            {"image": {"reference": "r/connector:1"}},
+            "pulling r/connector:1",
+            "ImagePullBackOff: pulling r/connector:1",
+        ),
+        ({"image": {"reference": "r/connector:1"}}, "pulling vllm/vllm-openai", ""),
+        (None, "", "the API server took its volume out"),
+    ],
+)
+def test_a_payload_that_is_a_volume_and_does_not_come_is_told(
+    source: dict[str, Any] | None, message: str, told: str
+) -> None:
+    waiting = {"reason": "ImagePullBackOff", "message": message}
+    pod = selected_pod(
+        {
+            "metadata": {"namespace": "team", "name": "chat-1", "annotations": {ATTACHED: "chat", ADDED: ""}},
+            "spec": {"containers": [], "volumes": [{"name": VOLUME_NAME, **source}] if source else []},
+            "status": {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]},
+        }
+    )
+    assert pod.payload.startswith(told)
+    assert bool(pod.payload) is bool(told)

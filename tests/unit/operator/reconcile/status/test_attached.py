@@ -119,7 +119,7 @@ def test_a_payload_that_does_not_come_takes_the_tier_back() -> None:
     assert refusal
     assert refusal.reason == "PayloadNotPulled"
     assert refusal.message.startswith(
-        "pod chat-new has the tier and does not start, its payload does not come: ImagePullBackOff: no; "
+        "pod chat-new was given the tier, and its payload does not come: ImagePullBackOff: no; "
     )
 
 
