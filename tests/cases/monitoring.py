@@ -16,11 +16,11 @@ from kvtier_operator.planning.planner import make_plan
 
 Object = dict[str, Any]
 ALL = {"serviceMonitor": True, "prometheusRule": True, "dashboard": True}
-# Grafana fills it in before Prometheus sees the expression.
-GRAFANA_WINDOW = "$__rate_interval"
+# Grafana fills them in before Prometheus sees the expression.
+GRAFANA_WINDOWS = re.compile(r"\$__(rate_interval|range)")
 
 
-def monitoring(observability: dict[str, bool] | None = None, **spec: Any) -> dict[tuple[str, str], Object]:  # noqa: ANN401 - as in YAML
+def monitoring(observability: dict[str, Any] | None = None, **spec: Any) -> dict[tuple[str, str], Object]:  # noqa: ANN401 - as in YAML
     """Objects by kind and name."""
     plan = make_plan(
         resource(observability=ALL if observability is None else observability, **spec), Observed()
@@ -54,7 +54,7 @@ def targets(model: Object) -> Iterator[tuple[str, frozenset[str]]]:
     for panel in model["panels"]:
         for target in panel["targets"]:
             legend = frozenset(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-            yield target["expr"].replace(GRAFANA_WINDOW, "1m"), legend
+            yield GRAFANA_WINDOWS.sub("1m", target["expr"]), legend
 
 
 def read_series(**spec: Any) -> Series:  # noqa: ANN401 - as in YAML

@@ -100,7 +100,7 @@ def _selectors(node: promql_parser.Expr, asked: frozenset[str]) -> Iterator[tupl
             matched = asked | _matched_on(node)
             yield from _selectors(node.lhs, matched)
             yield from _selectors(node.rhs, matched)
-        case promql_parser.NumberLiteral():
+        case promql_parser.NumberLiteral() | promql_parser.StringLiteral():
             return
         case _:
             raise TypeError(f"a kind of expression that is not used yet: {node!r}")

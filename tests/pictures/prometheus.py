@@ -62,7 +62,7 @@ class Prometheus:
         }
 
     def _lines(self, expression: str, legend: str, begin_s: float, end_s: float) -> Iterator[Line]:
-        query = expression.replace("$__rate_interval", _WINDOW)
+        query = expression.replace("$__rate_interval", _WINDOW).replace("$__range", f"{end_s - begin_s:.0f}s")
         asked = urlencode({"query": query, "start": begin_s, "end": end_s, "step": _STEP_S})
         for series in self._get(f"/api/v1/query_range?{asked}")["data"]["result"]:
             named = _named(legend, series["metric"])

@@ -58,6 +58,27 @@ FORBIDDEN_URL: Final = rf"(?i)^https?://(({_NAMES})[.]?(:|/|$)|({_IPV4})(:|/|$)|
 """Of such URLs those of the machine that asks, of its link and of its cloud's metadata."""
 
 
+LABEL_VALUE_PATTERN: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_PREFIX: Final = re.compile(SUBDOMAIN)
+_MOST_SHOWN: Final = 80
+
+
+def _check_label_names(labels: dict[str, str]) -> dict[str, str]:
+    """Refuse what is no label's name: CEL's budget has no room for it, for keys have no bound."""
+    for name in labels:
+        prefix, slash, own = name.rpartition("/")
+        if not _LABEL_NAME.fullmatch(own) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
+            shown = {"name": repr(name[:_MOST_SHOWN])}
+            raise PydanticCustomError("label_name", "{name} is not the name of a label", shown)
+    return labels
+
+
+LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE_PATTERN)]
+Labels = Annotated[dict[str, LabelValue], AfterValidator(_check_label_names)]
+"""Labels of an object."""
+
+
 def _check_block(text: str) -> str:
     try:
         network = ip_network(text, strict=False) if _BLOCK.fullmatch(text) else None

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic_core import PydanticCustomError
 
 from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
-from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain
+from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain, Labels
 from kvtier_operator.api.spec.attach import AttachSpec, attach_rules
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
 from kvtier_operator.api.spec.model import ModelSpec
@@ -221,6 +222,9 @@ class ImagePullSecret(ApiModel):
     name: DnsSubdomain = Field(description="Name of the Secret.")
 
 
+_OWN_LABELS: Final = ("app.kubernetes.io/", f"{GROUP}/")
+
+
 class Observability(ApiModel):
     """Objects for a Prometheus operator and Grafana, each only if its CRD is there."""
 
@@ -234,6 +238,23 @@ class Observability(ApiModel):
     dashboard: bool = Field(
         default=False, description="Make a ConfigMap with a Grafana dashboard, labelled for its sidecar."
     )
+    labels: Labels = Field(
+        default_factory=dict,
+        description="Further labels of these objects, by which a Prometheus or a Grafana selects them, such as {release: kube-prometheus-stack}.",
+        max_length=16,
+    )
+    interval_seconds: int = Field(
+        15, description="How often engines and picker are scraped, in seconds.", ge=1, le=300
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _leave_ours_alone(cls, labels: dict[str, str]) -> dict[str, str]:
+        """By some of them the operator knows its own objects."""
+        for name in labels:
+            if name.startswith(_OWN_LABELS):
+                raise PydanticCustomError("own_label", "{name} is a label that kvtier sets", {"name": name})
+        return labels
 
 
 @with_tiers(lambda tier: tier.spec)

@@ -109,9 +109,7 @@ _SCRAPED: Final = "object.spec.?observability.?serviceMonitor.orValue(false)"
 _ENGINE: Final = _differs(*_PODS)
 _ROUTE: Final = _differs("router.?gateway")
 _WAS: Final = _before(_PROVIDER)
-_SCRAPING: Final = (
-    f"{_differs('observability.?serviceMonitor')} || ({_PROVIDER} == 'gke') != ({_WAS} == 'gke')"
-)
+_SCRAPING: Final = f"{_differs('observability')} || ({_PROVIDER} == 'gke') != ({_WAS} == 'gke')"
 """Which of two objects it is depends on the provider being gke."""
 _BESIDE_ROUTE: Final = ("router.?gateway",)
 _ROUTES: Final = "httproutes.gateway.networking.k8s.io"
@@ -233,7 +231,7 @@ PRIVILEGES: Final = (
     Privilege(
         *("prometheus-rule", "monitoring", "spec.observability.prometheusRule"),
         "object.spec.?observability.?prometheusRule.orValue(false)",
-        _differs("observability.?prometheusRule"),
+        _differs("observability"),
         "a PrometheusRule",
         "prometheusrules.monitoring.coreos.com",
         "false",

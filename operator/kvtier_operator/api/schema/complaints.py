@@ -9,9 +9,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kvtier_common.redis_protocol import SHARE_PATTERN
-from kvtier_operator.api.formats import HTTP_URL_PATTERN, IMAGE_NAME_PATTERN, LABEL_PATTERN, SUBDOMAIN_PATTERN
+from kvtier_operator.api.formats import (
+    HTTP_URL_PATTERN,
+    IMAGE_NAME_PATTERN,
+    LABEL_PATTERN,
+    LABEL_VALUE_PATTERN,
+    SUBDOMAIN_PATTERN,
+)
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.attach import LABEL_VALUE_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import REVISION_PATTERN, SOURCE_PATTERN
 from kvtier_operator.api.spec.pod import PATH_PATTERN, REQUEST_PATTERN, VARIABLE_PATTERN

@@ -1,15 +1,13 @@
 """`spec.attach`: pods that others own, which get the tiers when they are made, and what may stand beside it."""
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, Rule
-from kvtier_operator.api.formats import SUBDOMAIN, DnsLabel
+from kvtier_operator.api.formats import DnsLabel, Labels
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.api.spec.tiers import Ability, backends_with, one_of
@@ -18,32 +16,16 @@ from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 
 MOST_LABELS: Final = 16
-LABEL_VALUE_PATTERN: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
-_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_PREFIX: Final = re.compile(SUBDOMAIN)
-_MOST_SHOWN: Final = 80
-LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE_PATTERN)]
 
 
 class AttachedPodSelector(ApiModel):
     """Pods of the resource's namespace, by labels that they have already."""
 
-    match_labels: dict[str, LabelValue] = Field(
+    match_labels: Labels = Field(
         description="Labels that a pod has, all of them. Take those it has already: adding one to a KServe service or a chart changes selectors that cannot change.",
         min_length=1,
         max_length=MOST_LABELS,
     )
-
-    @field_validator("match_labels")
-    @classmethod
-    def _has_labels_names(cls, labels: dict[str, str]) -> dict[str, str]:
-        """Refuse what is no label's name: CEL's budget has no room for it, for keys have no bound."""
-        for name in labels:
-            prefix, slash, own = name.rpartition("/")
-            if not _LABEL_NAME.fullmatch(own) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
-                shown = {"name": repr(name[:_MOST_SHOWN])}
-                raise PydanticCustomError("label_name", "{name} is not the name of a label", shown)
-        return labels
 
 
 class AttachSpec(ApiModel):

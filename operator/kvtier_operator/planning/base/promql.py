@@ -100,6 +100,15 @@ class Series:
         computed = self.rate("vllm:request_prefill_kv_computed_tokens_sum", window)
         return f"{computed} / {self.rate('vllm:request_prefill_time_seconds_sum', window)}"
 
+    def saved_s(self, window: str) -> str:
+        """Seconds of prefill that loading saved in a window, less those that it took."""
+        hits = self._increase("vllm:external_prefix_cache_hits_total", window)
+        pace = self.computed_tokens_per_prefill_second(window)
+        return f"{hits} / ({pace}) - {self._increase('vllm:kv_offload_load_time_total', window)}"
+
+    def _increase(self, counter: str, window: str) -> str:
+        return f"sum(increase({counter}{{{self.matchers}}}[{window}]))"
+
 
 def _by(label: str) -> str:
     return f" by ({label}) " if label else ""

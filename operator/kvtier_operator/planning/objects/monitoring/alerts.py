@@ -6,6 +6,7 @@ from typing import Any, Final
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.promql import Alert, Series
+from kvtier_operator.planning.objects.common import monitoring_metadata
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.tiers import told_tiers
 
@@ -40,7 +41,7 @@ def prometheus_rule(plan: Plan) -> dict[str, Any] | None:
     labels = {"namespace": names.namespace, "kvcachetier": names.resource}
     about = f"KVCacheTier {names.namespace}/{names.resource}: "
     return rules_object(
-        names.metadata(names.resource, Component.MONITORING),
+        monitoring_metadata(plan, names.resource, Component.MONITORING),
         f"kvtier.{names.namespace}.{names.resource}",
         (alert.rule(labels, about) for alert in _alerts(plan, names)),
     )

@@ -1,49 +1,65 @@
 """The Grafana dashboard of one resource: how fast, where prompts come from, the tiers, the picker."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names, content_hash
 from kvtier_operator.planning.base.promql import WINDOW, Series
 from kvtier_operator.planning.flavors import flavor_traits
+from kvtier_operator.planning.objects.common import monitoring_metadata
 from kvtier_operator.planning.objects.monitoring.grafana import (
     Dashboard,
     dashboard_object,
     in_grid,
     panel,
+    tile,
 )
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.tiers import told_tiers
 
 
 def dashboard(plan: Plan) -> dict[str, Any] | None:
-    """Time series; what the backend or the picker has no metric for is left out."""
+    """What is so now, and time series; what the backend or the picker has no metric for is left out."""
     if not plan.resource.spec.observability.dashboard:
         return None
     names = Names.of(plan)
     engines, picker = (Series.of(names, job) for job in (names.engine, names.picker))
-    metadata = names.metadata(f"{names.resource}-dashboard", Component.MONITORING)
+    metadata = monitoring_metadata(plan, f"{names.resource}-dashboard", Component.MONITORING)
     content = Dashboard(
         uid=content_hash("kvcachetier", names.namespace, names.resource),
         title=f"KVCacheTier {names.namespace}/{names.resource}",
         tags=("vllm", "prefix cache"),
         heading="dashboard-of-a-kvcachetier",
-        panels=in_grid([*_requests(engines), *_tiers(plan, engines), *_picker(plan, picker)]),
+        panels=in_grid(
+            [*_now(plan, engines), *_requests(engines), *_tiers(plan, engines), *_picker(plan, picker)]
+        ),
     )
     # a namespace has no dot, so no two resources of a cluster have one file
     return dashboard_object(metadata, f"kvcachetier.{names.namespace}.{names.resource}.json", content)
 
 
+_FIRST_TOKEN: Final = "vllm:time_to_first_token_seconds"  # noqa: S105 - not a password
+
+
+def _now(plan: Plan, engines: Series) -> Iterator[dict[str, Any]]:
+    yield tile("Hit rate", "percentunit", engines.hit_share(WINDOW))
+    if traits_of(plan.resource.spec.backend).offloading:
+        yield tile("Prefill saved by the tiers, in this range", "s", engines.saved_s("$__range"))
+    yield tile("Time to first token, p50", "s", engines.quantile(_FIRST_TOKEN, 0.5, WINDOW))
+    yield tile("Engines that answer", "short", f"count(up{{{engines.matchers}}} == 1)")
+
+
 def _requests(engines: Series) -> list[dict[str, Any]]:
-    first_token = "vllm:time_to_first_token_seconds"  # noqa: S105 - not a password
     cached = engines.rate("vllm:prompt_tokens_cached_by_source_total", WINDOW, by="source")
+    # sources that nothing ever came from are left out, and vLLM has no name for a remote tier
+    by_source = f'label_replace({cached} > 0, "source", "remote", "source", "external_unspecified")'
     return [
         panel(
             "Time to first token",
             "s",
             {
-                f"p{share:.0%}".rstrip("%"): engines.quantile(first_token, share, WINDOW)
+                f"p{share:.0%}".rstrip("%"): engines.quantile(_FIRST_TOKEN, share, WINDOW)
                 for share in (0.5, 0.95)
             },
         ),
@@ -51,7 +67,7 @@ def _requests(engines: Series) -> list[dict[str, Any]]:
         panel(
             "Prompt tokens a second, by where they came from",
             "short",
-            {"all": engines.rate("vllm:prompt_tokens_total", WINDOW), "{{source}}": cached},
+            {"all": engines.rate("vllm:prompt_tokens_total", WINDOW), "{{source}}": by_source},
         ),
         panel(
             "Requests",
@@ -63,7 +79,6 @@ def _requests(engines: Series) -> list[dict[str, Any]]:
             "percentunit",
             {"{{pod}}": f"max by (pod) (vllm:kv_cache_usage_perc{{{engines.matchers}}})"},
         ),
-        panel("Engines that answer", "short", {"engines": f"count(up{{{engines.matchers}}} == 1)"}),
     ]
 
 

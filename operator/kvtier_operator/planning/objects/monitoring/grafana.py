@@ -9,10 +9,10 @@ from kvtier_common.version import PAGES_URL
 
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 """What the dashboard's variable `datasource` is set to."""
-_COLUMNS: Final = 2
-_WIDTH: Final = 12
-"""Half of Grafana's grid of 24."""
-_HEIGHT: Final = 8
+_GRID: Final = 24
+"""Grafana's columns."""
+_SIZES: Final = {"timeseries": (12, 8), "stat": (6, 4)}
+"""Width and height in the grid, by type of panel."""
 
 SIDECAR_LABEL: Final = {"grafana_dashboard": "1"}
 """What Grafana's sidecar looks for by default. Source: prometheus-community/helm-charts, values.yaml of
@@ -54,21 +54,23 @@ def panel(title: str, unit: str, expressions: Mapping[str, str]) -> dict[str, An
     }
 
 
+def tile(title: str, unit: str, expression: str) -> dict[str, Any]:
+    """One number, as it is now, over its line in the range that is shown."""
+    shown = panel(title, unit, {"now": expression})
+    options = {"graphMode": "area", "reduceOptions": {"calcs": ["lastNotNull"]}}
+    return shown | {"type": "stat", "options": options}
+
+
 def in_grid(panels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The panels with a number and a place each, two beside each other, in the order they are given."""
-    return [
-        {
-            **model,
-            "id": index + 1,
-            "gridPos": {
-                "h": _HEIGHT,
-                "w": _WIDTH,
-                "x": index % _COLUMNS * _WIDTH,
-                "y": index // _COLUMNS * _HEIGHT,
-            },
-        }
-        for index, model in enumerate(panels)
-    ]
+    """The panels with a number and a place each, from left to right in the order they are given."""
+    placed, x, y, row_height = [], 0, 0, 0
+    for index, model in enumerate(panels):
+        width, height = _SIZES[model["type"]]
+        if x + width > _GRID or height != row_height:
+            x, y, row_height = 0, y + row_height, height
+        placed.append({**model, "id": index + 1, "gridPos": {"h": height, "w": width, "x": x, "y": y}})
+        x += width
+    return placed
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,9 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.base.names import Component, Names
+from kvtier_operator.planning.objects.common import monitoring_metadata
 from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.plan import Plan
-
-_INTERVAL: Final = "15s"
-"""A cache's hit rate is looked at over minutes; upstream's charts scrape pickers every 10 s."""
 
 _PORTS: Final = {Component.ENGINE: "http", Component.PICKER: "http-metrics"}
 """Port names, the same in the Services and in the containers."""
@@ -33,7 +31,7 @@ def scrape_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         {
             "apiVersion": api_version,
             "kind": kind,
-            "metadata": names.metadata(name, component),
+            "metadata": monitoring_metadata(plan, name, component),
             "spec": {
                 "selector": {"matchLabels": names.selector(component)},
                 "endpoints": [_endpoint(plan, component, tls_field)],
@@ -44,7 +42,8 @@ def scrape_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
 
 
 def _endpoint(plan: Plan, component: Component, tls_field: str) -> dict[str, Any]:
-    where = {"port": _PORTS[component], "path": "/metrics", "interval": _INTERVAL}
+    interval_s = plan.resource.spec.observability.interval_seconds
+    where = {"port": _PORTS[component], "path": "/metrics", "interval": f"{interval_s}s"}
     if component is Component.ENGINE and plan.resource.spec.engine.extra_args.serves_tls:
         return where | {"scheme": "https", tls_field: dict(_SKIP_VERIFY)}
     return where

@@ -55,6 +55,7 @@ def test_panels_follow_backend_and_picker() -> None:
     }
     assert titles - fewer == {
         "Bytes loaded and stored a second",
+        "Prefill saved by the tiers, in this range",
         "Does the tier pay: tokens a second of loading, of computing",
         "CPU tier: bytes used and there",
         "CPU tier: chunks a second that left it",
