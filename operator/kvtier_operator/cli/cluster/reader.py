@@ -28,7 +28,7 @@ from kvtier_operator.cli.cluster.resource import (
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
-from kvtier_operator.reconcile.facts.engine_place import engine_place
+from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
@@ -159,8 +159,8 @@ def _selector(name: str) -> str:
 
 def _port(resource: Document, pod: Document) -> str:
     """Port of a pod's /metrics, with the scheme where it is not HTTP; empty for a pod that has none."""
-    if selected_by(resource) and (place := engine_place(pod)):
-        return f"{'https:' if place.scheme == 'https' else ''}{place.port}"
+    if selected_by(resource) and (endpoint := metrics_endpoint(pod)):
+        return f"{'https:' if endpoint.scheme == 'https' else ''}{endpoint.port}"
     match component_of(pod):
         case Component.ENGINE:
             engine = resource["spec"].get("engine") or {}

@@ -59,7 +59,7 @@ def _require_not_held(metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> N
         )
 
 
-def engine_place(spec: Mapping[str, Any], name: str | None) -> int:
+def engine_index(spec: Mapping[str, Any], name: str | None) -> int:
     """Index of the container that vLLM runs in.
 
     Args:

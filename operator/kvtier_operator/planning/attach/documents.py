@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kvtier_operator.planning.attach.command import find_obstacle, image_remark, model_remark
-from kvtier_operator.planning.attach.container import engine_place
+from kvtier_operator.planning.attach.container import engine_index
 from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.attach.owners import PodPlace, pod_at, pod_places, with_pod
@@ -89,7 +89,7 @@ def _attach_place(
     after = attach_pod(replace(plan, attach=attach), pod, image, before_queue=True, delivery=delivery)
     if isinstance(after, LeftAlone):
         return None, replace(outcome, remarks=(_left_alone(after),))
-    engine = pod["spec"]["containers"][engine_place(pod["spec"], container)]
+    engine = pod["spec"]["containers"][engine_index(pod["spec"], container)]
     obstacle = find_obstacle(engine)
     if obstacle is not None:
         return None, replace(outcome, remarks=(_left_alone(obstacle),))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_connector.payload import COPY_COMMAND, INIT_NAME, PAYLOAD_PATH, VOLUME_NAME
-from kvtier_operator.planning.attach.container import engine_place, require_changeable, require_free_names
+from kvtier_operator.planning.attach.container import engine_index, require_changeable, require_free_names
 from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.attach.environment import attached_environment
 from kvtier_operator.planning.attach.left_alone import LeftAlone, LeftAloneError, Reason
@@ -57,7 +57,7 @@ def _attached(plan: AttachPlan, pod: dict[str, Any], image: str, delivery: Deliv
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "spec: not a pod's spec")
-    place = engine_place(spec, plan.attach.container)
+    place = engine_index(spec, plan.attach.container)
     engine: dict[str, Any] = spec["containers"][place]
     _require_lists(spec, engine)
     _require_mappings(pod, engine)

@@ -8,7 +8,7 @@ from kvtier_common.one_line import one_line
 from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
 from kvtier_operator.api.resource import MAX_NAME_LENGTH
 from kvtier_operator.planning.base.names import ADDED, ATTACHED
-from kvtier_operator.reconcile.facts.engine_place import engine_place
+from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
 from kvtier_operator.reconcile.facts.restart import restart_command
 
 _MOST_CHARACTERS: Final = 300
@@ -45,7 +45,7 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
     metadata, status = pod["metadata"], pod.get("status") or {}
     unschedulable, since = _unschedulable(status)
     attached_to = one_line((metadata.get("annotations") or {}).get(ATTACHED, ""), MAX_NAME_LENGTH)
-    place = engine_place(pod) if attached_to else None
+    endpoint = metrics_endpoint(pod) if attached_to else None
     return SelectedPod(
         name=metadata["name"],
         attached_to=attached_to,
@@ -53,8 +53,8 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
         unschedulable=unschedulable,
         unschedulable_since=since,
         payload=_payload_trouble(status) or _volume_trouble(pod, status),
-        engine_start=_start(status, place.container) if place else "",
-        address=place.address_in(status) if place else "",
+        engine_start=_start(status, endpoint.container) if endpoint else "",
+        address=endpoint.address_in(status) if endpoint else "",
     )
 
 

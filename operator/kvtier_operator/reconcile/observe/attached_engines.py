@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 
-from kvtier_common.metrics.answer import metrics_session, read_metrics
 from kvtier_common.metrics.text import Families, read_labels
 from kvtier_common.metrics.tier_metrics import CAPACITY_BYTES
 from kvtier_connector.attach.decisions import INFO_METRIC
@@ -19,6 +18,7 @@ from kvtier_operator.planning.attach.engine_reasons import KNOWN, is_left_alone
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.facts.engine_report import EngineReport
 from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
+from kvtier_operator.reconcile.observe.asking import EngineSession
 from kvtier_operator.reconcile.observe.engines import READ, read_capacities, read_tiers
 from kvtier_operator.reconcile.settings import EngineTimings
 
@@ -26,7 +26,6 @@ _LOG: Final = logging.getLogger(__name__)
 _INFO: Final = INFO_METRIC.encode()
 _READ: Final = (*READ, *CAPACITY_BYTES.values(), _INFO)
 _REASON: Final = re.compile(r"[A-Z][A-Za-z]{0,63}")
-_AT_A_TIME: Final = 8
 
 
 def read_report(families: Families) -> EngineReport:
@@ -78,21 +77,17 @@ class AttachedEngineObserver:
     def __init__(self, reconcile_in: Callable[[Key, float], None], timings: EngineTimings) -> None:
         self._reconcile_in = reconcile_in
         self._timings = timings
-        self._turns = asyncio.Semaphore(_AT_A_TIME)
+        self._session = EngineSession(timings.request_s)
         self._by_key: dict[Key, _Engines] = {}
-        self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Lets engines be asked until the end of the block."""
-        async with metrics_session(self._timings.request_s, "kvtier-operator") as self._session:
+        async with self._session.open():
             try:
                 yield
             finally:
-                rounds = [engines.round for engines in self._by_key.values() if engines.round]
-                for key in [*self._by_key]:
-                    self.forget(key)
-                await asyncio.gather(*rounds, return_exceptions=True)
+                self._by_key.clear()  # a round that is ended has nothing reconciled
 
     def forget(self, key: Key) -> None:
         """A resource has no such pods any more."""
@@ -124,7 +119,7 @@ class AttachedEngineObserver:
             if (asked := engines.by_start[start]).due_at <= now_s
         ]
         if due and engines.round is None:
-            engines.round = asyncio.create_task(self._ask_all(due), name=f"engines of {key}")
+            engines.round = self._session.start(self._ask_all(due), f"engines of {key}")
             engines.round.add_done_callback(lambda _: self._end_round(key, engines))
         waits = (engines.by_start[start].due_at - now_s for start in reachable)
         return EngineReports(
@@ -143,8 +138,8 @@ class AttachedEngineObserver:
     async def _ask(self, pod: SelectedPod, asked: _Asked) -> None:
         report = None
         try:
-            async with self._turns:
-                families = await read_metrics(self._opened(), pod.address, _READ)
+            async with self._session.turns:
+                families = await self._session.read(pod.address, _READ)
             report = read_report(families)
         except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
             _LOG.debug("pod %s: its engine was not asked: %s", pod.name, error)
@@ -154,11 +149,6 @@ class AttachedEngineObserver:
         asked.report = report or asked.report
         asked.unsettled = 0 if settled else asked.unsettled + 1
         asked.due_at = asyncio.get_running_loop().time() + self._wait_s(asked)
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            raise RuntimeError("engines are asked before open()")
-        return self._session
 
     def _wait_s(self, asked: _Asked) -> float:
         if asked.unsettled:

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import aiohttp
@@ -12,7 +12,7 @@ import aiohttp
 from kvtier_common.errors import KvtierError, TooLargeError
 from kvtier_common.kubernetes.answers import NotFoundError, as_object, parse_document
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
-from kvtier_common.metrics.answer import NoMetricsError, metrics_session, read_metrics
+from kvtier_common.metrics.answer import NoMetricsError
 from kvtier_common.metrics.text import Families, Sample, read_labels
 from kvtier_common.metrics.tier_metrics import (
     CAPACITY_BYTES,
@@ -35,6 +35,7 @@ from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, merge_observations
+from kvtier_operator.reconcile.observe.asking import EngineSession
 from kvtier_operator.reconcile.settings import EngineTimings
 
 _TOO_MANY: Final = 1 << 63
@@ -47,7 +48,6 @@ READ: Final = (
 _METADATA_BYTES: Final = 1 << 20
 """Of a ReplicaSet's metadata: four times what all its annotations may have."""
 _LOG: Final = logging.getLogger(__name__)
-_AT_A_TIME: Final = 8
 _MOST_CHARACTERS: Final = 300
 """Characters of an engine's answer that a log line or a condition quotes."""
 
@@ -173,20 +173,12 @@ class EngineObserver:
         self._pods = pods
         self._reconcile_in = reconcile_in
         self._timings = timings
-        self._turns = asyncio.Semaphore(_AT_A_TIME)
+        self._session = EngineSession(timings.request_s)
         self._asking: dict[Key, asyncio.Task[None]] = {}
-        self._session: aiohttp.ClientSession | None = None
 
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[None]:
+    def open(self) -> AbstractAsyncContextManager[None]:
         """Lets engines be asked until the end of the block."""
-        async with metrics_session(self._timings.request_s, "kvtier-operator") as self._session:
-            try:
-                yield
-            finally:
-                for task in self._asking.values():
-                    task.cancel()
-                await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        return self._session.open()
 
     def observe_in_background(
         self, key: Key, resource: CachedResource, plan: CachedPlan, engine: LiveObject | None
@@ -213,7 +205,7 @@ class EngineObserver:
             # the queue keeps one time a key: this reconciliation may have replaced the one that was due then
             self._reconcile_in(key, wait_s)
             return
-        task = asyncio.create_task(self._ask(key, resource, plan, pods, engine.uid), name=f"engine of {key}")
+        task = self._session.start(self._ask(key, resource, plan, pods, engine.uid), f"engine of {key}")
         self._asking[key] = task
         task.add_done_callback(lambda _: self._asking.pop(key, None))
 
@@ -227,7 +219,7 @@ class EngineObserver:
     ) -> None:
         state = resource.state
         try:
-            async with self._turns:
+            async with self._session.turns:
                 observation = await self._observation(key, plan, pods, deployment_uid)
         except _ImplausibleReportError as error:
             if state.rejected_report != str(error):
@@ -258,14 +250,12 @@ class EngineObserver:
         self, key: Key, plan: CachedPlan, pods: Sequence[ServingPod], deployment_uid: str
     ) -> EngineObservation:
         """The report of one engine; a ValueError where no pod is the Deployment's, or no engine so large."""
-        if self._session is None:
-            raise RuntimeError("engines are asked before open()")
         for pod in pods:
             if not await belongs_to(self._api, key.namespace, pod, deployment_uid):
                 continue
             try:
                 address = pod.address_at(plan.engine_port)
-                report = read_tiers(await read_metrics(self._session, address, READ))
+                report = read_tiers(await self._session.read(address, READ))
             except NoMetricsError:
                 raise  # an answer without metrics is no report
             except ValueError as error:

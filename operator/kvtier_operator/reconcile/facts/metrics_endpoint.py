@@ -11,8 +11,8 @@ _USUAL_PORT: Final = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class EnginePlace:
-    """A container, and its port."""
+class MetricsEndpoint:
+    """A container, and where it serves."""
 
     container: str
     port: int
@@ -29,7 +29,7 @@ class EnginePlace:
         return f"{self.scheme}://{host}:{self.port}"
 
 
-def engine_place(pod: Mapping[str, Any]) -> EnginePlace | None:
+def metrics_endpoint(pod: Mapping[str, Any]) -> MetricsEndpoint | None:
     """Reads a v1 Pod; None where no container of it was given a tier.
 
     The port is that which a kubelet asks whether the engine is ready, else the first that it names.
@@ -37,7 +37,7 @@ def engine_place(pod: Mapping[str, Any]) -> EnginePlace | None:
     for container in pod["spec"]["containers"]:
         if any(variable["name"] == ATTACH_VARIABLE for variable in container.get("env") or ()):
             probe = (container.get("readinessProbe") or {}).get("httpGet") or {}
-            return EnginePlace(
+            return MetricsEndpoint(
                 container=container["name"],
                 port=_port(container, probe.get("port")),
                 scheme="https" if str(probe.get("scheme")).lower() == "https" else "http",

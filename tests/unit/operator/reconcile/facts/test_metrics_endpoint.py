@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_connector.payload import ATTACH_VARIABLE
-from kvtier_operator.reconcile.facts.engine_place import engine_place
+from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
 
 READY = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
 PORTS = [{"name": "api", "containerPort": 8200}, {"name": "tls", "containerPort": 8443}]
@@ -32,17 +32,17 @@ def _probe(port: object, **more: str) -> dict[str, Any]:
     ],
 )
 def test_the_probe_s_port_then_the_first_then_vllm_s(container: dict[str, Any], address: str) -> None:
-    place = engine_place(_pod(**container))
-    assert place
-    assert (place.container, place.address_in(READY)) == ("main", address)
+    endpoint = metrics_endpoint(_pod(**container))
+    assert endpoint
+    assert (endpoint.container, endpoint.address_in(READY)) == ("main", address)
 
 
 def test_a_pod_that_is_not_ready_is_not_asked() -> None:
-    place = engine_place(_pod())
-    assert place
-    assert place.address_in({**READY, "conditions": [{"type": "Ready", "status": "False"}]}) == ""
-    assert place.address_in({**READY, "podIP": "fd00::1"}) == "http://[fd00::1]:8000"
+    endpoint = metrics_endpoint(_pod())
+    assert endpoint
+    assert endpoint.address_in({**READY, "conditions": [{"type": "Ready", "status": "False"}]}) == ""
+    assert endpoint.address_in({**READY, "podIP": "fd00::1"}) == "http://[fd00::1]:8000"
 
 
-def test_a_pod_that_was_given_no_tier_has_no_such_place() -> None:
-    assert engine_place(_pod(env=[])) is None
+def test_a_pod_that_was_given_no_tier_has_no_endpoint() -> None:
+    assert metrics_endpoint(_pod(env=[])) is None
