@@ -14,11 +14,13 @@ from vllm.platforms import current_platform
 
 from kvtier_common.one_line import one_line
 from kvtier_connector.attach import metric
+from kvtier_connector.attach.claim import claim_tier
 from kvtier_connector.attach.decisions import (
     LeftAloneError,
     Outcome,
     Reason,
     read_settings,
+    require_first,
     require_fit,
     require_release,
     share_of,
@@ -79,6 +81,7 @@ def _attach(text: str, engine: "StartingEngine") -> tuple[Outcome, Any]:
     facts = configured.facts
     require_fit(facts)
     share = share_of(settings, facts.local_engines)
+    require_first(is_first=claim_tier())
     configured.set_extra_config(kv_transfer_config(share)["kv_connector_extra_config"])
     disk = f" and {format_bytes(share.disk_capacity_bytes)} of disk" if share.disk_capacity_bytes else ""
     engines = "the engine" if facts.local_engines == 1 else f"each of {facts.local_engines} engines"

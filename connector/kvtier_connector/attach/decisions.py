@@ -18,6 +18,8 @@ INFO_METRIC: Final = "kvtier_attach_info"
 """Gauge on the engine's /metrics: 1, with the label `reason`."""
 _MOST_CHARACTERS: Final = 1 << 16
 _CAPACITIES: Final = ("cpu_capacity_bytes", "disk_capacity_bytes")
+EXECUTORS: Final = ("mp", "uni")
+"""Of vLLM's --distributed-executor-backend, those whose ranks share a machine's memory."""
 _BOUNDS: Final = ("disk_write_bytes_per_hour", "remote_write_bytes_per_s")
 
 
@@ -31,6 +33,7 @@ class Reason(Enum):
     PIPELINE_PARALLEL = "PipelineParallel"
     SEVERAL_NODES = "SeveralNodes"
     SEVERAL_SERVERS = "SeveralServers"
+    UNKNOWN_EXECUTOR = "UnknownExecutor"
     UNKNOWN_DEVICE = "UnknownDevice"
     UNKNOWN_VERSION = "UnknownVersion"
     BAD_SETTINGS = "BadSettings"
@@ -67,6 +70,7 @@ class EngineFacts:
     prefix_caching: bool  # whether it keeps prefixes; vLLM's choice counts as yes until it is made
     pipeline_ranks: int
     nodes: int  # over which one engine's ranks are spread
+    executor: str = ""  # what starts its ranks; empty until vLLM has chosen
     is_one_of_several: bool = False  # a supervisor has started others in this pod, of which it does not know
     keeps_kv: bool = True  # whether its model has KV blocks; so until it is configured
     local_engines: int = 1  # data-parallel engines of this pod
@@ -105,11 +109,27 @@ def require_fit(facts: EngineFacts) -> None:
         raise LeftAloneError(
             Reason.SEVERAL_NODES, "its ranks are on several nodes, which cannot share the tier's memory"
         )
+    if facts.executor not in {"", *EXECUTORS}:
+        raise LeftAloneError(
+            Reason.UNKNOWN_EXECUTOR,
+            f"its ranks are started by {facts.executor}, maybe on other nodes, and kvtier knows those of "
+            f"{' and '.join(EXECUTORS)} (--distributed-executor-backend)",
+        )
     if facts.is_one_of_several:
         raise LeftAloneError(
             Reason.SEVERAL_SERVERS,
             "its pod has a server for each data-parallel rank (--data-parallel-multi-port-external-lb), and "
             "none knows its part of the tier",
+        )
+
+
+def require_first(*, is_first: bool) -> None:
+    """Leave servers alone that another of their pod was before (LeftAloneError)."""
+    if not is_first:
+        raise LeftAloneError(
+            Reason.SEVERAL_SERVERS,
+            "another server of its pod has the tier, and neither knows its part of it: start the "
+            "data-parallel ranks by one (--data-parallel-size-local)",
         )
 
 

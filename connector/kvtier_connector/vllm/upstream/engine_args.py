@@ -10,7 +10,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Final
 
-from vllm.config import KVTransferConfig, VllmConfig
+from vllm.config import KVTransferConfig, ParallelConfig, VllmConfig
 from vllm.engine.arg_utils import EngineArgs
 
 from kvtier_connector.attach.decisions import EngineFacts
@@ -18,6 +18,7 @@ from kvtier_connector.config import CONNECTOR_MODULE
 
 Configure = Callable[..., VllmConfig]
 _MARK: Final = "__kvtier__"
+_RAY: Final = "ray"
 _NATIVE: Final = "of --kv-offloading-size"
 _SUPERVISED: Final = "APIServer_DPRank_"
 """How entrypoints/launchers/dp_supervisor.py begins the names of the servers that it starts in one pod."""
@@ -38,6 +39,7 @@ class ConfiguredEngine:
             prefix_caching=bool(self.config.cache_config.enable_prefix_caching),
             pipeline_ranks=parallel.pipeline_parallel_size,
             nodes=parallel.nnodes_within_dp,
+            executor=_executor(parallel),
             keeps_kv=self._keeps_kv(),
             local_engines=max(parallel.data_parallel_size_local, 1),  # a head without engines has 0
         )
@@ -70,6 +72,7 @@ class StartingEngine:
             prefix_caching=arguments.enable_prefix_caching is not False,
             pipeline_ranks=arguments.pipeline_parallel_size,
             nodes=1,  # of which some may be other engines'
+            executor=_executor(arguments),
             is_one_of_several=multiprocessing.current_process().name.startswith(_SUPERVISED),
         )
 
@@ -106,6 +109,14 @@ def wrap_engine_config(attach: Callable[[StartingEngine], VllmConfig | None]) ->
 
     setattr(create_engine_config, _MARK, True)
     EngineArgs.create_engine_config = create_engine_config
+
+
+def _executor(given: EngineArgs | ParallelConfig) -> str:
+    """Return the name of what starts an engine's ranks, a class's where it is one; of Ray's engines, Ray."""
+    backend = given.distributed_executor_backend
+    if given.data_parallel_backend == _RAY:
+        return _RAY
+    return f"{backend.__module__}.{backend.__qualname__}" if isinstance(backend, type) else backend or ""
 
 
 def _connector(transfer: KVTransferConfig | Mapping[str, Any] | None) -> str:

@@ -3,14 +3,16 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any, Final
 
+from kvtier_connector.attach.decisions import EXECUTORS
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.planning.attach.container import AMD_GPU
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.base.label_selector import mapping, mappings
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS, vllm_minor
+from kvtier_operator.planning.kv_cache.split import ENGINES_BY, EXECUTOR
 
 _VARIABLES: Final = ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS", "VLLM_ARGS")
 """In which wrappers of others take arguments, KServe's the first."""
@@ -24,6 +26,10 @@ _SERVED: Final = "--served-model-name"
 _SERVE: Final = "serve"
 _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 """Of a model, and of no folder, variable or name that its owner made up."""
+_SERVERS: Final = "--data-parallel-multi-port-external-lb"
+_BY_HAND: Final = ("--data-parallel-rank", "--data-parallel-external-lb")
+_SERVER: Final = "vllm.entrypoints.openai.api_server"
+_NOT_CHOSEN: Final = frozenset({"", "None"})
 _ROCM: Final = "rocm"
 """In the names of images for AMD's GPUs."""
 _VERSIONS: Final = " or ".join(f"0.{minor}" for minor in KNOWN_MINORS)
@@ -83,6 +89,20 @@ def image_remark(container: Mapping[str, Any]) -> str:
     return f"image {image} does not tell its vLLM: one of another minor than {_VERSIONS} gets no tier"
 
 
+def servers_remark(container: Mapping[str, Any]) -> str:
+    """What to know where the command line may start several servers in the pod; empty where it does not."""
+    words = [*_words(container)]
+    starts = words.count(_SERVER) + sum(
+        word == "serve" and before.rpartition("/")[2] == "vllm" for before, word in pairwise(words)
+    )
+    if starts < 2 and CommandLine((*words,)).last(*_BY_HAND) is None:  # noqa: PLR2004 - several
+        return ""
+    return (
+        "of several servers in a pod only the first has the tiers: start its data-parallel ranks by one "
+        "(--data-parallel-size-local)"
+    )
+
+
 def _obstacles(line: CommandLine, container: Mapping[str, Any]) -> Iterator[LeftAlone]:
     if line.switch(_CACHING) is False:
         yield LeftAlone(
@@ -102,6 +122,18 @@ def _obstacles(line: CommandLine, container: Mapping[str, Any]) -> Iterator[Left
         yield LeftAlone(
             Reason.SEVERAL_NODES,
             f"its ranks are on several nodes ({_NODES}), and a tier is one node's memory",
+        )
+    launcher = "ray" if line.value(ENGINES_BY) == "ray" else line.value(EXECUTOR) or ""
+    if launcher not in {*_NOT_CHOSEN, *EXECUTORS} and "$" not in launcher:
+        yield LeftAlone(
+            Reason.UNKNOWN_EXECUTOR,
+            f"its ranks are started by {launcher}, and kvtier knows those of {' and '.join(EXECUTORS)} "
+            f"({EXECUTOR})",
+        )
+    if line.is_on(_SERVERS):
+        yield LeftAlone(
+            Reason.SEVERAL_SERVERS,
+            f"it has a server for each data-parallel rank ({_SERVERS}), and none knows its part of the tiers",
         )
     image = str(container.get("image") or "")
     if _ROCM in image or AMD_GPU in mapping(mapping(container.get("resources")).get("limits")):

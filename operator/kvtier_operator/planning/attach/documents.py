@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kvtier_operator.planning.attach.command import find_obstacle, image_remark, model_remark
+from kvtier_operator.planning.attach.command import find_obstacle, image_remark, model_remark, servers_remark
 from kvtier_operator.planning.attach.container import engine_index
 from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
@@ -99,6 +99,7 @@ def _attach_place(
         _memory_remark(plan, engine, place),
         image_remark(engine),
         model_remark(engine, plan.model, place.models),
+        servers_remark(engine),
         _variables_remark(engine),
     )
     return after, Outcome(outcome.field, plan.name, tuple(filter(None, remarks)))

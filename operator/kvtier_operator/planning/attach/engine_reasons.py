@@ -25,7 +25,12 @@ _ADVICE: Final[Mapping[str, str]] = {
         "its engine's ranks are on several nodes, which cannot share the tier's memory: keep an engine on one"
     ),
     Reason.SEVERAL_SERVERS.value: (
-        "its pod has a server for each data-parallel rank: remove --data-parallel-multi-port-external-lb"
+        "its pod has several servers, none of which knows its part of the tier: start its data-parallel "
+        "ranks by one (--data-parallel-size-local), without --data-parallel-multi-port-external-lb"
+    ),
+    Reason.UNKNOWN_EXECUTOR.value: (
+        "its engine's ranks are started by Ray or another launcher: remove --distributed-executor-backend "
+        "and --data-parallel-backend, and keep an engine on one node"
     ),
     Reason.UNKNOWN_DEVICE.value: "its engine's device is neither a GPU with CUDA nor a CPU",
     Reason.UNKNOWN_VERSION.value: (

@@ -29,6 +29,8 @@ class Reason(StrEnum):
     NO_PREFIX_CACHING = EngineReason.NO_PREFIX_CACHING.value
     PIPELINE_PARALLEL = EngineReason.PIPELINE_PARALLEL.value
     SEVERAL_NODES = EngineReason.SEVERAL_NODES.value
+    SEVERAL_SERVERS = EngineReason.SEVERAL_SERVERS.value
+    UNKNOWN_EXECUTOR = EngineReason.UNKNOWN_EXECUTOR.value
     UNKNOWN_DEVICE = EngineReason.UNKNOWN_DEVICE.value
     UNKNOWN_VERSION = EngineReason.UNKNOWN_VERSION.value
 

@@ -34,6 +34,7 @@ WHISPER = {
     "decoder_attention_heads": 2,
     "max_target_positions": 1024,
 }
+OWN_EXECUTOR = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 BERT = {
     "architectures": ["BertModel"],
     "model_type": "bert",
@@ -70,6 +71,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def arguments(model_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Arguments:
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "1")  # which an external launcher has vLLM change
     for name, value in engines_environment().items():
         monkeypatch.setenv(name, value)
 
@@ -135,6 +137,9 @@ def test_data_parallel_engines_share_the_pod_s_tier(
         ({"kv_offloading_size": 1.0}, "OffloadingConnector", Reason.HAS_CONNECTOR),
         ({"enable_prefix_caching": False}, None, Reason.NO_PREFIX_CACHING),
         ({"pipeline_parallel_size": 2}, None, Reason.PIPELINE_PARALLEL),
+        ({"distributed_executor_backend": "external_launcher"}, None, Reason.UNKNOWN_EXECUTOR),
+        ({"distributed_executor_backend": OWN_EXECUTOR}, None, Reason.UNKNOWN_EXECUTOR),
+        ({"data_parallel_backend": "ray"}, None, Reason.UNKNOWN_EXECUTOR),
     ],
 )
 def test_what_its_arguments_say_against_it(  # noqa: PLR0913, PLR0917 - what is given and what comes of it
@@ -208,6 +213,33 @@ def test_a_server_that_vllm_s_supervisor_has_started(
     name = "APIServer_DPRank_1"
     assert name.removesuffix("1") in Path(str(dp_supervisor.__file__)).read_text()
     monkeypatch.setattr(multiprocessing.current_process(), "name", name)
+    registered()
+    left_alone(arguments(), None, Reason.SEVERAL_SERVERS, lines)
+
+
+def test_a_launcher_that_vllm_chooses(
+    registered: Callable[..., None], arguments: Arguments, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vllm.engine.arg_utils import EngineArgs  # noqa: PLC0415 - takes seconds
+
+    original = EngineArgs.create_engine_config
+
+    def within_ray(self: "EngineArgs") -> object:
+        config = original(self)
+        config.parallel_config.distributed_executor_backend = "ray"
+        return config
+
+    monkeypatch.setattr(EngineArgs, "create_engine_config", within_ray)
+    registered()
+    left_alone(arguments(), None, Reason.UNKNOWN_EXECUTOR, lines)
+
+
+def test_a_server_that_another_of_its_pod_was_before(
+    registered: Callable[..., None], arguments: Arguments, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import kvtier_connector.attach.begin  # noqa: F401, PLC0415 - takes seconds
+
+    monkeypatch.setattr("kvtier_connector.attach.begin.claim_tier", lambda: False)
     registered()
     left_alone(arguments(), None, Reason.SEVERAL_SERVERS, lines)
 

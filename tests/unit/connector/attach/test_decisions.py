@@ -59,7 +59,7 @@ def test_the_pod_s_capacities_are_shared_by_its_engines() -> None:
 
 def test_engines_that_fit() -> None:
     require_fit(FITTING)
-    require_fit(replace(FITTING, connector=CONNECTOR_NAME, local_engines=8))
+    require_fit(replace(FITTING, connector=CONNECTOR_NAME, local_engines=8, executor="mp"))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,7 @@ def test_engines_that_fit() -> None:
         (replace(FITTING, prefix_caching=False, keeps_kv=False), Reason.UNSUPPORTED_MODEL),
         (replace(FITTING, pipeline_ranks=2), Reason.PIPELINE_PARALLEL),
         (replace(FITTING, nodes=2), Reason.SEVERAL_NODES),
+        (replace(FITTING, executor="ray"), Reason.UNKNOWN_EXECUTOR),
         (replace(FITTING, is_one_of_several=True), Reason.SEVERAL_SERVERS),
     ],
 )

@@ -149,6 +149,10 @@ def test_pods_of_another_namespace_are_not_selected() -> None:
             Reason.PIPELINE_PARALLEL,
         ),
         ({"args": ["m", "--nnodes", "2"]}, Reason.SEVERAL_NODES),
+        ({"args": ["m", "--distributed-executor-backend=ray"]}, Reason.UNKNOWN_EXECUTOR),
+        ({"args": ["m", "--distributed-executor-backend", "team.Own"]}, Reason.UNKNOWN_EXECUTOR),
+        ({"args": ["m", "-dpb", "ray"]}, Reason.UNKNOWN_EXECUTOR),
+        ({"args": ["m", "--data-parallel-multi-port-external-lb"]}, Reason.SEVERAL_SERVERS),
         ({"image": "vllm/vllm-openai:v0.31.0"}, Reason.UNKNOWN_VERSION),
         ({"image": "vllm/vllm-openai-rocm:v0.33.0"}, Reason.UNKNOWN_DEVICE),
         ({"resources": {"limits": {"memory": "64Gi", "amd.com/gpu": "2"}}}, Reason.UNKNOWN_DEVICE),
@@ -195,6 +199,23 @@ def test_what_is_given_and_what_is_not_known_is_said() -> None:
     image = "ghcr.io/llm-d/llm-d-cuda:v0.4.0"
     assert _remarks(image=image)[1].startswith(f"image {image} does not tell its vLLM")
     assert _remarks(resources={})[0].startswith("container main asks for no memory: ")
+
+
+SERVERS = "of several servers in a pod only the first has the tiers"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_said"),
+    [
+        ("for rank in 0 1; do vllm serve m -dp 2 -dpn $rank & done; wait", True),
+        ("vllm serve m --port 1 & /opt/bin/vllm serve m --port 2", True),
+        ("vllm serve m --distributed-executor-backend mp -dp 2", False),
+        ("vllm serve m --distributed-executor-backend $WHICH -dp 2", False),
+    ],
+)
+def test_servers_that_do_not_know_of_each_other_are_spoken_of(words: str, is_said: bool) -> None:
+    [_, *remarks] = _remarks(command=["sh", "-c", words])
+    assert [remark[: len(SERVERS)] for remark in remarks] == [SERVERS] * is_said
 
 
 def test_variables_from_elsewhere_are_kept_and_said_to_be_unseen() -> None:
