@@ -20,3 +20,12 @@ ENVIRONMENT: Final = {SEARCH_PATH: PAYLOAD_PATH, "NUMBA_CACHE_DIR": f"{PAYLOAD_P
 """Of the engine's container, unless it has them."""
 PLUGIN_NAME: Final = "kvtier"
 """Entry point of the group `vllm.general_plugins`."""
+PLUGINS: Final = "VLLM_PLUGINS"
+"""Variable with the plug-ins that vLLM loads, with commas between them; without it, all."""
+
+
+def with_plugin(plugins: str) -> str:
+    """Return that variable's value with our plug-in."""
+    if PLUGIN_NAME in plugins.split(","):  # as vLLM reads it, which keeps spaces
+        return plugins
+    return f"{plugins},{PLUGIN_NAME}" if plugins else PLUGIN_NAME

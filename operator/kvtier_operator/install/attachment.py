@@ -16,6 +16,7 @@ from kvtier_connector.payload import (
     INIT_NAME,
     PAYLOAD_PATH,
     PLUGIN_NAME,
+    PLUGINS,
     SEARCH_PATH,
     VOLUME_NAME,
 )
@@ -24,7 +25,7 @@ from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.attach.container import GPUS, KUEUE, MIRROR, spellings
 from kvtier_operator.planning.attach.delivery import CACHE_NAME, CACHE_PATH, Delivery
-from kvtier_operator.planning.attach.environment import AS_ELSEWHERE, PLUGINS
+from kvtier_operator.planning.attach.environment import AS_ELSEWHERE
 from kvtier_operator.planning.backends import parts
 from kvtier_operator.planning.base.names import ADDED, ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS
 from kvtier_operator.planning.units import MIB

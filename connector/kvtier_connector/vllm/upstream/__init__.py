@@ -14,7 +14,8 @@ classes by name:
 Each reach is a function or a method that says what for. Where a vLLM has the parts elsewhere, the connector
 is refused when it is made, with the names of what is missing, before a request has come.
 
-An engine's arguments are changed in one place, `engine_args.py`, before there is a connector.
+An engine's arguments are changed in one place, `engine_args.py`, before there is a connector; what it accepts
+in `kvtier_connector/embeddings.py`, which is for engines that lack what this package imports, too.
 
 A new minor is an entry in `supported.py`, a look at this package, and a line of
 `tests/engine/test_older_vllm.py`.

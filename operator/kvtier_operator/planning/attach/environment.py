@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from kvtier_connector.payload import ATTACH_VARIABLE, PLUGIN_NAME, SEARCH_PATH
+from kvtier_connector.payload import ATTACH_VARIABLE, PLUGINS, SEARCH_PATH, with_plugin
 from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 
-PLUGINS: Final = "VLLM_PLUGINS"
-"""The plug-ins that vLLM loads, with commas between them; without it, all."""
 AS_ELSEWHERE: Final = f"$({SEARCH_PATH})"
 """What envFrom says of the variable, put in by the kubelet; stays so, a folder that is nowhere, where it
 says nothing. Source: k8s.io/kubernetes, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables."""
@@ -37,7 +35,7 @@ def attached_environment(
         raise LeftAloneError(Reason.NOT_UNDERSTOOD, "the env of its container is not a list of variables")
     attached, places = [*variables], {variable.get("name"): place for place, variable in enumerate(variables)}
     payload = brought[SEARCH_PATH]
-    for name, add in ((SEARCH_PATH, partial(_in_front, payload)), (PLUGINS, _listed)):
+    for name, add in ((SEARCH_PATH, partial(_in_front, payload)), (PLUGINS, with_plugin)):
         if name not in places:
             continue
         variable = variables[places[name]]
@@ -58,9 +56,3 @@ def attached_environment(
 
 def _in_front(payload: str, value: str) -> str:
     return f"{payload}:{value}" if value else payload
-
-
-def _listed(value: str) -> str:
-    if PLUGIN_NAME in value.split(","):  # as vLLM reads it, which keeps spaces
-        return value
-    return f"{value},{PLUGIN_NAME}" if value else PLUGIN_NAME

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvtier_connector.payload import SEARCH_PATH
+from kvtier_connector.payload import PLUGINS, SEARCH_PATH
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.arguments.environment import unread
 from kvtier_operator.planning.backends import traits_of
@@ -15,6 +15,11 @@ from kvtier_operator.planning.weights.pod_weights import CACHE_VARIABLES
 _RESERVED_VARIABLES: Final = {
     "PYTHONHASHSEED": "block hashes of all ranks and restarts must agree",
     "VLLM_CPU_KVCACHE_SPACE": "it derives it from spec.engine.kvCacheMemory",
+}
+
+_ADDED_TO: Final = {
+    SEARCH_PATH: "puts its connector in front of it",
+    PLUGINS: "puts its plug-in behind it",
 }
 
 
@@ -38,8 +43,8 @@ def reserved_environment(parts: CheckInput) -> CheckResult:
             faults.append((field, f"kvtier sets {variable.name}: {reserved[variable.name]}; remove it"))
         elif variable.name in own:
             faults.append((field, f"backend {parts.spec.backend} sets {variable.name}; remove it"))
-        elif parts.traits.in_payload and variable.name == SEARCH_PATH and variable.value_from is not None:
-            faults.append((field, f"kvtier puts its connector in front of it: set {variable.name} by value"))
+        elif parts.traits.in_payload and variable.name in _ADDED_TO and variable.value_from is not None:
+            faults.append((field, f"kvtier {_ADDED_TO[variable.name]}: set {variable.name} by value"))
         elif reader := next(
             (readers[prefix] for prefix in readers if variable.name.startswith(prefix)), None
         ):

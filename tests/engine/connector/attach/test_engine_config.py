@@ -13,7 +13,7 @@ from tests.shared.newer_vllm import engines_environment
 
 from kvtier_connector import plugin
 from kvtier_connector.attach.decisions import INFO_METRIC, Reason
-from kvtier_connector.config import CONNECTOR_NAME, MIB
+from kvtier_connector.config import CONNECTOR_NAME, MIB, ConnectorConfig, kv_transfer_config
 from kvtier_connector.payload import ATTACH_VARIABLE
 
 if TYPE_CHECKING:
@@ -42,6 +42,31 @@ BERT = {
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "max_position_embeddings": 1024,
+}
+
+
+LLAVA = {
+    "architectures": ["LlavaForConditionalGeneration"],
+    "model_type": "llava",
+    "image_token_index": 99,
+    "text_config": {
+        "model_type": "llama",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "vocab_size": 128,
+        "max_position_embeddings": 1024,
+    },
+    "vision_config": {
+        "model_type": "clip_vision_model",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "image_size": 28,
+        "patch_size": 14,
+    },
 }
 
 
@@ -195,6 +220,38 @@ def test_models_that_vllm_gives_no_connector(
     left_alone(encoder, None, Reason.UNSUPPORTED_MODEL, lines)
 
 
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_a_tier_has_an_engine_accept_no_embeddings(
+    registered: Callable[..., None],
+    arguments: Arguments,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_managed: bool,
+) -> None:
+    from vllm.config import KVTransferConfig, VllmConfig  # noqa: PLC0415 - takes seconds
+
+    (tmp_path / "config.json").write_text(json.dumps(LLAVA))
+
+    def accepts(*, enabled: bool = False) -> tuple[bool, bool]:
+        config = arguments(model=str(tmp_path), enable_mm_embeds=enabled, **transfer).create_engine_config()
+        assert config.kv_transfer_config.kv_connector == CONNECTOR_NAME
+        pictures = config.model_config.multimodal_config
+        return pictures.enable_mm_embeds, pictures.allow_missing_mm_embeddings
+
+    ours = KVTransferConfig(**kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=16 * MIB)))
+    transfer = {"kv_transfer_config": ours} if is_managed else {}
+    resolve = VllmConfig._resolve_mm_embedding_inputs
+    monkeypatch.setattr(VllmConfig, "_resolve_mm_embedding_inputs", getattr(resolve, "__wrapped__", resolve))
+    if is_managed:
+        assert accepts() == (True, True), "vLLM decides otherwise, and nothing has to be changed"
+        monkeypatch.delenv(ATTACH_VARIABLE, raising=False)
+        plugin.register()
+    else:
+        registered()
+    assert accepts() == (False, False)
+    assert accepts(enabled=True) == (True, False)
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_ranks_on_several_nodes_start_as_they_would_have(
     registered: Callable[..., None], arguments: Arguments, lines: list[str], rank: int
@@ -317,4 +374,4 @@ def test_a_plug_in_that_fails_ends_no_engine(
     monkeypatch.setattr("kvtier_connector.attach.begin.begin", fail)
     registered()
     assert arguments().create_engine_config().kv_transfer_config is None
-    assert lines == ["kvtier: this engine is left alone: the plug-in failed"]
+    assert lines == ["kvtier: the plug-in failed, and attaches no engine"]

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_connector.payload import COPY_COMMAND, ENVIRONMENT, INIT_NAME, SEARCH_PATH
+from kvtier_connector.payload import COPY_COMMAND, ENVIRONMENT, INIT_NAME, PLUGINS, SEARCH_PATH, with_plugin
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.pod import ContainerClaim
@@ -158,6 +158,7 @@ def _env(plan: Plan) -> list[dict[str, Any]]:
     }
     if plan.engine.payload:
         plain[SEARCH_PATH] = ":".join(filter(None, (ENVIRONMENT[SEARCH_PATH], own.get(SEARCH_PATH))))
+        plain |= {PLUGINS: with_plugin(own[PLUGINS])} if PLUGINS in own else {}
     # of two of one name an API server takes neither
     named = {variable["name"] for variable in plan.engine.env_from_resource}
     return [

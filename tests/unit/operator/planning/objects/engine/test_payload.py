@@ -17,7 +17,7 @@ FROM_A_FIELD = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 def environment(*own: dict[str, Any], backend: str = "KVTier") -> list[tuple[str, str | None]]:
     """Variables of Python's and numba's that the engine has, each with its value."""
     container = engine_container({"spec.backend": backend, "spec.engine.env": [*own]})
-    names = ("PYTHONPATH", "NUMBA_CACHE_DIR")
+    names = ("PYTHONPATH", "NUMBA_CACHE_DIR", "VLLM_PLUGINS")
     return [(each["name"], each.get("value")) for each in container["env"] if each["name"] in names]
 
 
@@ -61,6 +61,11 @@ def test_it_comes_in_front_of_a_path_of_the_resource_s(own: str, path: str) -> N
     assert dict(environment(variable))["PYTHONPATH"] == path
 
 
+@pytest.mark.parametrize(("own", "plugins"), [("team,other", "team,other,kvtier"), ("kvtier", "kvtier")])
+def test_its_plug_in_is_loaded_beside_those_that_are_named(own: str, plugins: str) -> None:
+    assert dict(environment({"name": "VLLM_PLUGINS", "value": own}))["VLLM_PLUGINS"] == plugins
+
+
 def test_a_cache_of_numba_s_elsewhere_stays_and_no_name_is_there_twice() -> None:
     assert dict(environment()) == {"PYTHONPATH": PLACE, "NUMBA_CACHE_DIR": f"{PLACE}/numba-cache"}
     assert ("NUMBA_CACHE_DIR", "/a") in environment({"name": "NUMBA_CACHE_DIR", "value": "/a"})
@@ -68,8 +73,11 @@ def test_a_cache_of_numba_s_elsewhere_stays_and_no_name_is_there_twice() -> None
     assert sorted(told, key=str) == [("NUMBA_CACHE_DIR", None), ("PYTHONPATH", PLACE)]
 
 
-def test_a_path_that_is_not_known_is_refused() -> None:
-    one = resource(engine={"env": [{"name": "PYTHONPATH", **FROM_A_FIELD}]})
+@pytest.mark.parametrize(
+    ("name", "why"), [("PYTHONPATH", "in front of it"), ("VLLM_PLUGINS", "plug-in behind it")]
+)
+def test_what_has_to_be_added_to_and_is_not_known_is_refused(name: str, why: str) -> None:
+    one = resource(engine={"env": [{"name": name, **FROM_A_FIELD}]})
     result = verdict(reserved_environment, one)
-    says(result, REJECT, "ReservedVariable", "in front of it", "set PYTHONPATH by value")
-    assert result.field == "spec.engine.env[PYTHONPATH]"
+    says(result, REJECT, "ReservedVariable", why, f"set {name} by value")
+    assert result.field == f"spec.engine.env[{name}]"
