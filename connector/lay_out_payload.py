@@ -2,7 +2,8 @@
 
 `python3 connector/lay_out_payload.py FOLDER --architecture arm64`. It holds kvtier's two packages, the entry
 point by which vLLM finds the plug-in, and what vLLM's images lack, compiled for each Python that they have.
-numba and numpy are vLLM's own. Nothing of it is run, so any machine lays out any architecture's.
+That is in a folder of its own, behind what an image has (`kvtier_connector/__init__.py`). numba and numpy are
+vLLM's own. Nothing of it is run, so any machine lays out any architecture's.
 """
 
 import argparse
@@ -23,6 +24,7 @@ ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """As images call them, and as wheels do."""
 _LACKING: Final = {"amd64": ("xxhash", "liburing"), "arm64": ("xxhash",)}
 """By architecture; liburing has wheels for one, and threads take its place."""
+LACKING_FOLDER: Final = "lacking"
 _PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 _PLUGINS: Final = "vllm.general_plugins"
 
@@ -41,10 +43,8 @@ def lay_out(target: Path, architecture: str) -> None:
             wheels = Path(scratch) / python
             _download(wanted, wheels, python, ARCHITECTURES[architecture])
             for wheel in wheels.glob("*.whl"):
-                with ZipFile(
-                    wheel
-                ) as archive:  # of one version, whose compiled parts have their Python's name
-                    archive.extractall(target)
+                with ZipFile(wheel) as archive:  # compiled parts have their Python's name
+                    archive.extractall(target / LACKING_FOLDER)
 
 
 def lay_out_own(target: Path) -> None:

@@ -9,28 +9,45 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NoReturn
 
+from kvtier_common.one_line import one_line
 from kvtier_connector.errors import ConnectorError, UnsupportedEngineError
 
 NEEDED: Final = ("numba", "numpy", "xxhash")
 """Modules of what `kvtier[connector]` requires in pyproject.toml, without those that it can do without."""
+_OF_VLLM: Final = frozenset({"numba", "numpy"})
+"""Only looked for: vLLM stumbles over numba in a worker for the CPU that has it too early, and ends."""
 OPTIONAL: Final = ("liburing",)
 """Without it a disk is read and written by threads (core/disk/io); it has wheels for x86-64 only."""
+_MOST_CHARACTERS: Final = 200  # of an error that others wrote
 _TERMINATION_LOG: Final = Path("/dev/termination-log")
 
 
 def missing_packages_text() -> str:
     """One line that says what is missing and what to do; empty if nothing is."""
-    lacking = [name for name in NEEDED if find_spec(name) is None]
+    lacking = {name: why for name in NEEDED if (why := _why_not_imported(name))}
     if not lacking:
         return ""
     return (
-        f"kvtier's connector needs {' and '.join(lacking)}, which {sys.executable} does not have: use "
-        'vLLM\'s own image with that of kvtier/connector, or pip install "kvtier[connector]"'
+        f"kvtier's connector needs {' and '.join(lacking)}, which {sys.executable} cannot import "
+        f"({'; '.join(lacking.values())}): use vLLM's own image with that of kvtier/connector, or "
+        'pip install "kvtier[connector]"'
     )
+
+
+def _why_not_imported(name: str) -> str:
+    """One line, empty where it is imported: what is there may be compiled for another Python."""
+    if name in _OF_VLLM:
+        return "" if find_spec(name) else f"no module {name}"
+    try:
+        import_module(name)
+    except Exception as error:  # noqa: BLE001 - whatever a package of others raises
+        return one_line(f"{error}", _MOST_CHARACTERS) or type(error).__name__
+    return ""
 
 
 def require_all() -> None:

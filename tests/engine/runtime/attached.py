@@ -22,7 +22,7 @@ from kvtier_connector.payload import ATTACH_VARIABLE
 from kvtier_operator.errors import RuntimeFailedError
 from kvtier_operator.runtime.measure import OpenAIClient
 from kvtier_operator.runtime.process import free_ports
-from lay_out_payload import lay_out_own
+from lay_out_payload import LACKING_FOLDER, lay_out_own
 
 _OF_VLLM: Final = {"numba", "numpy"}
 _START_TIMEOUT_S: Final = 900.0
@@ -126,7 +126,7 @@ def payload(folder: Path) -> Path:
         spec = find_spec(package)
         assert spec is not None
         assert spec.origin is not None
-        shutil.copytree(Path(spec.origin).parent, folder / package)
+        shutil.copytree(Path(spec.origin).parent, folder / LACKING_FOLDER / package)
     return folder
 
 

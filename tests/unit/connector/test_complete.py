@@ -5,8 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,10 +16,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    def found(name: str) -> ModuleSpec | None:
-        return None if name in names else find_spec(name)
-
-    monkeypatch.setattr(complete, "find_spec", found)
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, None)  # as import has it: not to be imported
 
 
 def test_it_looks_for_all_that_the_wheel_s_extra_requires() -> None:
