@@ -5,7 +5,7 @@ import logging
 import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pytest
 from prometheus_client import REGISTRY
@@ -34,6 +34,8 @@ WHISPER = {
     "decoder_attention_heads": 2,
     "max_target_positions": 1024,
 }
+NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+MULTI = NIXL | {"kv_connector": "MultiConnector", "kv_connector_extra_config": {"connectors": [NIXL]}}
 OWN_EXECUTOR = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
 BERT = {
     "architectures": ["BertModel"],
@@ -158,7 +160,8 @@ def test_data_parallel_engines_share_the_pod_s_tier(
 @pytest.mark.parametrize(
     ("changes", "connector", "reason"),
     [
-        ({"kv_transfer_config": "example"}, "ExampleConnector", Reason.HAS_CONNECTOR),
+        ({"kv_transfer_config": NIXL}, "NixlConnector", Reason.HAS_CONNECTOR),
+        ({"kv_transfer_config": MULTI}, "MultiConnector", Reason.HAS_CONNECTOR),
         ({"kv_offloading_size": 1.0}, "OffloadingConnector", Reason.HAS_CONNECTOR),
         ({"enable_prefix_caching": False}, None, Reason.NO_PREFIX_CACHING),
         ({"pipeline_parallel_size": 2}, None, Reason.PIPELINE_PARALLEL),
@@ -177,8 +180,8 @@ def test_what_its_arguments_say_against_it(  # noqa: PLR0913, PLR0917 - what is 
 ) -> None:
     from vllm.config import KVTransferConfig  # noqa: PLC0415 - takes seconds
 
-    if changes.get("kv_transfer_config"):
-        changes = {"kv_transfer_config": KVTransferConfig(kv_connector="ExampleConnector", kv_role="kv_both")}
+    if transfer := changes.get("kv_transfer_config"):
+        changes = {"kv_transfer_config": KVTransferConfig(**cast("dict[str, Any]", transfer))}
     registered()
     left_alone(arguments(**changes), connector, reason, lines)
 

@@ -140,9 +140,14 @@ def test_pods_of_another_namespace_are_not_selected() -> None:
     [
         ({"command": ["vllm", "serve", "m", "--no-enable-prefix-caching"]}, Reason.NO_PREFIX_CACHING),
         (
-            {"args": ['exec vllm serve m --kv-transfer-config \'{"kv_connector": "N"}\'']},
+            {
+                "args": [
+                    'eval "vllm serve m --kv-transfer-config \'{\\"kv_connector\\":\\"NixlConnector\\"}\'"'
+                ]
+            },
             Reason.HAS_CONNECTOR,
         ),
+        ({"args": ["m", "--kv-transfer-config.kv_connector=MultiConnector"]}, Reason.HAS_CONNECTOR),
         ({"args": ["m", "--kv_offloading_size=4"]}, Reason.HAS_CONNECTOR),
         (
             {"env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": "--max-num-seqs 8 -pp 2"}]},
