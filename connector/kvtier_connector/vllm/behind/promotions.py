@@ -1,9 +1,10 @@
 """Brings what requests ask for from the tiers behind into memory, and keeps it there until they load it.
 
 A request waits while its blocks are read: a block that cannot be read is simply not found when the request is
-looked up again. Only one that is alone may go ahead and load what is still being read. It holds all of its
-blocks in memory, or none: two requests that each held half of the memory and waited for the rest would wait
-for ever.
+looked up again, once the others have come or are lost, too. Before that, what it computes in their place
+would not be kept: memory believes that they come. Only one that is alone may go ahead and load what is still
+being read. It holds all of its blocks in memory, or none: two requests that each held half of the memory and
+waited for the rest would wait for ever.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,6 +61,7 @@ class _Held:
     loading: dict[bytes, PendingRead] = field(default_factory=dict)  # blocks that are being read for it
     promoted: dict[bytes, Tier] = field(default_factory=dict)  # blocks that were read for it, and from where
     asked: set[bytes] = field(default_factory=set)  # blocks of which a tier was asked for it
+    lost: set[bytes] = field(default_factory=set)  # blocks that were to be read for it, and could not be
     # blocks for which there was no slot, or that are computed sooner than read
     refused: set[bytes] = field(default_factory=set)
 
@@ -84,9 +86,17 @@ class Promotions:
             self._lookups_of(request_id).ready[key] = None
         elif state is BlockState.PENDING and request_id == self.ahead:
             return BlockState.READY if self._is_coming(key, request_id) else state
-        elif state is BlockState.ABSENT and self._want(key, request_id, end_tokens):
+        elif state is not BlockState.PENDING and (
+            (state is BlockState.ABSENT and self._want(key, request_id, end_tokens))
+            or self._waits_for_others(key, request_id)
+        ):
             return BlockState.PENDING
         return state
+
+    def _waits_for_others(self, key: bytes, request_id: str) -> bool:
+        """Tell whether a block was lost for a request of whose blocks others are still being read."""
+        held = self._held.get(request_id)
+        return held is not None and bool(held.loading) and key in held.lost and request_id != self.ahead
 
     def _want(self, key: bytes, request_id: str, end_tokens: int) -> bool:
         """Have a block read from the fastest tier that has it; tells whether there may be one."""
@@ -157,7 +167,9 @@ class Promotions:
         self._memory.invalidate(progress.lost)
         ready = self._memory.commit(progress.loaded + progress.ended)
         for key in progress.lost:
-            self._forget_reader(key)
+            request_id = self._forget_reader(key)
+            if request_id is not None:
+                self._held[request_id].lost.add(key)
         pinned = dict[str, list[bytes]]()
         for key in ready:
             request_id = self._forget_reader(key)

@@ -172,6 +172,22 @@ def test_a_block_that_is_lost_is_a_miss(*, ended: bool) -> None:
     scene.assert_nothing_is_kept()
 
 
+def test_what_is_lost_one_after_the_other_is_all_kept_when_it_is_computed() -> None:
+    scene = Scene(4, on_disk=[1, 2, 3])
+    scene.look_up("a", 1, 2, 3)
+    scene.begin()
+    scene.arrive(1)
+    scene.fail(2)
+    # to go ahead here would be to compute 3 while memory believes that it comes
+    assert scene.look_up("a", 1, 2, 3) == [READY, PENDING, PENDING]
+    assert scene.begin() == []
+    scene.fail(3)
+    assert scene.look_up("a", 1, 2, 3) == [READY, ABSENT]
+    scene.put_in_memory(2, 3)
+    scene.finish("a")
+    scene.assert_nothing_is_kept()
+
+
 def test_all_lost_at_once_keeps_nobody_waiting() -> None:
     scene = Scene(4, on_disk=[1, 2])
     scene.look_up("a", 1, 2)
