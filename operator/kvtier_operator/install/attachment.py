@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kvtier_connector.payload import (
     ATTACH_VARIABLE,
+    CACHE_PATH,
     COPY_COMMAND,
     INIT_NAME,
     PAYLOAD_PATH,
@@ -24,7 +25,7 @@ from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.attach.container import GPUS, KUEUE, MIRROR, spellings
-from kvtier_operator.planning.attach.delivery import CACHE_NAME, CACHE_PATH, Delivery
+from kvtier_operator.planning.attach.delivery import CACHE_NAME, Delivery
 from kvtier_operator.planning.attach.environment import AS_ELSEWHERE
 from kvtier_operator.planning.backends import parts
 from kvtier_operator.planning.base.names import ADDED, ATTACH_OPT_IN, ATTACHED, POLICY_VERSIONS

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kvtier_connector.payload import ATTACH_VARIABLE, INIT_NAME, PAYLOAD_PATH, VOLUME_NAME
-from kvtier_operator.planning.attach.delivery import CACHE_NAME, CACHE_PATH
+from kvtier_connector.payload import ATTACH_VARIABLE, CACHE_PATH, INIT_NAME, PAYLOAD_PATH, VOLUME_NAME
+from kvtier_operator.planning.attach.delivery import CACHE_NAME
 from kvtier_operator.planning.attach.left_alone import LeftAloneError, Reason
 from kvtier_operator.planning.attach.plan import AttachPlan
 from kvtier_operator.planning.base.label_selector import mapping, mappings

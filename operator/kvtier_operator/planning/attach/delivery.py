@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from kvtier_connector.payload import (
+    CACHE_PATH,
     ENVIRONMENT,
     IMAGE_PAYLOAD_PATH,
     PAYLOAD_PATH,
@@ -14,7 +15,6 @@ from kvtier_connector.payload import (
 
 CACHE_NAME: Final = "kvtier-cache"
 """Volume for what numba compiles, where the payload's cannot be written."""
-CACHE_PATH: Final = "/var/lib/kvtier/cache"
 _NUMBA_CACHE: Final = "NUMBA_CACHE_DIR"
 
 

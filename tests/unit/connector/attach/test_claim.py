@@ -13,11 +13,11 @@ _SERVER = """\
 import os, subprocess, sys
 from pathlib import Path
 from kvtier_connector.attach.claim import claim_tier
-print(claim_tier(Path(sys.argv[1])), flush=True)
+print(claim_tier([Path("/nowhere"), Path(sys.argv[1])]), flush=True)
 if pid := os.fork():
     os.waitpid(pid, 0)
 else:
-    print(claim_tier(Path(sys.argv[1])), flush=True)
+    print(claim_tier([Path("/nowhere"), Path(sys.argv[1])]), flush=True)
     os._exit(0)
 sys.stdin.read()
 """
@@ -37,11 +37,11 @@ def test_the_first_has_it_and_what_it_starts_until_it_ends(tmp_path: Path) -> No
     ) as first:
         assert first.stdout
         assert [first.stdout.readline() for _ in range(2)] == ["True\n", "True\n"]
-        assert not claim_tier(tmp_path)
+        assert not claim_tier([tmp_path])
         first.kill()
-    assert claim_tier(tmp_path)
-    assert claim_tier(tmp_path)
+    assert claim_tier([tmp_path])
+    assert claim_tier([tmp_path])
 
 
 def test_where_nothing_can_be_written_nothing_is_known_against_it(tmp_path: Path) -> None:
-    assert claim_tier(tmp_path / "none")
+    assert claim_tier([tmp_path / "none"])
