@@ -87,7 +87,7 @@ class ConnectorConfig:
     # read from and write to the disk only what comes back sooner than it is computed, by what is measured.
     # Without it all is, which leaves a device that others wait for free meanwhile.
     disk_break_even: bool = True
-    # the store that engines share, such as redis://host:6379; several hosts of a cluster with commas between
+    # the store that engines share, such as redis://host:6379; several hosts with commas between
     # them, rediss:// for TLS, mooncake://host:50051 of a Mooncake master; empty for no remote tier
     remote_url: str = ""
     remote_share: str = ""  # name under which blocks are shared; only engines of one name see each other's
@@ -98,7 +98,7 @@ class ConnectorConfig:
     )
     # file with a key of 16 bytes or more, by which engines tell their values from others'; empty for none
     remote_mac_key_path: str = ""
-    remote_connections: int = 4  # to the store, or to each server of a cluster
+    remote_connections: int = 4  # to the store, or to each of its servers
     remote_write_bytes_per_s: int = 0  # bound on what this engine writes; 0 for none
     remote_ttl_s: int = 0  # after how many seconds the store forgets a block; 0 for when it needs the room
     remote_timeout_s: float = 5.0  # a store that needs longer to be connected to is given up for a while

@@ -138,7 +138,7 @@ def running_cluster(program: str, folder: Path, *options: str) -> Generator[list
     with ExitStack() as stack:
         stores = list[Store]()
         for number in range(3):
-            stores.append(stack.enter_context(_running_member(program, folder / str(number), *options)))
+            stores.append(stack.enter_context(running_member(program, folder / str(number), *options)))
             first, last = number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1
             stores[-1].ask("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
             stores[-1].ask("CLUSTER", "SET-CONFIG-EPOCH", str(number + 1))
@@ -152,7 +152,7 @@ def running_cluster(program: str, folder: Path, *options: str) -> Generator[list
 @contextmanager
 def running_replica(program: str, folder: Path, cluster: Sequence[Store]) -> Generator[Store]:
     """Run a server that has what the cluster's first has, and can take its place (CLUSTER FAILOVER)."""
-    with _running_member(program, folder) as replica:
+    with running_member(program, folder) as replica:
         _meet(replica, cluster[0])
         replica.process.wait_until(lambda: _knows(replica, cluster[0]))
         replica.ask(b"CLUSTER", b"REPLICATE", _text(cluster[0].ask("CLUSTER", "MYID")))
@@ -165,7 +165,8 @@ def running_replica(program: str, folder: Path, cluster: Sequence[Store]) -> Gen
 
 
 @contextmanager
-def _running_member(program: str, folder: Path, *options: str) -> Generator[Store]:
+def running_member(program: str, folder: Path, *options: str) -> Generator[Store]:
+    """Run one server of a cluster, without slots."""
     # beside its port a server listens on a bus's, 10,000 above it unless it is told another
     [bus] = free_ports(1)
     enabled = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", *options)

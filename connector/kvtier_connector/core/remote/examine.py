@@ -61,7 +61,8 @@ def examine(
         return Examination((_failure(error),))
     prefix = b"kvtier:%b:" % share.encode()
     with closing(connection):
-        findings = [Finding(Level.GOOD, f"{store.servers[0]} answers"), *store.rights(prefix)]
+        answering = store.servers[0] if len(store.servers) == 1 else f"one of {', '.join(store.servers)}"
+        findings = [Finding(Level.GOOD, f"{answering} answers"), *store.rights(prefix)]
         try:
             findings += facts_judged(connection.facts(timeout_s), capacity_bytes)
             if not moving:

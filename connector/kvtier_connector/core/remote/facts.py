@@ -17,6 +17,12 @@ def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
         Level.GOOD,
         f"{facts.version}, {format_bytes(facts.used_bytes)} used, {facts.evicted_keys} keys evicted",
     )
+    for server in facts.absent:
+        yield Finding(
+            Level.WARN,
+            f"{server} does not answer: what it has is computed until it does; see that it serves there",
+            "remote_url",
+        )
     if not facts.maxmemory_bytes:
         yield Finding(
             Level.BAD,
@@ -24,7 +30,7 @@ def facts_judged(facts: ServerFacts, capacity_bytes: int) -> Iterator[Finding]:
             + (f" to {format_bytes(capacity_bytes)}, of all servers together" if capacity_bytes else ""),
             "remote_capacity_bytes",
         )
-    elif capacity_bytes > facts.maxmemory_bytes:
+    elif capacity_bytes > facts.maxmemory_bytes and not facts.absent:
         yield Finding(
             Level.BAD,
             f"a capacity of {format_bytes(capacity_bytes)} is more than the server's maxmemory, "

@@ -23,13 +23,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What a store says of itself; of a cluster all servers together."""
+    """What a store says of itself; of several servers all together."""
 
     version: str  # for people: product and version
     maxmemory_bytes: int | None  # what it may hold; 0 for no bound, None where it does not say
     used_bytes: int
     policy: str  # what it does when it is full, in its own word; several, with commas, where servers differ
     evicted_keys: int  # since its start
+    absent: tuple[str, ...] = ()  # `HOST:PORT` of servers that do not answer, without which the rest serves
 
 
 class StoreConnection(Protocol):

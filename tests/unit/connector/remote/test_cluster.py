@@ -126,11 +126,3 @@ def test_a_cluster_that_loses_its_slots_is_down_until_it_has_them(stores: list[S
         for store, slots in zip(stores, own, strict=True):
             store.ask("CLUSTER", "ADDSLOTSRANGE", *slots)
         engine.wait()
-
-
-def test_several_servers_have_to_be_a_cluster(store: Store) -> None:
-    url = RespUrl((store.address, store.address), tls=False, database=0)
-    with pytest.raises(
-        RemoteError, match=r"remote_url: .* is of no cluster; name one server, or a cluster's"
-    ):
-        connect(replace(store.access, url=url))

@@ -1,4 +1,4 @@
-"""A cluster behind one connection: each key goes to the server that has it."""
+"""Several servers behind one connection, of a cluster or not: each key goes to the one that has it."""
 
 import time
 from collections import deque
@@ -15,7 +15,7 @@ LACKING_S: Final = 10.0
 
 
 class ClusterConnection:
-    """A StoreConnection to a cluster's primaries, which it owns; None stands for one that is not there.
+    """A StoreConnection to all servers of a map, which it owns; None stands for one that is not there.
 
     What is in such a one's slots is absent and not stored.
     """
@@ -89,6 +89,11 @@ class ClusterConnection:
                 used_bytes=sum(server.used_bytes for server in said),
                 policy=",".join(sorted({server.policy for server in said})),
                 evicted_keys=sum(server.evicted_keys for server in said),
+                absent=tuple(
+                    str(address)
+                    for address, primary in zip(self._slots.primaries, self._primaries, strict=True)
+                    if primary is None
+                ),
             )
 
     def close(self) -> None:

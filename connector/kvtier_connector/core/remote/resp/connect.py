@@ -4,13 +4,14 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kvtier_connector.core.remote.resp.cluster import ClusterConnection
 from kvtier_connector.core.remote.resp.connection import RespConnection
+from kvtier_connector.core.remote.resp.shards import shard_map
 from kvtier_connector.core.remote.resp.slots import SlotMap, slot_map
 from kvtier_connector.core.remote.resp.url import RespUrl
 from kvtier_connector.core.remote.resp.wire import PlainWire, TlsWire, Wire, left_s
@@ -40,15 +41,20 @@ _AddressInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[An
 
 
 def connect(access: Access) -> StoreConnection:
-    """Connect to a store: to the first server that answers, or to the cluster that it is of.
+    """Connect to a store: one server, the cluster that the first to answer is of, or all that the URL names.
 
-    Raises RemoteError and those below it: none answers, or they are several and no cluster.
+    Raises RemoteError and those below it: none answers, or they do not belong together.
     """
-    *others, last = access.url.addresses
-    for address in others:
-        with suppress(RemoteError):
-            return _store(access, address)
-    return _store(access, last)
+    address, first = _first(access)
+    is_cluster = first.info(access.timeout_s).get("cluster_enabled") == "1"
+    if not is_cluster and len(access.url.addresses) == 1:
+        return first
+    with closing(first):
+        if not is_cluster:
+            slots = shard_map(access.url.addresses)
+            return ClusterConnection(slots, _shards(access, slots))
+        slots = slot_map(address, first.ask(b"CLUSTER", b"SLOTS", timeout_s=access.timeout_s))
+    return ClusterConnection(slots, _primaries(access, slots))
 
 
 def connect_one(access: Access, address: Address) -> RespConnection:
@@ -83,24 +89,41 @@ def connect_one(access: Access, address: Address) -> RespConnection:
     return connection
 
 
-def _store(access: Access, address: Address) -> StoreConnection:
-    """Return a connection to this server, or to all of its cluster."""
-    first = connect_one(access, address)
-    if first.info(access.timeout_s).get("cluster_enabled") != "1":
-        if len(access.url.addresses) > 1:
-            first.close()
-            raise RemoteError(
-                f"kv_connector_extra_config.remote_url: {address} is of no cluster; name one server, or a "
-                "cluster's"
-            )
-        return first
-    slots = slot_map(address, first.ask(b"CLUSTER", b"SLOTS", timeout_s=access.timeout_s))
-    first.close()
-    return ClusterConnection(slots, _primaries(access, slots))
+def _first(access: Access) -> tuple[Address, RespConnection]:
+    """Connect to the first server of the URL that answers."""
+    *others, last = access.url.addresses
+    for address in others:
+        with suppress(RemoteError):
+            return address, connect_one(access, address)
+    return last, connect_one(access, last)
+
+
+def _shards(access: Access, slots: SlotMap) -> list[RespConnection | None]:
+    """Connect to several servers of which each has its part. Raises RemoteError: one cannot have one."""
+    shards = _primaries(access, slots)
+    try:
+        for shard in filter(None, shards):
+            _check_shard(shard, access.timeout_s)
+    except BaseException:
+        for shard in filter(None, shards):
+            shard.close()
+        raise
+    return shards
+
+
+def _check_shard(shard: RespConnection, timeout_s: float) -> None:
+    said = shard.info(timeout_s)
+    if said.get("cluster_enabled") == "1":
+        why = "is of a cluster and others are not; name a cluster's alone"
+    elif said.get("role") == "slave":
+        why = "is a replica; name servers alone that take writes"
+    else:
+        return
+    raise RemoteError(f"kv_connector_extra_config.remote_url: {shard.peer} {why}")
 
 
 def _primaries(access: Access, slots: SlotMap) -> list[RespConnection | None]:
-    """Connect to a cluster's primaries; one that cannot be reached is done without, unless it is the last."""
+    """Connect to all servers of a map; one that cannot be reached is done without, unless it is the last."""
     primaries = list[RespConnection | None]()
     failure: RemoteError | None = None
     for address in slots.primaries:

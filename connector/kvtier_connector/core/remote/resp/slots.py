@@ -1,4 +1,4 @@
-"""Which server of a cluster has a key (Redis cluster specification, "Key distribution model")."""
+"""Which of several servers has a key (Redis cluster specification, "Key distribution model")."""
 
 import binascii
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _LONGEST_HOST: Final = 253  # RFC 1035, without the root's dot
 
 @dataclass(frozen=True, slots=True)
 class SlotMap:
-    """A cluster's primaries, and for each slot which of them has it, or -1 for none."""
+    """Servers, of a cluster its primaries, and for each slot which of them has it, or -1 for none."""
 
     primaries: tuple[Address, ...]
     owners: tuple[int, ...]

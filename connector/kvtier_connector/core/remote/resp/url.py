@@ -8,7 +8,7 @@ from kvtier_connector.core.remote.urls import Address, parse_address, url_error
 
 @dataclass(frozen=True, slots=True)
 class RespUrl:
-    """What a URL says: one server, or several of one cluster."""
+    """What a URL says: one server, or several, of a cluster or each with its part."""
 
     addresses: tuple[Address, ...]
     tls: bool
