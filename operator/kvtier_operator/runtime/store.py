@@ -69,7 +69,9 @@ def with_local_store(resource: KVCacheTier) -> tuple[KVCacheTier, StorePlace | N
             f"is more than this machine's memory, {size(machine_bytes)}; lower it"
         )
     place = StorePlace.free(remote.capacity.bytes)
-    here = remote.model_copy(update={"url": place.url, "managed": None, "credentials": None, "mac_key": None})
+    here = remote.model_copy(
+        update={"url": place.url, "managed": None, "credentials": None, "tls": None, "mac_key": None}
+    )
     return with_remote(resource, here), place
 
 

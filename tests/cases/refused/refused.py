@@ -9,9 +9,9 @@ from tests.cases.refused.refused_fields import REFUSED_FIELDS
 from kvtier_operator.api.spec.gpu import Gpu
 
 _NO_STORE: Final = (
-    "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several HOST:PORT of "
-    "a cluster with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into the "
-    "Secret of credentials.secretRef"
+    "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several HOST:PORT "
+    "with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into the Secret "
+    "of credentials.secretRef"
 )
 
 # Wrong resources beyond those that the rules refuse. The API server refuses them too, in its own words.

@@ -7,9 +7,10 @@ from tests.cases.rules.rule_case import RuleCase
 
 _CA: Final = {"caSecretRef": {"name": "store-ca"}}
 _TLS_OFF: Final = (
-    "tls needs a URL that turns TLS on: begin it, or a bucket's endpoint, with rediss://, valkeys:// or "
-    "https://, or remove tls"
+    "tls needs a URL that turns TLS on, or managed.tls: begin the URL, or a bucket's endpoint, with "
+    "rediss://, valkeys:// or https://, or remove tls"
 )
+_CERTIFICATE: Final = {"tls": {"secretName": "store-certificate"}}
 REMOTE_RULES: Final = (
     RuleCase(
         "give either the store's url, or managed for one that kvtier makes",
@@ -46,6 +47,12 @@ REMOTE_RULES: Final = (
             }
         },
         {"spec.tiers.remote": {**REMOTE, "url": "valkey://a.kv", "tls": _CA}},
+    ),
+    RuleCase(
+        _TLS_OFF,
+        "spec.tiers.remote.tls",
+        {"spec.tiers.remote": {"capacity": "1Ti", "managed": _CERTIFICATE, "tls": _CA}},
+        {"spec.tiers.remote": {"capacity": "1Ti", "managed": {}, "tls": _CA}},
     ),
     RuleCase(
         "what is in brackets is no IPv6 address; write it as [2001:db8::1]",

@@ -27,12 +27,12 @@ def namespace(api: client.ApiClient) -> Iterator[None]:
 
 def _pod(api: client.ApiClient, name: str, component: str) -> dict[str, Any]:
     """The spec of a pod of that component, whose service account is there."""
-    [deployment] = [
+    deployment, *_ = [
         document
         for document in read_documents((OUTPUT / name / "objects.yaml").read_text(), name)
         if isinstance(document, dict)
         and document["kind"] == "Deployment"
-        and document["metadata"]["name"].endswith(f"-{component}")
+        and document["metadata"]["labels"]["app.kubernetes.io/component"] == component
     ]
     pod: dict[str, Any] = deployment["spec"]["template"]["spec"]
     metadata = {"name": pod.get("serviceAccountName", "default")}
@@ -41,7 +41,7 @@ def _pod(api: client.ApiClient, name: str, component: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "component"), [*((name, "engine") for name in GOLDEN), ("kvtier-managed-store", "store")]
+    ("name", "component"), [*((name, "engine") for name in GOLDEN), ("kvtier-sharded-store", "store")]
 )
 def test_a_pod_is_taken_as_it_is(api: client.ApiClient, name: str, component: str) -> None:
     sent = _pod(api, name, component)

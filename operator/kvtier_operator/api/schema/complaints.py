@@ -57,8 +57,8 @@ FORMS: Final[Mapping[str, str]] = {
     KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and ., and one . at most at its beginning",
     HEADER_PATTERN: "is no name of a header; write letters, digits and -, a letter first",
     HEADER_VALUE_PATTERN: "is no value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
-    STORE_URL_PATTERN: "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several "
-    "HOST:PORT of a cluster with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into "
+    STORE_URL_PATTERN: "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, "
+    "several HOST:PORT with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into "
     "the Secret of credentials.secretRef",
     SHARE_PATTERN: "is no name of a share; write a-z, 0-9, -, . and /, with a letter or a digit at both ends",
     REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",

@@ -17,7 +17,7 @@ RESP_SCHEMES: Final = tuple(scheme for scheme, encrypted in SCHEMES.items() if n
 MOONCAKE: Final = "mooncake"
 S3: Final = "s3"
 LMCACHE_CANNOT: Final[Mapping[RemoteUse, str]] = {
-    RemoteUse.CLUSTER: "knows one server, not a cluster's; name one that has all keys",
+    RemoteUse.CLUSTER: "knows one server, not several; name one that has all keys",
     RemoteUse.PREFIX: "names objects itself, without a prefix; name the bucket alone",
     RemoteUse.ENDPOINT_BY_NUMBER: "asks for BUCKET.HOST, and the endpoint is a number; give its name",
     RemoteUse.CA: "takes no CA, and a password for TLS only where its log shows it; remove tls",

@@ -13,6 +13,8 @@ COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 CONFIG_HASH: Final = "kvtier.dev/config-hash"
 """Annotation of a pod template: its pods are replaced when the configuration they read changes."""
+SHARD_LABEL: Final = "kvtier.dev/shard"
+"""Label of a store's pod: which of its servers it is, counted from 0."""
 ATTACHED: Final = "kvtier.dev/attached"
 ADDED: Final = "kvtier.dev/added"
 """Annotation of a pod that was given tiers: the name of its KVCacheTier, which is in the pod's namespace."""
@@ -55,7 +57,7 @@ class Names:
     engine: str  # Deployment, Service, autoscaler and so on of the engines
     picker: str  # the same of the endpoint picker
     gateway: str  # the same of kvtier's own gateway
-    store: str  # the same of the store that is made for all its engines, and the Secret with its password
+    store: str  # what the servers of a store that is made for its engines have in common, its Secret too
 
     @classmethod
     def of(cls, plan: OfAResource) -> Self:
@@ -75,6 +77,14 @@ class Names:
             gateway=gateway_name(name),
             store=f"{name}-store",
         )
+
+    def store_shard(self, number: int) -> str:
+        """Name of one of the store's servers, counted from 0: its Deployment and its Service."""
+        return f"{self.store}-{number}"
+
+    def store_host(self, number: int) -> str:
+        """Where one of the store's servers is found, as its certificate has to call it."""
+        return f"{self.store_shard(number)}.{self.namespace}.svc"
 
     def route(self, number: int) -> str:
         """Name of one of its HTTPRoutes, counted from 1."""

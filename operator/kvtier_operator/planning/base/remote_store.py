@@ -70,7 +70,7 @@ def secret_notes(remote: RemoteTierSpec | None) -> tuple[str, ...]:
     if remote.credentials and remote.managed is None:
         keys = "password, and username where it is not the default one"
         wanted.append(f"{remote.credentials.secret_ref.name} ({keys})")
-    if remote.tls:
+    if remote.tls and remote.managed is None:
         wanted.append(f"{remote.tls.ca_secret_ref.name} ({remote.tls.ca_secret_ref.key})")
     if remote.mac_key:
         wanted.append(f"{remote.mac_key.secret_ref.name} ({remote.mac_key.secret_ref.key})")
@@ -91,12 +91,13 @@ def ca_mounts(remote: RemoteTierSpec | None) -> tuple[Mount, ...]:
     if remote is None or remote.tls is None:
         return ()
     ref = remote.tls.ca_secret_ref
-    return (Mount("remote-ca", CA_FOLDER, _secret_file(ref.name, ref.key), read_only=True),)
+    source = _secret_file(ref.name, ref.key, optional=remote.managed is not None)
+    return (Mount("remote-ca", CA_FOLDER, source, read_only=True),)
 
 
-def _secret_file(name: str, key: str) -> Mapping[str, Any]:
-    """A volume of one key of a Secret, which has to be there."""
-    return {"secret": {"secretName": name, "items": [{"key": key, "path": key}], "optional": False}}
+def _secret_file(name: str, key: str, *, optional: bool = False) -> Mapping[str, Any]:
+    """A volume of one key of a Secret, which a pod waits for unless it is optional."""
+    return {"secret": {"secretName": name, "items": [{"key": key, "path": key}], "optional": optional}}
 
 
 def credentials_path(remote: RemoteTierSpec) -> str:

@@ -50,8 +50,10 @@ def remote_pays(parts: CheckInput) -> CheckResult:
         return remote_pays.passed(f"{needed}: {demand.verdicts()}{servers}", reason="Pays")
     of_store, of_network = demand.store_bytes_per_s, demand.engine_bytes_per_s
     if of_store is not None and (of_network is None or of_store < of_network):
-        why = f"the one server of managed gives about {of_store / 1e9:.3g} GB/s to all engines together"
-        better, field = "name a cluster in url", f"{remote_pays.field.rpartition('.')[0]}.managed"
+        shards = remote.managed.shards if remote.managed else 1
+        gives = f"{many(shards, 'server')} of managed {'give' if shards > 1 else 'gives'}"
+        why = f"{gives} about {of_store / 1e9:.3g} GB/s to all engines together"
+        better, field = "raise its shards", f"{remote_pays.field.rpartition('.')[0]}.managed"
     else:
         engines = parts.spec.engine.data_parallel_size
         engine_gb = (of_network or 0) / 1e9

@@ -1,4 +1,4 @@
-"""Where the pod of a store that is made finds room, and what that leaves to engines."""
+"""Where the pods of a store that is made find room, and what that leaves to engines."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from kvtier_operator.planning.plan import Plan
 
 
 def place_store(plan: Plan, nodes: Sequence[Node], engine: PodNeeds) -> tuple[Sequence[Node], str]:
-    """Put the store where that costs the fewest engines.
+    """Put each of the store's servers where that costs the fewest engines.
 
     Args:
         plan: The Plan, perhaps without such a store.
@@ -22,23 +22,31 @@ def place_store(plan: Plan, nodes: Sequence[Node], engine: PodNeeds) -> tuple[Se
         The nodes less what the store takes, and why no node holds it; empty where one does, or none need.
     """
     deployment = store_deployment(plan)
-    if deployment is None or not nodes:
+    if deployment is None or plan.store is None or not nodes:
         return nodes, ""
     needs = pod_needs(deployment["spec"]["template"])
-    faults = [(node, mismatch(node, needs)) for node in nodes]
-    taking = [node for node, fault in faults if fault is None]
-    if not taking:
-        away = why_away([fault for _, fault in faults if fault is not None])
+    faults = [mismatch(node, needs) for node in nodes]
+    left = {place: node for place, node in enumerate(nodes) if faults[place] is None}
+    if not left:
+        away = why_away([fault for fault in faults if fault is not None])
         # it runs where the picker runs
         return nodes, f"No node takes the store: {away.replace('spec.engine.', 'spec.router.')}"
-    rooms = [MatchingNode.of(node, needs) for node in taking]
-    places = [node for node, room in zip(taking, rooms, strict=True) if room.holds]
-    if not places:
-        lack, *_ = closest(rooms, needs)
-        ways = alternatives(_advice(lack, plan))
-        return nodes, f"No node has room for the store: the closest {lack}. {ways}"
-    place = min(places, key=lambda node: (_lost_engines(node, needs, engine), node.name))
-    return [_less(node, needs) if node is place else node for node in nodes], ""
+    costs = {place: _lost_engines(node, needs, engine) for place, node in left.items()}
+    for number in range(plan.store.shards):
+        rooms = {place: cost for place, cost in costs.items() if cost is not None}
+        if not rooms:
+            lack, *_ = closest([MatchingNode.of(node, needs) for node in left.values()], needs)
+            which = (
+                "the store"
+                if plan.store.shards == 1
+                else f"{number + 1} of the store's {plan.store.shards} shards"
+            )
+            ways = alternatives(_advice(lack, plan))
+            return nodes, f"No node has room for {which}: the closest {lack}. {ways}"
+        place = min(rooms, key=lambda place: (rooms[place], left[place].name))
+        left[place] = _less(left[place], needs)
+        costs[place] = _lost_engines(left[place], needs, engine)
+    return [left.get(place, node) for place, node in enumerate(nodes)], ""
 
 
 def _less(node: Node, needs: PodNeeds) -> Node:
@@ -48,7 +56,10 @@ def _less(node: Node, needs: PodNeeds) -> Node:
     return replace(node, allocatable=left)
 
 
-def _lost_engines(node: Node, store: PodNeeds, engine: PodNeeds) -> int:
+def _lost_engines(node: Node, store: PodNeeds, engine: PodNeeds) -> int | None:
+    """How many engines have no room beside one of the store's servers; None where that has none itself."""
+    if not MatchingNode.of(node, store).holds:
+        return None
     if mismatch(node, engine) is not None:
         return 0
     return MatchingNode.of(node, engine).holds - MatchingNode.of(_less(node, store), engine).holds
@@ -61,4 +72,8 @@ def _advice(lack: Shortage, plan: Plan) -> tuple[str, ...]:
     if lack.resource != "memory" or remote is None or remote.managed is None:
         return ("use other nodes",)
     memory = " and spec.tiers.remote.managed.memory" if remote.managed.memory else ""
-    return f"lower spec.tiers.remote.capacity{memory}", "use nodes with more memory"
+    return (
+        f"lower spec.tiers.remote.capacity{memory}",
+        "raise spec.tiers.remote.managed.shards",
+        "use nodes with more memory",
+    )

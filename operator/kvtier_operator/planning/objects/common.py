@@ -1,6 +1,7 @@
 """What objects of several owners have in common."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -122,10 +123,15 @@ def env_from_field(name: str, path: str) -> dict[str, Any]:
 
 
 def service(
-    names: Names, name: str, component: Component, *service_ports: Mapping[str, Any]
+    names: Names,
+    name: str,
+    component: Component,
+    *service_ports: Mapping[str, Any],
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """A Service of all ready pods of `component`."""
-    spec = {**_PLAIN_SERVICE, "selector": names.selector(component), "ports": [*service_ports]}
+    """A Service of all ready pods of `component` that have some labels beside."""
+    selector = {**names.selector(component), **labels}
+    spec = {**_PLAIN_SERVICE, "selector": selector, "ports": [*service_ports]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": names.metadata(name, component), "spec": spec}
 
 

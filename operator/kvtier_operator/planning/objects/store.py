@@ -1,10 +1,10 @@
-"""A store of a resource's own: one Valkey without persistence, for this resource's engines alone."""
+"""A store of a resource's own: Valkeys without persistence, for this resource's engines alone."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_common.redis_protocol import PORT
-from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash
+from kvtier_operator.planning.base.names import CONFIG_HASH, SHARD_LABEL, Component, Names, content_hash
 from kvtier_operator.planning.objects.common import (
     NO_PRIVILEGES,
     WITH_VOLUMES,
@@ -12,17 +12,21 @@ from kvtier_operator.planning.objects.common import (
     deployment,
     ingress_policy,
     placement,
+    pod_disruption_budget,
     ports,
     service,
+    spread_over_nodes,
 )
 from kvtier_operator.planning.objects.gateway.providers import provider_of
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.store.server_files import (
+    CERTIFICATE_FILES,
     CONFIG_FOLDER,
     CREDENTIALS_FOLDER,
     PING_FILE,
     RUN_FOLDER,
     START_FILE,
+    TLS_FOLDER,
     server_files,
 )
 from kvtier_operator.planning.store.store_plan import StorePlan
@@ -41,7 +45,7 @@ _GRACE_S: Final = 5
 def store_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     """All but its Secret, whose password no plan knows; none where no store is managed.
 
-    A budget for disruptions would make its one pod undrainable.
+    Each server has a Deployment and a Service of its own, for engines have to know which is which.
     """
     store = plan.store
     if store is None:
@@ -50,19 +54,29 @@ def store_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     port = {"name": _PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": _PORT_NAME}
     engines = {"podSelector": {"matchLabels": names.selector(Component.ENGINE)}}
     mesh = provider_of(plan.resource.spec.router).mesh_ports
+    budget = pod_disruption_budget(names, names.store, Component.STORE, store.shards)
     open_ports = [ports(port) for port in (PORT, *mesh)]
     return (
         ingress_policy(names, names.store, Component.STORE, [{"ports": open_ports, "from": [engines]}]),
-        config_map(names, names.store, Component.STORE, server_files(store.size)),
-        service(names, names.store, Component.STORE, port),
-        _deployment(plan, store),
+        *([budget] if budget else []),
+        config_map(names, names.store, Component.STORE, _files(store)),
+        *(
+            document
+            for number in range(store.shards)
+            for document in (
+                service(
+                    names, names.store_shard(number), Component.STORE, port, labels={SHARD_LABEL: str(number)}
+                ),
+                _deployment(plan, store, number),
+            )
+        ),
     )
 
 
 def store_deployment(plan: Plan) -> dict[str, Any] | None:
-    """Of its one server; None where no store is managed."""
+    """Of its first server, which all others are like; None where no store is managed."""
     store = plan.store
-    return None if store is None else _deployment(plan, store)
+    return None if store is None else _deployment(plan, store, 0)
 
 
 def store_secret(plan: Plan) -> dict[str, Any] | None:
@@ -86,29 +100,43 @@ def password_command(secret: Mapping[str, Any]) -> str:
     )
 
 
-def _deployment(plan: Plan, store: StorePlan) -> dict[str, Any]:
+def _files(store: StorePlan) -> dict[str, str]:
+    return server_files(store.size, encrypted=bool(store.tls_secret))
+
+
+def _deployment(plan: Plan, store: StorePlan, number: int) -> dict[str, Any]:
     """One server; an old one goes before the new one comes, for a node may have room for one alone."""
-    names = Names.of(plan)
+    names, shard = Names.of(plan), {SHARD_LABEL: str(number)}
+    certificate = {
+        "secretName": store.tls_secret,
+        "items": [{"key": name, "path": name} for name in CERTIFICATE_FILES],
+    }
     pod = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _GRACE_S,
         "securityContext": WITH_VOLUMES,
         **placement(plan, plan.resource.spec.router),
+        "topologySpreadConstraints": spread_over_nodes(names, Component.STORE),
         "containers": [_container(store)],
         "volumes": [
             {"name": "config", "configMap": {"name": names.store}},
             {"name": "credentials", "secret": {"secretName": store.secret}},
+            *([{"name": "tls", "secret": certificate}] if store.tls_secret else []),
             {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         ],
     }
-    files_hash = content_hash(*server_files(store.size).values())
-    metadata = {"labels": names.labels(Component.STORE), "annotations": {CONFIG_HASH: files_hash}}
+    files_hash = content_hash(*_files(store).values())
+    metadata = {
+        "labels": {**names.labels(Component.STORE), **shard},
+        "annotations": {CONFIG_HASH: files_hash},
+    }
     return deployment(
         names,
-        names.store,
+        names.store_shard(number),
         Component.STORE,
         {"metadata": metadata, "spec": pod},
+        selector={"matchLabels": {**names.selector(Component.STORE), **shard}},
         strategy={"type": "Recreate"},
         replicas=1,
     )
@@ -140,6 +168,7 @@ def _container(store: StorePlan) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
             {"name": "credentials", "mountPath": CREDENTIALS_FOLDER, "readOnly": True},
+            *([{"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True}] if store.tls_secret else []),
             {"name": "run", "mountPath": RUN_FOLDER},
         ],
     }

@@ -5,7 +5,7 @@ from math import ceil
 
 from kvtier_common.redis_protocol import SCHEMES
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.tiers.remote import RemoteEngine
+from kvtier_operator.api.spec.tiers.remote import ManagedStore, RemoteEngine
 from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.plan import Figure
@@ -48,7 +48,7 @@ def store_figures(spec: Spec, geometry: Geometry) -> Iterator[Figure]:
             f"while {many(pods, 'pod')} read {rate} each; fewer where not all do at a time",
         )
     if remote.scheme in SCHEMES:
-        yield from _redis_figures(spec, demand, has_one_server=remote.managed is not None)
+        yield from _redis_figures(spec, demand, managed=remote.managed)
 
 
 def _asked(spec: Spec, geometry: Geometry) -> str:
@@ -60,7 +60,7 @@ def _asked(spec: Spec, geometry: Geometry) -> str:
     return f"the engine requests {millicores}m, enough to read as fast as it computes"
 
 
-def _redis_figures(spec: Spec, demand: StoreDemand, *, has_one_server: bool) -> Iterator[Figure]:
+def _redis_figures(spec: Spec, demand: StoreDemand, managed: ManagedStore | None) -> Iterator[Figure]:
     """How many servers, and what each needs for its clients."""
     pods = max(spec.most_replicas, 1)
     if demand.pod_bytes_per_s:
@@ -68,7 +68,11 @@ def _redis_figures(spec: Spec, demand: StoreDemand, *, has_one_server: bool) -> 
             "store shards",
             demand.shards,
             "of 2 GB/s each, while all pods read"
-            + ("; managed is one, which they share" if has_one_server and demand.shards > 1 else ""),
+            + (
+                f"; managed has {managed.shards}, which they share"
+                if managed and demand.shards > managed.shards
+                else ""
+            ),
         )
     yield Figure(
         "store clients",

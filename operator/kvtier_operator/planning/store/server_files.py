@@ -9,12 +9,15 @@ from kvtier_operator.planning.units import MIB
 
 CONFIG_FOLDER: Final = "/etc/kvtier/store/config"
 CREDENTIALS_FOLDER: Final = "/etc/kvtier/store/credentials"
+TLS_FOLDER: Final = "/etc/kvtier/store/tls"
 RUN_FOLDER: Final = "/run/kvtier"
 """Memory that only the pod sees; all that its server writes to."""
 CONFIG_FILE: Final = "valkey.conf"
 START_FILE: Final = "start.sh"
 PING_FILE: Final = "ping.sh"
 
+CERTIFICATE_FILES: Final = ("tls.crt", "tls.key")
+_RELOAD_S: Final = 60
 _LARGEST_VALUE_BYTES: Final = 64 * MIB
 """Far above a chunk; Valkey's own limit of 512 MiB would let one value empty a small store."""
 _ALLOWED: Final = (
@@ -33,6 +36,7 @@ class Folders:
 
     config: str = CONFIG_FOLDER
     credentials: str = CREDENTIALS_FOLDER
+    tls: str = TLS_FOLDER
     run: str = RUN_FOLDER
     port: int = PORT
 
@@ -40,20 +44,29 @@ class Folders:
 _OF_THE_POD: Final = Folders()
 
 
-def server_files(size: StoreSize, folders: Folders = _OF_THE_POD) -> dict[str, str]:
+def server_files(size: StoreSize, folders: Folders = _OF_THE_POD, *, encrypted: bool) -> dict[str, str]:
     """Text of each file by its name."""
     return {
-        CONFIG_FILE: _config(size, folders),
+        CONFIG_FILE: _config(size, folders, encrypted=encrypted),
         START_FILE: _start(folders),
-        PING_FILE: _ping(folders),
+        PING_FILE: _ping(folders, encrypted=encrypted),
     }
 
 
-def _config(size: StoreSize, folders: Folders) -> str:
+def _config(size: StoreSize, folders: Folders, *, encrypted: bool) -> str:
     """Valkey's configuration: a cache in memory alone, whose values go by their last use."""
+    certificate, key = (f"{folders.tls}/{name}" for name in CERTIFICATE_FILES)
+    ports = (
+        "port 0",
+        f"tls-port {folders.port}",
+        f"tls-cert-file {certificate}",
+        f"tls-key-file {key}",
+        "tls-auth-clients no",  # they have a password
+        f"tls-auto-reload-interval {_RELOAD_S}",  # a certificate that was renewed; from Valkey 9.1 on
+    )
     lines = (
         "bind * -::*",
-        f"port {folders.port}",
+        *(ports if encrypted else (f"port {folders.port}",)),
         "protected-mode no",  # every user has a password
         f"aclfile {folders.run}/users.acl",
         f"dir {folders.run}",
@@ -101,12 +114,14 @@ exec valkey-server {folders.config}/{CONFIG_FILE}
 """
 
 
-def _ping(folders: Folders) -> str:
+def _ping(folders: Folders, *, encrypted: bool) -> str:
     """Succeeds while the server answers to the password that the Secret has now.
 
     With another one since its start it fails, and the server starts anew with that one.
     """
     name = f"{folders.credentials}/username"
+    # in the pod itself, where no certificate calls the server by its name
+    tls = " --tls --insecure" if encrypted else ""
     return f"""\
 cr=$(printf '\r')
 REDISCLI_AUTH=$(cat {folders.credentials}/password)
@@ -116,5 +131,5 @@ user=
 if [ -f {name} ]; then user=$(cat {name}); fi
 user=${{user%"$cr"}}
 user=${{user:-default}}
-[ "$(valkey-cli -p {folders.port} --user "$user" ping)" = PONG ]
+[ "$(valkey-cli -p {folders.port}{tls} --user "$user" ping)" = PONG ]
 """

@@ -5,14 +5,19 @@ from typing import Final
 
 from kvtier_common.redis_protocol import PORT
 from kvtier_operator.api.resource import KVCacheTier
-from kvtier_operator.api.spec.tiers.remote import CredentialsSecret, RemoteCredentials, RemoteTierSpec
+from kvtier_operator.api.spec.tiers.remote import (
+    CertificateSecretRef,
+    CredentialsSecret,
+    RemoteCredentials,
+    RemoteTierSpec,
+    RemoteTls,
+)
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.base.remote_store import connections, server_buffer_bytes
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, round_down, round_up, size
 
-_PATH: Final = "spec.tiers.remote"
 _LEAST_CONNECTIONS: Final = 32
 _BASE_BYTES: Final = 64 * MIB
 """Code, threads, probes and tables of an empty server."""
@@ -24,7 +29,7 @@ _LARGE_BYTES: Final = 8 * GIB
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """What the pod of a store gets, and what its server holds in it."""
+    """What the pod of one of a store's servers gets, and what that holds in it."""
 
     memory_bytes: int  # of the pod, requested and its limit
     held_bytes: int  # Valkey's `maxmemory`
@@ -37,17 +42,19 @@ class StoreSize:
 class StorePlan:
     """The store of one resource."""
 
-    size: StoreSize
+    size: StoreSize  # of each server
+    shards: int  # servers
     image: str
     secret: str  # name of the Secret with its password
     makes_secret: bool  # whether that Secret is kvtier's to make, rather than one that the resource names
+    tls_secret: str  # name of the Secret with the servers' certificate; empty without TLS
 
 
 def plan_store(resource: KVCacheTier, images: ImageSource) -> StorePlan | None:
     """The store that is made for a resource; None where it has none, or one of somebody else's.
 
     Raises:
-        InvalidInputError: It asks for several servers, for TLS, or for more than its memory holds.
+        InvalidInputError: It asks for more than its memory holds.
     """
     remote = resource.spec.tiers.remote
     if remote is None or remote.managed is None:
@@ -55,14 +62,20 @@ def plan_store(resource: KVCacheTier, images: ImageSource) -> StorePlan | None:
     spec = resource.spec
     engines = max(spec.most_replicas, 1) * spec.engine.data_parallel_size
     all_connections = _in_steps(engines * connections(spec, remote))
-    planned = store_size(_memory_bytes(remote, all_connections), all_connections)
-    _refuse(remote, planned, all_connections)
-    named = remote.credentials
+    managed, named = remote.managed, remote.credentials
+    part_bytes = ceil_div(remote.capacity.bytes, managed.shards)
+    # each engine keeps its connections to each of the servers
+    memory_bytes = managed.memory.bytes if managed.memory else memory_for(part_bytes, all_connections)
+    planned = store_size(memory_bytes, all_connections)
+    if planned.held_bytes < part_bytes:
+        raise _too_little(planned, part_bytes, managed.shards, all_connections)
     return StorePlan(
         size=planned,
+        shards=managed.shards,
         image=images.valkey(),
         secret=named.secret_ref.name if named else Names.of_resource(resource).store,
         makes_secret=named is None,
+        tls_secret=managed.tls.secret_name if managed.tls else "",
     )
 
 
@@ -71,9 +84,23 @@ def with_store(resource: KVCacheTier, store: StorePlan | None) -> KVCacheTier:
     remote = resource.spec.tiers.remote
     if store is None or remote is None:
         return resource
+    names = Names.of_resource(resource)
+    hosts = ",".join(f"{names.store_host(number)}:{PORT}" for number in range(store.shards))
     credentials = RemoteCredentials(secret_ref=CredentialsSecret(name=store.secret))
-    url = f"redis://{Names.of_resource(resource).store}:{PORT}"
-    return with_remote(resource, remote.model_copy(update={"url": url, "credentials": credentials}))
+    update = {
+        "url": f"{remote.scheme}://{hosts}",
+        "credentials": credentials,
+        "tls": _authority(remote, store),
+    }
+    return with_remote(resource, remote.model_copy(update=update))
+
+
+def _authority(remote: RemoteTierSpec, store: StorePlan) -> RemoteTls | None:
+    """Whom engines believe: the one beside the certificate, unless the resource names another."""
+    if remote.tls or not store.tls_secret:
+        return remote.tls
+    # the key is named, as engines have to have nothing else of that Secret
+    return RemoteTls(ca_secret_ref=CertificateSecretRef(name=store.tls_secret, key="ca.crt"))
 
 
 def with_remote(resource: KVCacheTier, remote: RemoteTierSpec) -> KVCacheTier:
@@ -83,12 +110,16 @@ def with_remote(resource: KVCacheTier, remote: RemoteTierSpec) -> KVCacheTier:
 
 
 def store_notes(store: StorePlan | None) -> tuple[str, ...]:
-    """What a reader of the budget should know: the store's pod is beside all engines'."""
+    """What a reader of the budget should know: the store's pods are beside all engines'."""
     if store is None:
         return ()
     pod, held, buffers = store.size.memory_bytes, store.size.held_bytes, store.size.buffer_bytes
     parts = f"{size(held)} for values, {size(buffers)} for what connections have under way, the rest Valkey's"
-    return (f"the store is a pod of {size(pod)} of memory and {many(store.size.cores, 'core')}: {parts}",)
+    pods = "is a pod" if store.shards == 1 else f"is {store.shards} pods, each"
+    lines = [f"the store {pods} of {size(pod)} of memory and {many(store.size.cores, 'core')}: {parts}"]
+    if store.tls_secret:
+        lines.append(f"the store's pods wait for Secret {store.tls_secret} (tls.crt, tls.key, ca.crt)")
+    return (*lines,)
 
 
 def store_size(memory_bytes: int, all_connections: int) -> StoreSize:
@@ -115,36 +146,11 @@ def _in_steps(all_connections: int) -> int:
     return max(_LEAST_CONNECTIONS, 1 << (all_connections - 1).bit_length())
 
 
-def _memory_bytes(remote: RemoteTierSpec, all_connections: int) -> int:
-    memory = remote.managed.memory if remote.managed else None
-    return memory.bytes if memory else memory_for(remote.capacity.bytes, all_connections)
-
-
-def _refuse(remote: RemoteTierSpec, planned: StoreSize, all_connections: int) -> None:
-    problems = list[Problem]()
-    if remote.managed and remote.managed.shards > 1:
-        problems.append(
-            Problem(
-                f"{_PATH}.managed.shards",
-                "kvtier makes one server and no cluster: write 1 and more memory, or give a cluster's url",
-            )
-        )
-    if remote.tls:
-        problems.append(
-            Problem(
-                f"{_PATH}.tls",
-                "a managed store has no certificate: remove tls and encrypt the pods' network, or give a url",
-            )
-        )
-    if planned.held_bytes < remote.capacity.bytes:
-        least = memory_for(remote.capacity.bytes, all_connections)
-        problems.append(
-            Problem(
-                f"{_PATH}.managed.memory",
-                f"{size(planned.memory_bytes)} holds {size(max(planned.held_bytes, 0))} beside Valkey and "
-                f"the buffers of {many(all_connections, 'connection')}, and capacity is "
-                f"{size(remote.capacity.bytes)}: give at least {size(least)}, or a smaller capacity",
-            )
-        )
-    if problems:
-        raise InvalidInputError("", *problems)
+def _too_little(planned: StoreSize, part_bytes: int, shards: int, all_connections: int) -> InvalidInputError:
+    wanted = "capacity is" if shards == 1 else f"each of {shards} shards' part of capacity is"
+    line = (
+        f"{size(planned.memory_bytes)} holds {size(max(planned.held_bytes, 0))} beside Valkey and the "
+        f"buffers of {many(all_connections, 'connection')}, and {wanted} {size(part_bytes)}: "
+        f"give at least {size(memory_for(part_bytes, all_connections))}, more shards, or a smaller capacity"
+    )
+    return InvalidInputError("", Problem("spec.tiers.remote.managed.memory", line))

@@ -140,8 +140,10 @@ class Reconciler:
         self, key: Key, resource: CachedResource, plan: CachedPlan
     ) -> list[ApplyFailure]:
         """Has a store's Secret be there before its pods, and again where they wait; what failed of it."""
-        store = self._deployment(key, resource, Component.STORE)
-        if plan.store_secret is None or (resource.state.store_secret_made and store and store.complete):
+        shards = self._shards(key, resource, plan)
+        if plan.store_secret is None or (
+            resource.state.store_secret_made and all(shard and shard.complete for shard in shards)
+        ):
             return []
         failure = await make_store_secret(
             Writer(self.api), plan.store_secret, owner_reference(key.name, resource.uid)
@@ -230,11 +232,21 @@ class Reconciler:
 
     def _store(self, key: Key, resource: CachedResource, plan: CachedPlan) -> StorePods | None:
         """None where the plan has none: a rejected spec says nothing of the one before."""
-        name = f"{key.name}-{Component.STORE.value}"
-        if not any(planned.ref == Ref("Deployment", key.namespace, name) for planned in plan.desired):
-            return None
-        deployment = self._deployment(key, resource, Component.STORE)
-        return StorePods(deployment, self.pods.not_ready(*key, Component.STORE))
+        shards = self._shards(key, resource, plan)
+        return StorePods(shards, self.pods.not_ready(*key, Component.STORE)) if shards else None
+
+    def _shards(
+        self, key: Key, resource: CachedResource, plan: CachedPlan
+    ) -> tuple[DeploymentFacts | None, ...]:
+        """Of each server of the store that the plan has; None for one that is not there yet."""
+        named = f"{key.name}-{Component.STORE.value}-"
+        refs = (planned.ref for planned in plan.desired)
+        live_objects = (
+            self._owned_object(resource, ref)
+            for ref in refs
+            if ref.kind == "Deployment" and ref.name.startswith(named)
+        )
+        return tuple(live_object.facts if live_object else None for live_object in live_objects)
 
     def _kinds(self, key: Key, resource: CachedResource, plan: CachedPlan) -> Iterable[Kind]:
         """Of the desired objects; what runs beside a rejected spec has a pool, or a gateway of its own."""

@@ -11,31 +11,46 @@ from kvtier_operator.reconcile.facts.objects import DeploymentFacts
 from kvtier_operator.reconcile.status.engines import blocking_reason, not_created_condition, replica_counts
 
 STORE_READY: Final = "StoreReady"
-_MEANWHILE: Final = "engines serve without it meanwhile"
+_WITHOUT: Final = "engines serve without it meanwhile"
+_WITH_THE_REST: Final = "engines serve with the rest of it meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
 class StorePods:
     """The pods of a store, as far as they are seen."""
 
-    deployment: DeploymentFacts | None
+    shards: Sequence[DeploymentFacts | None]  # of each of its servers; None for one that is not there yet
     not_ready: Sequence[NotReadyPod] = ()
 
 
 def store_ready_condition(store: StorePods, failures: Sequence[ApplyFailure]) -> UntimedCondition:
-    """The condition by the store's Deployment; engines serve without it, so Ready does not depend on it.
+    """The condition by the store's Deployments; engines serve without it, so Ready does not depend on it.
 
     A store that runs is ready although its Secret cannot be made: then somebody else has made it.
     """
-    facts = store.deployment
-    if facts is not None and facts.complete:
-        return true_condition(STORE_READY, "AllReady", replica_counts(facts, "store pods"))
+    seen = [shard for shard in store.shards if shard is not None]
+    is_there = len(seen) == len(store.shards)
+    counts = replica_counts(_together(seen), "store pods") if seen else ""
+    if is_there and all(shard.complete for shard in seen):
+        return true_condition(STORE_READY, "AllReady", counts)
+    meanwhile = _WITHOUT if not any(shard.ready_replicas for shard in seen) else _WITH_THE_REST
     if failures:
         why = "; ".join(failure.message for failure in failures)
-        return false_condition(STORE_READY, failures[0].reason, f"{why}; {_MEANWHILE}")
-    if facts is None:
+        return false_condition(STORE_READY, failures[0].reason, f"{why}; {meanwhile}")
+    if not is_there:
         condition = not_created_condition(STORE_READY, "the store's")
-        return false_condition(STORE_READY, condition.reason, f"{condition.message} yet; {_MEANWHILE}")
-    reason, message = blocking_reason(facts, store.not_ready)
-    parts = (replica_counts(facts, "store pods"), message, _MEANWHILE)
-    return false_condition(STORE_READY, reason, "; ".join(filter(None, parts)))
+        return false_condition(STORE_READY, condition.reason, f"{condition.message} yet; {meanwhile}")
+    blocked = next((shard for shard in seen if shard.failed_reason), _together(seen))
+    reason, message = blocking_reason(blocked, store.not_ready)
+    return false_condition(STORE_READY, reason, "; ".join(filter(None, (counts, message, meanwhile))))
+
+
+def _together(shards: Sequence[DeploymentFacts]) -> DeploymentFacts:
+    return DeploymentFacts(
+        desired_replicas=sum(shard.desired_replicas for shard in shards),
+        replicas=sum(shard.replicas for shard in shards),
+        updated_replicas=sum(shard.updated_replicas for shard in shards),
+        ready_replicas=sum(shard.ready_replicas for shard in shards),
+        observed_latest=all(shard.observed_latest for shard in shards),
+        stalled=any(shard.stalled for shard in shards),
+    )

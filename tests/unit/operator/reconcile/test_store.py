@@ -12,7 +12,7 @@ from kvtier_operator.reconcile.api_server import SECRET, Ref
 
 STORE: Final = f"{KEY.name}-store"
 SECRET_REF: Final = Ref(SECRET.kind, KEY.namespace, STORE)
-DEPLOYMENT: Final = Ref("Deployment", KEY.namespace, STORE)
+DEPLOYMENT: Final = Ref("Deployment", KEY.namespace, f"{STORE}-0")
 _QUIET_S: Final = 130.0
 
 
@@ -53,7 +53,7 @@ def test_another_operator_leaves_it_as_it_is(cluster: Cluster) -> None:
 def test_a_store_that_comes_back_has_the_password_that_it_had(cluster: Cluster) -> None:
     password = _password(cluster)
     _edit(cluster, None)
-    assert not [ref for ref in cluster.server.objects if ref.name == STORE and ref != SECRET_REF]
+    assert not [ref for ref in cluster.server.objects if ref.name.startswith(STORE) and ref != SECRET_REF]
     _edit(cluster, {"capacity": "4Gi", "managed": {}})
     assert DEPLOYMENT in cluster.server.objects
     assert _password(cluster) == password

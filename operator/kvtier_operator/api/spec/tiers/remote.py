@@ -95,17 +95,30 @@ class MacKey(ApiModel):
     )
 
 
+class ManagedTls(ApiModel):
+    """A certificate for the servers that kvtier makes."""
+
+    secret_name: DnsSubdomain = Field(
+        description="Secret in the resource's namespace with tls.crt, tls.key and ca.crt, as cert-manager makes it, for the names NAME-store-0.NAMESPACE.svc and so on, one of each shard."
+    )
+
+
 class ManagedStore(ApiModel):
-    """A Valkey that kvtier makes for this resource alone."""
+    """Valkeys that kvtier makes for this resource alone."""
 
     memory: ByteQuantity | None = Field(
-        None, description="Memory of each shard's pod; what the capacity needs when empty."
+        None,
+        description="Memory of each shard's pod; what its part of the capacity needs when empty.",
     )
     shards: int = Field(
         1,
-        description="Servers that share the capacity: 1 for now. For more give a cluster's url.",
+        description="Servers that share the capacity. Each has its part of the blocks, which is lost with it; the others serve on.",
         ge=1,
         le=64,
+    )
+    tls: ManagedTls | None = Field(
+        None,
+        description="Encrypts the connections of engines, by a certificate of yours; they are in the clear when empty.",
     )
 
 
@@ -121,7 +134,7 @@ class RemoteTierSpec(TierSpec):
     )
     url: StoreUrl | None = Field(
         None,
-        description="Where it is: redis://HOST:PORT (6379 without one), with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT of one cluster with commas between them. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects, with ?region=REGION, and ?endpoint=https://HOST:PORT where it is not Amazon's. Required unless managed; without user and password.",
+        description="Where it is: redis://HOST:PORT (6379 without one), with TLS rediss://HOST:PORT, or the same with valkey and valkeys; several HOST:PORT with commas between them, of one cluster or of servers that share the blocks out by name. mooncake://HOST:PORT of a Mooncake master; s3://BUCKET/PREFIX for backends that keep objects, with ?region=REGION, and ?endpoint=https://HOST:PORT where it is not Amazon's. Required unless managed; without user and password.",
     )
     credentials: RemoteCredentials | None = Field(
         None, description="How engines sign in; as nobody when empty."
@@ -162,7 +175,7 @@ class RemoteTierSpec(TierSpec):
         pattern=SHARE_PATTERN,
     )
     managed: ManagedStore | None = Field(
-        None, description="Has kvtier make a Valkey for this resource, in place of url."
+        None, description="Has kvtier make one or several Valkeys for this resource, in place of url."
     )
 
     @rule(
@@ -194,20 +207,22 @@ class RemoteTierSpec(TierSpec):
         return all(re.search(_IPV6, address) is not None for address, end, _ in held if end)
 
     @rule(
-        "!has(self.tls) || !has(self.url) || self.url.startsWith('rediss://') || self.url.startsWith('valkeys://') || (self.url.startsWith('s3://') && !self.url.contains('endpoint=http://'))",
-        "tls needs a URL that turns TLS on: begin it, or a bucket's endpoint, with rediss://, valkeys:// or https://, or remove tls",
+        "!has(self.tls) || (has(self.managed) && has(self.managed.tls)) || has(self.url) && (self.url.startsWith('rediss://') || self.url.startsWith('valkeys://') || (self.url.startsWith('s3://') && !self.url.contains('endpoint=http://')))",
+        "tls needs a URL that turns TLS on, or managed.tls: begin the URL, or a bucket's endpoint, with rediss://, valkeys:// or https://, or remove tls",
         field=".tls",
     )
     def tls_is_on(self) -> bool:
         """Who names an authority believes that the connection is encrypted."""
         is_bucket = self.scheme == "s3" and "endpoint=http://" not in (self.url or "")
-        return self.tls is None or self.url is None or self.encrypted or is_bucket
+        return self.tls is None or self.encrypted or is_bucket
 
     @property
     def scheme(self) -> str:
-        """Of the URL; `redis` of a managed store."""
+        """Of the URL; of a managed store `redis`, or `rediss` with TLS."""
         match = _SPLIT.fullmatch(self.url or "")
-        return match["scheme"] if match else "redis"
+        if match:
+            return match["scheme"]
+        return "rediss" if self.managed and self.managed.tls else "redis"
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -58,8 +58,10 @@ def test_one_managed_server_is_too_slow_for_this_model(bandwidth: dict[str, str]
     managed = {"capacity": "1Ti", "managed": {}, **bandwidth}
     slow = resource(engine={"tensorParallelSize": 2}, tiers={"remote": managed})
     result = verdict(remote_pays, slow)
-    says(result, WARN, "RemoteDoesNotPay", "one server of managed gives about 2 GB/s", "cluster in url")
+    says(result, WARN, "RemoteDoesNotPay", "1 server of managed gives about 2 GB/s", "raise its shards")
     assert result.field == "spec.tiers.remote.managed"
+    two = resource(engine={"tensorParallelSize": 2}, tiers={"remote": managed | {"managed": {"shards": 2}}})
+    says(verdict(remote_pays, two), PASS, "Pays")
 
 
 def test_servers_that_all_pods_need_are_told() -> None:

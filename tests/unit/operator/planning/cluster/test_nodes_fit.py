@@ -309,9 +309,9 @@ def test_of_an_autoscaler_the_least_have_to_fit(bounds: dict[str, int], words: s
     assert (found.fits, words in found.message) == (fits, True)
 
 
-def with_store(*nodes: Node, **spec: object) -> NodesFit:
-    """A store of 100 GiB, 111.2 with what its server needs, and four cores."""
-    remote = {"capacity": "100Gi", "managed": {}, "connections": 2}
+def with_store(*nodes: Node, shards: int = 1, **spec: object) -> NodesFit:
+    """A store of 100 GiB, 111.2 with what its one server needs, and four cores."""
+    remote = {"capacity": "100Gi", "managed": {"shards": shards}, "connections": 2}
     return fit(*nodes, tiers={"remote": remote}, **spec)
 
 
@@ -331,11 +331,22 @@ def test_a_store_takes_room_from_engines() -> None:
     assert (found.fits, found.replicas_that_fit, found.reason) == (False, 1, "InsufficientMemory")
 
 
+def test_each_shard_of_a_store_takes_room() -> None:
+    """Of 55.9 GiB each."""
+    one = node("a", allocatable={"memory": 130 * GIB})
+    assert with_store(one, shards=2, replicas=1).replicas_that_fit == 1
+    found = with_store(node("a", allocatable={"memory": 60 * GIB}), shards=2, replicas=0)
+    assert (found.fits, found.reason) == (False, "NoRoomForStore")
+    assert "No node has room for 2 of the store's 2 shards: the closest has 4.1" in found.message
+    two = [node(name, allocatable={"memory": 60 * GIB}) for name in "ab"]
+    assert with_store(*two, shards=2, replicas=0).fits
+
+
 def test_a_store_without_room() -> None:
     found = with_store(node(allocatable={"memory": 80 * GIB}), replicas=1)
     assert (found.fits, found.replicas_that_fit, found.reason) == (False, 2, "NoRoomForStore")
     assert "No node has room for the store: the closest has 80 GiB of memory allocatable" in found.message
-    assert "Lower spec.tiers.remote.capacity or use nodes with more memory" in found.message
+    assert "Lower spec.tiers.remote.capacity, raise spec.tiers.remote.managed.shards or" in found.message
     found = with_store(node(), replicas=1, router={"nodeSelector": {"pool": "caches"}})
     assert found.reason == "NoRoomForStore"
     assert "1 without label pool=caches (see spec.router.nodeSelector)" in found.message

@@ -14,6 +14,9 @@ OWN: dict[str, object] = {
         "credentials": {"secretRef": {"name": "mine"}},
     }
 }
+SHARDED: dict[str, object] = {
+    "spec.tiers.remote": {"capacity": "4Gi", "managed": {"shards": 3, "tls": {"secretName": "certificate"}}}
+}
 
 
 def pod(changes: dict[str, object]) -> Object:
@@ -91,11 +94,51 @@ def test_its_pod_is_replaced_when_its_configuration_changes() -> None:
     assert before != after
 
 
+def test_each_shard_is_reached_by_its_own_name_and_drained_alone() -> None:
+    built = objects(SHARDED)
+    pods = [
+        document["spec"]["template"]["metadata"]["labels"]
+        for document in built
+        if identity(document) == ("Deployment", "store")
+    ]
+    services = [document for document in built if identity(document) == ("Service", "store")]
+    for service in services:
+        chosen = service["spec"]["selector"].items()
+        assert sum(chosen <= labels.items() for labels in pods) == 1
+    hosts = ["{name}.{namespace}.svc:6379".format_map(service["metadata"]) for service in services]
+    arguments = " ".join(
+        one(built, "Deployment", "engine")["spec"]["template"]["spec"]["containers"][0]["args"]
+    )
+    assert f'"remote_url":"rediss://{",".join(hosts)}"' in arguments
+    budget = one(built, "PodDisruptionBudget", "store")["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert all(budget["selector"]["matchLabels"].items() <= labels.items() for labels in pods)
+    assert len(pods) == len(services) == 3
+    assert ("PodDisruptionBudget", "store") not in map(identity, objects(MANAGED)), "it could not be drained"
+
+
+def test_the_key_of_its_certificate_is_in_its_own_pods_alone() -> None:
+    built = objects(SHARDED)
+    store, *_ = [document for document in built if identity(document) == ("Deployment", "store")]
+    engine = one(built, "Deployment", "engine")
+    keys = [
+        {
+            item["key"]
+            for volume in document["spec"]["template"]["spec"]["volumes"]
+            if volume.get("secret", {}).get("secretName") == "certificate"
+            for item in volume["secret"]["items"]
+        }
+        for document in (store, engine)
+    ]
+    assert keys == [{"tls.crt", "tls.key"}, {"ca.crt"}]
+
+
 def test_engines_reach_it_with_its_secret_and_start_without() -> None:
     built = objects(MANAGED)
     engine = one(built, "Deployment", "engine")["spec"]["template"]["spec"]
     service = one(built, "Service", "store")
-    url = f"redis://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    host = "{name}.{namespace}.svc".format_map(service["metadata"])
+    url = f"redis://{host}:{service['spec']['ports'][0]['port']}"
     assert f'"remote_url":"{url}"' in " ".join(engine["containers"][0]["args"])
     [credentials] = [
         volume["secret"] for volume in engine["volumes"] if volume["name"] == "remote-credentials"

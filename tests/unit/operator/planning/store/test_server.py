@@ -1,19 +1,31 @@
 """The files of a store start a real server, that holds what is planned and answers to its password alone."""
 
 import contextlib
+import re
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.cluster.harness.control_plane.certificates import Authority
 from tests.shared.stores import NEEDS_REDIS, redis_server, valkey_server
 from tests.shared.waiting import eventually
 
-from kvtier_operator.planning.store.server_files import PING_FILE, START_FILE, Folders, server_files
+from kvtier_connector.core.remote.resp.connect import Access, connect
+from kvtier_connector.core.remote.resp.url import parse_url
+from kvtier_connector.errors import RemoteError
+from kvtier_operator.planning.store.server_files import (
+    CONFIG_FILE,
+    PING_FILE,
+    START_FILE,
+    Folders,
+    server_files,
+)
 from kvtier_operator.planning.store.store_plan import store_size
 from kvtier_operator.planning.units import GIB
 
@@ -33,8 +45,10 @@ class Pod:
     @property
     def folders(self) -> Folders:
         """Where its files are."""
-        config, credentials, run = (str(self.path / name) for name in ("config", "credentials", "run"))
-        return Folders(config, credentials, run, self.port)
+        config, credentials, tls, run = (
+            str(self.path / name) for name in ("config", "credentials", "tls", "run")
+        )
+        return Folders(config, credentials, tls, run, self.port)
 
     def script(self, name: str) -> list[str]:
         """What the pod runs."""
@@ -106,10 +120,10 @@ def _listens(port: int) -> bool:
 def pod(tmp_path: Path) -> Pod:
     with socket.create_server(("127.0.0.1", 0)) as free:
         pod = Pod(tmp_path, free.getsockname()[1])
-    for name in ("bin", "config", "credentials", "run"):
+    for name in ("bin", "config", "credentials", "tls", "run"):
         (tmp_path / name).mkdir()
     (tmp_path / "bin" / "valkey-server").symlink_to(valkey_server())
-    for name, text in server_files(_SIZE, pod.folders).items():
+    for name, text in server_files(_SIZE, pod.folders, encrypted=False).items():
         (tmp_path / "config" / name).write_text(text)
     pod.write_secret(password=_PASSWORD)
     return pod
@@ -185,6 +199,32 @@ def test_its_probes_fail_until_it_has_the_password_that_the_secret_has(pod: Pod)
         assert pod.pings()
         assert pod.ask("PING", password=_PASSWORD).startswith("-WRONGPASS")
         assert pod.ask("PING", password=_ANOTHER) == "+PONG"
+
+
+@NEEDS_REDIS
+def test_with_a_certificate_it_speaks_tls_alone(pod: Pod) -> None:
+    """By Debian's Redis: PyPI's Valkey is built without TLS."""
+    pod.add_client()
+    (pod.path / "bin" / "valkey-server").unlink()
+    (pod.path / "bin" / "valkey-server").symlink_to(redis_server())
+    files = server_files(_SIZE, pod.folders, encrypted=True)
+    # Redis reads no certificate again by itself
+    config, reloads = re.subn("tls-auto-reload-interval .*\n", "", files[CONFIG_FILE])
+    assert reloads == 1
+    for name, text in {**files, CONFIG_FILE: config}.items():
+        (pod.path / "config" / name).write_text(text)
+    authority = Authority(pod.path)
+    pair = authority.sign("store", addresses=["127.0.0.1"])
+    pair.certificate.rename(pod.path / "tls" / "tls.crt")
+    pair.key.rename(pod.path / "tls" / "tls.key")
+    url = parse_url(f"rediss://127.0.0.1:{pod.port}")
+    access = Access(url, str(pod.path / "credentials"), str(authority.file), _ANSWER_S)
+    with pod.serving():
+        assert pod.pings()
+        with closing(connect(access)) as connection:
+            assert connection.facts(_ANSWER_S).maxmemory_bytes == _SIZE.held_bytes
+        with pytest.raises(RemoteError):
+            connect(replace(access, url=replace(url, tls=False)))
 
 
 def test_a_user_of_one_s_own_is_the_only_one(pod: Pod) -> None:

@@ -12,7 +12,7 @@ from kvtier_operator.planning.units import GIB, MIB
 REMOTE = "spec.tiers.remote"
 _TOO_LITTLE = (
     "spec.tiers.remote.managed.memory: 1 GiB holds 633 MiB beside Valkey and the buffers of 32 connections, "
-    "and capacity is 4 GiB: give at least 4.76 GiB, or a smaller capacity"
+    "and capacity is 4 GiB: give at least 4.76 GiB, more shards, or a smaller capacity"
 )
 
 
@@ -30,6 +30,12 @@ def test_the_least_memory_holds_it_and_a_mib_less_does_not(held: int, connection
     size = store_size(memory, connections)
     assert size.held_bytes + size.buffer_bytes < size.memory_bytes
     assert size.io_threads < max(size.cores, 2)
+
+
+@given(capacity=st.integers(1, 1 << 43), shards=st.integers(1, 64))
+def test_shards_hold_the_capacity_together(capacity: int, shards: int) -> None:
+    size = store(capacity=capacity, managed={"shards": shards}).size
+    assert size.held_bytes * shards >= capacity
 
 
 def test_without_memory_it_gets_what_the_capacity_needs() -> None:
@@ -58,10 +64,9 @@ def test_a_secret_that_is_named_is_not_made() -> None:
             {"managed": {"memory": "1Gi"}},
             _TOO_LITTLE,
         ),
-        ({"managed": {"shards": 2}}, "spec.tiers.remote.managed.shards: kvtier makes one server"),
         (
-            {"tls": {"caSecretRef": {"name": "ca"}}},
-            "spec.tiers.remote.tls: a managed store has no certificate",
+            {"managed": {"memory": "1Gi", "shards": 2}},
+            _TOO_LITTLE.partition(", and")[0] + ", and each of 2 shards' part of capacity is 2 GiB: give at",
         ),
     ],
 )
@@ -82,7 +87,7 @@ def test_engines_use_it_as_one_that_the_resource_names() -> None:
     assert remote.credentials
     assert remote.managed, "what was asked for is still told"
     assert (remote.url, remote.credentials.secret_ref.name) == (
-        "redis://qwen3-32b-store:6379",
+        "redis://qwen3-32b-store-0.default.svc:6379",
         "qwen3-32b-store",
     )
 

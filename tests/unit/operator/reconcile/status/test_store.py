@@ -1,5 +1,6 @@
 """StoreReady says how a store is, and Ready does not depend on it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
@@ -13,8 +14,8 @@ ONE = replace(READY, desired_replicas=1, replicas=1, updated_replicas=1, ready_r
 DENIED = ApplyFailure(Component.STORE, "Forbidden", "Secret x-store cannot be made")
 
 
-def said(deployment: DeploymentFacts | None, *failures: ApplyFailure) -> dict[str, object]:
-    by_type = conditions(replace(FULL, store=StorePods(deployment), failures=failures))
+def said(*shards: DeploymentFacts | None, failures: Sequence[ApplyFailure] = ()) -> dict[str, object]:
+    by_type = conditions(replace(FULL, store=StorePods(shards), failures=failures))
     assert by_type["Ready"]["status"] == "True"
     condition: dict[str, object] = by_type["StoreReady"]
     return condition
@@ -27,7 +28,7 @@ def test_without_a_store_there_is_no_condition() -> None:
 def test_it_is_ready_with_its_pod() -> None:
     well = said(ONE)
     assert (well["status"], well["reason"]) == ("True", "AllReady")
-    assert said(ONE, DENIED)["status"] == "True", "somebody else has made the Secret"
+    assert said(ONE, failures=[DENIED])["status"] == "True", "somebody else has made the Secret"
 
 
 def test_engines_serve_without_it() -> None:
@@ -36,5 +37,15 @@ def test_engines_serve_without_it() -> None:
     starting = said(replace(ONE, ready_replicas=0))
     assert (starting["status"], starting["reason"]) == ("False", "Progressing")
     assert starting["message"] == "0 of 1 store pods ready; engines serve without it meanwhile"
-    denied = said(replace(ONE, ready_replicas=0), DENIED)
+    denied = said(replace(ONE, ready_replicas=0), failures=[DENIED])
     assert (denied["reason"], str(denied["message"]).partition(";")[0]) == ("Forbidden", DENIED.message)
+
+
+def test_of_several_servers_the_rest_serves() -> None:
+    assert said(ONE, ONE)["message"] == "2 of 2 store pods ready"
+    without_one = said(ONE, replace(ONE, ready_replicas=0))
+    assert without_one["status"] == "False"
+    assert without_one["message"] == "1 of 2 store pods ready; engines serve with the rest of it meanwhile"
+    assert said(ONE, None)["reason"] == "NotCreated"
+    quota = replace(ONE, replicas=0, ready_replicas=0, failed_reason="FailedCreate", failed_message="no")
+    assert said(ONE, quota)["reason"] == "FailedCreate"
