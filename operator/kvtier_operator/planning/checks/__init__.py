@@ -99,6 +99,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     remote.remote_is_guarded,
     remote.remote_pays,
     remote.remote_cores,
+    remote.remote_rdma,
     remote.remote_capacity,
     remote.adapters_in_store,
     picker.picker_entries,

@@ -1,15 +1,22 @@
 """Whether the backend can use the remote tier, and whether that pays."""
 
+from typing import Final
+
 from kvtier_common.redis_protocol import SCHEMES
 from kvtier_common.tier import Tier
 from kvtier_operator.api.quantity import parse_quantity
+from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.backends import any_backend_that, backends_that
+from kvtier_operator.planning.base.devices import is_of_a_network, named_devices
 from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.store_demand import client_millicores, store_demand
 from kvtier_operator.planning.units import count, many, size
 from kvtier_operator.planning.verdict import CheckResult
 from kvtier_operator.planning.weights.device_weights import adapters_of
+
+_PROTOCOL: Final = "MOONCAKE_PROTOCOL"
+"""Mooncake's own variable (mooncake/mooncake_config.py)."""
 
 
 @check("spec.tiers.remote.url")
@@ -86,6 +93,28 @@ def remote_is_guarded(parts: CheckInput) -> CheckResult:
         "give credentials of a user who may use the keys of this share alone",
         by_itself="connects without a password",
         weight=50,
+    )
+
+
+@check("spec.engine.env[MOONCAKE_PROTOCOL]")
+def remote_rdma(parts: CheckInput) -> CheckResult:
+    """Mooncake's client takes a network adapter of the pod's; without one it does not start."""
+    remote, spec = parts.spec.tiers.remote, parts.spec
+    claims = [claim.name for claim in spec.engine.resource_claims]
+    protocol = next((variable.value for variable in spec.engine.env if variable.name == _PROTOCOL), None)
+    if remote is None or remote.engine is not RemoteEngine.MOONCAKE or not parts.traits.remote.own_client:
+        return remote_rdma.passed("no client of Mooncake's", reason="NoMooncake")
+    if protocol != "rdma":
+        return remote_rdma.passed(f"the store is reached by {protocol or 'tcp'}")
+    if any(map(is_of_a_network, (*named_devices(spec), *claims))):
+        return remote_rdma.passed("the pod has an adapter for RDMA")
+    return remote_rdma.warn(
+        "NoRDMADevice",
+        "rdma is asked for, and the pod has no adapter for it: name its device plugin's in "
+        "spec.engine.resources.limits, such as rdma/hca: 1; its client locks memory, too, for which write "
+        "spec.tiers.cpu.memlock.policy Require where the node's LimitMEMLOCK is not infinity",
+        by_itself="starts the client all the same, and engines do without the store",
+        weight=150,
     )
 
 

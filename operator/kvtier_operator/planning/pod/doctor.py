@@ -3,7 +3,6 @@
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.api.spec.tiers.cpu import Policy
-from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import preferred_pages
 from kvtier_operator.planning.base.container_parts import EnginePlan
@@ -86,8 +85,6 @@ def _volumes(spec: Spec, engine: EnginePlan) -> tuple[VolumeDemand, ...]:
 def _remote(spec: Spec) -> RemoteDemand | None:
     remote, traits = spec.tiers.remote, traits_of(spec.backend).remote
     if remote is None or remote.url is None or not traits.own_client or remote.scheme not in traits.schemes:
-        return None
-    if remote.engine is not RemoteEngine.REDIS:  # the doctor's image has no client of others
         return None
     return RemoteDemand(
         managed=remote.managed is not None,

@@ -57,6 +57,16 @@ def test_a_store_that_is_gone(server: Store) -> None:
     assert line.startswith(f"spec.tiers.remote.managed: {server.address}: Connection refused")
 
 
+def test_of_mooncake_the_master_is_looked_for(server: Store) -> None:
+    """Any port that listens: the doctor's image cannot ask more."""
+    asked = demand(server, url=f"mooncake://{server.address}")
+    [said] = lines(store(asked))
+    assert said.startswith(f"Pass  store: the master {server.address} takes connections; kvtier bench remote")
+    server.process.kill()
+    [line] = warnings(asked)
+    assert line.startswith(f"spec.tiers.remote.url: {server.address}: Connection refused; see that a master")
+
+
 def test_bounds_are_of_the_capacity_and_the_url(server: Store) -> None:
     [line] = warnings(demand(server, capacity_bytes=400 * MIB))
     assert line == (

@@ -11,6 +11,7 @@ from kvtier_operator.planning.checks.remote import (
     remote_engine,
     remote_is_guarded,
     remote_pays,
+    remote_rdma,
 )
 from kvtier_operator.planning.verdict import Outcome
 
@@ -31,6 +32,24 @@ def test_a_store_that_no_client_speaks_to() -> None:
 
 
 STORE = {"capacity": "1Ti", "url": "redis://cache:6379"}
+
+
+MOONCAKE = {"capacity": "1Ti", "engine": "Mooncake", "url": "mooncake://master:50051"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "outcome", "reason"),
+    [
+        ({"resources": {"limits": {"nvidia.com/gpu": 1}}}, WARN, "NoRDMADevice"),
+        ({"resources": {"limits": {"nvidia.com/gpu": 1, "rdma/hca": 1}}}, PASS, "Passed"),
+    ],
+)
+def test_rdma_takes_an_adapter(engine: dict[str, object], outcome: Outcome, reason: str) -> None:
+    env = [{"name": "MOONCAKE_PROTOCOL", "value": "rdma"}]
+    tiers = {"remote": MOONCAKE}
+    says(verdict(remote_rdma, resource(engine={**engine, "env": env}, tiers=tiers)), outcome, reason)
+    says(verdict(remote_rdma, resource(engine=engine, tiers=tiers)), PASS, "Passed", "tcp")
+    says(verdict(remote_rdma, resource(engine={**engine, "env": env})), PASS, "NoMooncake")
 
 
 def test_a_network_that_is_too_slow() -> None:
