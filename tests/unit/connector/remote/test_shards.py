@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.stores import ENOUGH_S, Store, running, running_member
 from tests.unit.connector.remote.cases import content, room_for, value_of
+from tests.unit.connector.remote.tier_engine import KEYS as BLOCKS
+from tests.unit.connector.remote.tier_engine import engines, layout_of
 
+from kvtier_connector.core.behind.tier import Presence
 from kvtier_connector.core.remote.examine import examine
 from kvtier_connector.core.remote.findings import Level
 from kvtier_connector.core.remote.resp import cluster
@@ -20,6 +23,7 @@ from kvtier_connector.core.remote.resp.shards import shard_map
 from kvtier_connector.core.remote.resp.slots import SLOTS, slot_of
 from kvtier_connector.core.remote.resp.store import RespStore
 from kvtier_connector.core.remote.resp.url import RespUrl
+from kvtier_connector.core.remote.store import StoreConnection
 from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError
 
@@ -97,6 +101,36 @@ def test_one_that_is_lost_takes_its_part_alone_and_is_taken_back(
         connection.put(value_of(KEYS[left.index(0)], 1000), 0, ENOUGH_S)
         assert connection.sizes(KEYS, ENOUGH_S).count(0) == left.count(0) - 1
         assert not connection.is_outdated
+
+
+@dataclass(frozen=True)
+class Together:
+    """What an engine connects to."""
+
+    access: Access
+
+    def connect(self) -> StoreConnection:
+        """Connect to all."""
+        return connect(self.access)
+
+
+def test_an_engine_goes_on_with_the_rest(shards: list[Store]) -> None:
+    keys = [layout_of().key(key) for key in BLOCKS]
+    lost = next(store for store in shards if store.address == owner(shards, keys[0]))
+    with engines(Together(together(shards)), "m") as [engine]:
+        for slot in range(len(BLOCKS)):
+            engine.fill(slot)
+        engine.write(range(len(BLOCKS)))
+        lost.process.kill()
+        while not any(f"remote_url: {lost.address} does not answer" in note for note in engine.seen.notes):
+            engine.read([0])
+        engine.seen.loaded.clear()
+        left = [owner(shards, key) != lost.address for key in keys]
+        assert engine.ask(range(len(BLOCKS))) == [
+            Presence.PRESENT if is_left else Presence.ABSENT for is_left in left
+        ]
+        engine.read([slot for slot, is_left in enumerate(left) if is_left])
+        assert len(engine.seen.loaded) == sum(left)
 
 
 def test_what_cannot_have_a_part_is_refused_by_name(
