@@ -169,7 +169,7 @@ class AttachedPod(StatusModel):
 
     name: str = Field(description="Name of the pod.")
     state: AttachState = Field(
-        description="Attached, StartedBefore (made before the plan was published; it gets the tiers when it is made anew) or LeftAlone."
+        description="Attached, StartedBefore (made before the plan was published, or with an older one; it gets the tiers when it is made anew) or LeftAlone."
     )
     reason: str | None = Field(None, description="CamelCase reason, of one that is left alone.")
     message: str | None = Field(None, description="What a person needs to know, or can do.")

@@ -85,6 +85,10 @@ def test_from_the_first_look_to_ready(team: World) -> None:
     team.until_condition("Ready", status="True")
     assert team.children() == {}
 
+    team.change(tiers={"cpu": {"capacity": "50Gi"}})
+    older = team.until_condition("Attached", reason="StartedBefore")
+    assert older["message"] == f"0 of 1 pod has the tier; 1 with an older plan: {restart}"
+
 
 def test_what_the_namespace_has_no_room_for_is_not_published(team: World) -> None:
     quota = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.memory": "150Gi"}}}

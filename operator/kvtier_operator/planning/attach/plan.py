@@ -3,6 +3,7 @@
 Of their engines neither the model is known, unless `spec.model` names it, nor how many ranks share a tier.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -116,6 +117,11 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
         hugepages={f"hugepages-{quantity(page)}": quantity(cpu_bytes)} if required else {},
         disk=disk,
     )
+
+
+def settings_digest(settings: str) -> str:
+    """Digest of KVTIER_ATTACH, by which it is known which plan a pod was made with."""
+    return hashlib.sha256(settings.encode()).hexdigest()[:16]
 
 
 def _settings(config: ConnectorConfig) -> str:

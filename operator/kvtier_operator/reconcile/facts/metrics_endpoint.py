@@ -1,4 +1,4 @@
-"""Where the engine of a pod that was given a tier serves its metrics, as far as its pod tells."""
+"""Where the engine of a pod that was given a tier serves its metrics, and its settings, as its pod tells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ class MetricsEndpoint:
     container: str
     port: int
     scheme: str  # `http` or `https`
+    settings: str  # value of KVTIER_ATTACH
 
     def address_in(self, status: Mapping[str, Any]) -> str:
         """Such as `https://10.0.0.1:8000`, of a pod that is ready; empty while it is not."""
@@ -35,12 +36,14 @@ def metrics_endpoint(pod: Mapping[str, Any]) -> MetricsEndpoint | None:
     The port is that which a kubelet asks whether the engine is ready, else the first that it names.
     """
     for container in pod["spec"]["containers"]:
-        if any(variable["name"] == ATTACH_VARIABLE for variable in container.get("env") or ()):
+        variables = {variable["name"]: variable.get("value") or "" for variable in container.get("env") or ()}
+        if ATTACH_VARIABLE in variables:
             probe = (container.get("readinessProbe") or {}).get("httpGet") or {}
             return MetricsEndpoint(
                 container=container["name"],
                 port=_port(container, probe.get("port")),
                 scheme="https" if str(probe.get("scheme")).lower() == "https" else "http",
+                settings=variables[ATTACH_VARIABLE],
             )
     return None
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kvtier_common.one_line import one_line
 from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
 from kvtier_operator.api.resource import MAX_NAME_LENGTH
+from kvtier_operator.planning.attach.plan import settings_digest
 from kvtier_operator.planning.base.names import ADDED, ATTACHED
 from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
 from kvtier_operator.reconcile.facts.restart import restart_command
@@ -34,8 +35,9 @@ class SelectedPod:
     unschedulable: str = ""
     unschedulable_since: str = ""
     payload: str = ""  # why its payload does not come; empty where nothing is known against it
-    # of one that was given the tier: which start of its engine this is, empty before the first, and where its
-    # metrics are asked for, empty while it is not ready
+    # of one that was given the tier: digest of the settings that it was given, which start of its engine this
+    # is, empty before the first, and where its metrics are asked for, empty while it is not ready
+    settings: str = ""
     engine_start: str = ""
     address: str = ""
 
@@ -53,6 +55,7 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
         unschedulable=unschedulable,
         unschedulable_since=since,
         payload=_payload_trouble(status) or _volume_trouble(pod, status),
+        settings=settings_digest(endpoint.settings) if endpoint else "",
         engine_start=_start(status, endpoint.container) if endpoint else "",
         address=endpoint.address_in(status) if endpoint else "",
     )

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kvtier_operator.planning.attach.as_owned import as_owned
 from kvtier_operator.planning.attach.left_alone import LeftAlone
-from kvtier_operator.planning.attach.plan import AttachPlan
+from kvtier_operator.planning.attach.plan import AttachPlan, settings_digest
 from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.growth import Refusal, growth_refusal, unmeasured_refusal
@@ -117,21 +117,25 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     owned = as_owned(sample) if sample else None
     grown = attach_pod(plan, owned, PUBLISHED[ImageName.CONNECTOR]) if owned else None
     left_alone = grown if isinstance(grown, LeftAlone) else None
-    labels = plan.attach.pod_selector.match_labels
+    labels, settings = plan.attach.pod_selector.match_labels, settings_digest(plan.settings)
+    attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
+    current = [pod for pod in attached if pod.settings == settings]
+    refusal = withdrawal(current, observed.before, observed.now) or _growth_refusal(
+        plan, observed, owned, grown
+    )
     inputs = AttachmentInput(
         namespace=plan.namespace,
-        reports=pod_reports(observed.pods.all, plan.name, left_alone, observed.engines.by_pod),
+        reports=pod_reports(
+            *(observed.pods.all, plan.name, left_alone, observed.engines.by_pod),
+            settings if refusal is None else "",
+        ),
         selector=",".join(f"{name}={labels[name]}" for name in sorted(labels)),
         injection=observed.terms.injection,
         opted_in=observed.terms.opted_in,
-        before=observed.before,
-        now=observed.now,
+        refusal=refusal,
     )
-    refusal = withdrawal(inputs) or _growth_refusal(plan, observed, owned, grown)
-    condition = attached_condition(replace(inputs, refusal=refusal))
-    pods = pod_entries(inputs.reports)
-    attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
-    waits = (patience_s(pod, observed.now) for pod in attached)
+    condition, pods = attached_condition(inputs), pod_entries(inputs.reports)
+    waits = (patience_s(pod, observed.now) for pod in current)
     looked_at_s = KEPT_S if condition.reason in _ASKED_AGAIN else _LOOKED_AT_S
     return Attachment(
         condition=condition,

@@ -72,6 +72,7 @@ def pod_reports(
     tier: str,
     left_alone: LeftAlone | None,
     engines: Mapping[str, EngineReport] = MappingProxyType({}),
+    settings: str = "",
 ) -> tuple[PodReport, ...]:
     """What each selected pod is.
 
@@ -80,15 +81,18 @@ def pod_reports(
         tier: Name of the KVCacheTier that selects them.
         left_alone: Why pods of that kind are not changed; None where they are.
         engines: What engines say, by pod; one that has not answered yet counts as attached.
+        settings: Digest of the settings that are published; empty while nothing is.
     """
-    return tuple(_pod_report(pod, tier, left_alone, engines.get(pod.name)) for pod in pods)
+    return tuple(_pod_report(pod, tier, left_alone, engines.get(pod.name), settings) for pod in pods)
 
 
 def _pod_report(
-    pod: SelectedPod, tier: str, left_alone: LeftAlone | None, engine: EngineReport | None
+    pod: SelectedPod, tier: str, left_alone: LeftAlone | None, engine: EngineReport | None, settings: str
 ) -> PodReport:
     if pod.attached_to == tier and engine is not None and engine.left_alone:
         return PodReport(pod, AttachState.LEFT_ALONE, advice(engine.reason), engine.reason)
+    if pod.attached_to == tier and settings and pod.settings != settings:
+        return PodReport(pod, AttachState.STARTED_BEFORE, pod.restart)
     if pod.attached_to == tier:
         return PodReport(pod, AttachState.ATTACHED, pod.payload or pod.unschedulable)
     if pod.attached_to:
@@ -129,23 +133,26 @@ class AttachmentInput:
     selector: str  # labels of the pods, as kubectl takes them
     injection: Injection
     opted_in: bool
-    now: str  # RFC 3339 in UTC
     refusal: Refusal | None = None  # why nothing is published; None where it may be
-    before: Mapping[str, Any] | None = None  # the condition as it was for the same spec
 
 
-def withdrawal(inputs: AttachmentInput) -> Refusal | None:
-    """Why what was published is taken back, now or since an earlier look at the same spec; None where not."""
-    attached = [report.pod for report in inputs.reports if report.state is AttachState.ATTACHED]
-    without_payload = [pod for pod in attached if pod.payload]
+def withdrawal(pods: Sequence[SelectedPod], before: Mapping[str, Any] | None, now: str) -> Refusal | None:
+    """Why what was published is taken back, now or since an earlier look at the same spec; None where not.
+
+    Args:
+        pods: Those that were given what is published, or was last.
+        before: Condition Attached as it was for the same spec.
+        now: RFC 3339 in UTC.
+    """
+    without_payload = [pod for pod in pods if pod.payload]
     if without_payload:
         why = f"its payload does not come: {without_payload[0].payload}"
         return _withdrawn("PayloadNotPulled", why, without_payload)
-    waiting = [pod for pod in attached if patience_s(pod, inputs.now) <= 0]
+    waiting = [pod for pod in pods if patience_s(pod, now) <= 0]
     if waiting:
         return _withdrawn("Unschedulable", f"no node takes it: {waiting[0].unschedulable}", waiting)
-    if inputs.before is not None and inputs.before["reason"] in WITHDRAWN:
-        return Refusal(inputs.before["reason"], inputs.before["message"].removesuffix(_KEPT))
+    if before is not None and before["reason"] in WITHDRAWN:
+        return Refusal(before["reason"], before["message"].removesuffix(_KEPT))
     return None
 
 
@@ -192,7 +199,10 @@ def _counted(reports: Sequence[PodReport]) -> UntimedCondition:
     count = f"{have} of {many(len(reports), 'pod')} {'has' if 1 in (have, len(reports)) else 'have'} the tier"
     if before := by_state[AttachState.STARTED_BEFORE]:
         commands = "; ".join(dict.fromkeys(report.message for report in before if report.message))
-        message = f"{count}; {len(before)} started before it: {commands or 'have them made anew'}"
+        older = sum(bool(report.pod.attached_to) for report in before)
+        started = {"started before it": len(before) - older, "with an older plan": older}
+        parts = ", ".join(f"{number} {how}" for how, number in started.items() if number)
+        message = f"{count}; {parts}: {commands or 'have them made anew'}"
         return false_condition(ATTACHED, AttachState.STARTED_BEFORE.value, message)
     if alone := by_state[AttachState.LEFT_ALONE]:
         message = f"{count}; pod {alone[0].pod.name} is left alone: {alone[0].message}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kvtier_common.tier import Tier
+from kvtier_operator.api.resource import AttachState
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.cluster.growth import Refusal
 from kvtier_operator.planning.observed import EngineTokens, TierFindings
@@ -43,7 +44,7 @@ _NOT_OPTED_IN = (
 def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None, **reasons: str) -> AttachmentInput:
     engines = {name.replace("_", "-"): EngineReport(reason) for name, reason in reasons.items()}
     reports = pod_reports(pods, "chat", left_alone, engines)
-    return AttachmentInput("team", reports, "app=chat", Injection.INSTALLED, opted_in=True, now=NOW)
+    return AttachmentInput("team", reports, "app=chat", Injection.INSTALLED, opted_in=True)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_the_status_names_first_who_waits_for_somebody() -> None:
 
 
 def test_a_payload_that_does_not_come_takes_the_tier_back() -> None:
-    refusal = withdrawal(_inputs(OLD, replace(ATTACHED, payload="ImagePullBackOff: no")))
+    refusal = withdrawal([replace(ATTACHED, payload="ImagePullBackOff: no")], None, NOW)
     assert refusal
     assert refusal.reason == "PayloadNotPulled"
     assert refusal.message.startswith(
@@ -125,19 +126,33 @@ def test_a_payload_that_does_not_come_takes_the_tier_back() -> None:
 
 def test_a_pod_without_a_node_is_waited_for_five_minutes() -> None:
     waiting = replace(ATTACHED, unschedulable="0/3", unschedulable_since="2026-01-01T00:05:01Z")
-    assert withdrawal(_inputs(waiting)) is None
-    refusal = withdrawal(_inputs(replace(waiting, unschedulable_since="2026-01-01T00:05:00Z")))
+    assert withdrawal([waiting], None, NOW) is None
+    refusal = withdrawal([replace(waiting, unschedulable_since="2026-01-01T00:05:00Z")], None, NOW)
     assert refusal
     assert refusal.reason == "Unschedulable"
-    assert withdrawal(_inputs(replace(waiting, attached_to="", unschedulable_since=NOW))) is None
 
 
 def test_what_was_taken_back_stays_so_for_the_same_spec() -> None:
-    first = withdrawal(_inputs(replace(ATTACHED, payload="ImagePullBackOff: no")))
+    first = withdrawal([replace(ATTACHED, payload="ImagePullBackOff: no")], None, NOW)
     condition = attached_condition(replace(_inputs(OLD), refusal=first))
     before = {"reason": condition.reason, "message": condition.message}
-    assert withdrawal(replace(_inputs(OLD), before=before)) == first
-    assert withdrawal(replace(_inputs(OLD), before=before | {"reason": "QuotaExceeded"})) is None
+    assert withdrawal([], before, NOW) == first
+    assert withdrawal([], before | {"reason": "QuotaExceeded"}, NOW) is None
+
+
+def test_a_pod_with_an_older_plan_gets_the_new_one_when_it_is_made_anew() -> None:
+    older, current = replace(ATTACHED, settings="a"), replace(ATTACHED, name="chat-2", settings="b")
+    told = attached_condition(
+        replace(_inputs(), reports=pod_reports([OLD, older, current], "chat", None, {}, "b"))
+    )
+    assert (told.reason, told.message) == (
+        "StartedBefore",
+        f"1 of 3 pods has the tier; 1 started before it, 1 with an older plan: {RESTART}",
+    )
+    [withdrawn] = pod_reports([older], "chat", None, settings="")
+    assert withdrawn.state is AttachState.ATTACHED, "nothing newer is published"
+    [alone] = pod_reports([older], "chat", None, {"chat-new": EngineReport("HasConnector")}, "b")
+    assert alone.state is AttachState.LEFT_ALONE, "another start would not help"
 
 
 def test_tiers_are_as_the_first_engine_that_has_them_says() -> None:
