@@ -175,6 +175,18 @@ class AttachedPod(StatusModel):
     message: str | None = Field(None, description="What a person needs to know, or can do.")
 
 
+class AttachWithdrawal(StatusModel):
+    """Why a plan was taken back last: a pod that was made with it did not start."""
+
+    reason: str = Field(description="CamelCase reason, as in condition Attached.")
+    message: str = Field(description="What held the pod up.")
+    pod: str = Field(description="Name of the pod.")
+    times: int = Field(description="How often in a row; each time it stays so twice as long.", ge=1)
+    retry_at: str = Field(
+        description="When it is published again.", json_schema_extra={"format": "date-time"}
+    )
+
+
 class AttachStatus(StatusModel):
     """What pods that `spec.attach` selects are given when they are made; the plan is there while it is published."""
 
@@ -186,6 +198,9 @@ class AttachStatus(StatusModel):
         None, description="Huge pages that are added, by resource, such as hugepages-2Mi."
     )
     ephemeral_storage: str | None = Field(None, description="Size of the disk tier's volume.")
+    withdrawn: AttachWithdrawal | None = Field(
+        None, description="Why the plan was taken back last; gone when a pod has started with it since."
+    )
     pods: list[AttachedPod] | None = Field(
         None,
         description="The pods, as far as they are listed.",

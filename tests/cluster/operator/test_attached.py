@@ -111,12 +111,14 @@ def test_a_payload_that_cannot_be_pulled_is_taken_back(team: World) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "not found"}
     state = {"name": INIT_NAME, "image": "", "imageID": "", "ready": False, "restartCount": 0}
     statuses = [state | {"state": {"waiting": waiting}}]
-    body = {"status": {"initContainerStatuses": statuses}}
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    body = {"status": {"initContainerStatuses": statuses, "conditions": [bound]}}
     team.core.patch_namespaced_pod_status("chat-new", team.namespace, body)
     team.until_condition("Attached", reason="PayloadNotPulled")
     assert "settings" not in _published(team.get())
     team.core.delete_namespaced_pod("chat-new", team.namespace, grace_period_seconds=0)
-    document = team.until(lambda document: not _published(document), "status without pods")
+    document = team.until(lambda document: "pods" not in _published(document), "status without pods")
+    assert _published(document)["withdrawn"]["times"] == 1
     told = condition(document, "Attached")
     assert told
     assert told["reason"] == "PayloadNotPulled"

@@ -29,6 +29,8 @@ class SelectedPod:
     """One pod."""
 
     name: str
+    created_at: str = ""  # RFC 3339 in UTC
+    bound_at: str = ""  # when a node took it; empty before
     attached_to: str = ""  # the KVCacheTier whose tier it was given; empty where it was left as it is
     restart: str = ""  # what its owner types to have it made anew
     # why no node takes it, where that may be for what the tier added, and since when (RFC 3339); empty else
@@ -50,6 +52,8 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
     endpoint = metrics_endpoint(pod) if attached_to else None
     return SelectedPod(
         name=metadata["name"],
+        created_at=metadata.get("creationTimestamp") or "",
+        bound_at=_bound_at(status),
         attached_to=attached_to,
         restart=restart_command(metadata),
         unschedulable=unschedulable,
@@ -69,6 +73,13 @@ def _unschedulable(status: Mapping[str, Any]) -> tuple[str, str]:
         ):
             return one_line(message, _MOST_CHARACTERS), condition.get("lastTransitionTime") or ""
     return "", ""
+
+
+def _bound_at(status: Mapping[str, Any]) -> str:
+    for condition in status.get("conditions") or ():
+        if (condition.get("type"), condition.get("status")) == ("PodScheduled", "True"):
+            return condition.get("lastTransitionTime") or ""
+    return ""
 
 
 def _start(status: Mapping[str, Any], container: str) -> str:

@@ -25,11 +25,15 @@ from kvtier_operator.reconcile.status.attached import (
     AttachmentInput,
     attached_condition,
     attached_tiers,
-    patience_s,
     pod_entries,
     pod_reports,
     unseen,
-    withdrawal,
+)
+from kvtier_operator.reconcile.status.withdrawal import (
+    Withdrawal,
+    next_withdrawal,
+    patience_s,
+    withdrawal_from_status,
 )
 
 
@@ -70,7 +74,7 @@ class Attachments:
             pods=pods,
             terms=await self.lookup.of(key.namespace),
             nodes=None if self.watches.nodes_unknown else self.watches.nodes.all,
-            before=before,
+            withdrawn=withdrawal_from_status(published) if before is not None else None,
             published=before is not None and "settings" in published,
             tiers=(status.get("tiers") or {}) if before is not None else {},
             engines=self.engines.look(key, attached, published.get("pods") or ()),
@@ -99,11 +103,11 @@ class SelectionObservation:
     pods: SelectedPods
     terms: AttachmentTerms
     nodes: Sequence[Node] | None
-    before: Mapping[str, Any] | None  # condition Attached of the same spec; None where there is none
     published: bool  # whether that spec's plan is published already
     now: str  # RFC 3339 in UTC
     engines: EngineReports = field(default_factory=EngineReports)  # what engines of those pods say
     tiers: Mapping[str, Any] = field(default_factory=dict)  # `status.tiers` of the same spec, as it is
+    withdrawn: Withdrawal | None = None  # what was taken back last for the same spec
 
 
 def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
@@ -120,7 +124,8 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     labels, settings = plan.attach.pod_selector.match_labels, settings_digest(plan.settings)
     attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
     current = [pod for pod in attached if pod.settings == settings]
-    refusal = withdrawal(current, observed.before, observed.now) or _growth_refusal(
+    withdrawn = next_withdrawal(current, observed.withdrawn, observed.now)
+    refusal = (withdrawn.refusal(observed.now) if withdrawn else None) or _growth_refusal(
         plan, observed, owned, grown
     )
     inputs = AttachmentInput(
@@ -135,11 +140,16 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
         refusal=refusal,
     )
     condition, pods = attached_condition(inputs), pod_entries(inputs.reports)
-    waits = (patience_s(pod, observed.now) for pod in current)
+    waits = [patience_s(pod, observed.now) for pod in current]
+    waits += [withdrawn.wait_s(observed.now)] if withdrawn else []
     looked_at_s = KEPT_S if condition.reason in _ASKED_AGAIN else _LOOKED_AT_S
     return Attachment(
         condition=condition,
-        status={**(plan.status if refusal is None else {}), **({"pods": pods} if pods else {})},
+        status={
+            **(plan.status if refusal is None else {}),
+            **({"withdrawn": withdrawn.status} if withdrawn else {}),
+            **({"pods": pods} if pods else {}),
+        },
         tiers=attached_tiers(plan.capacity_bytes, attached, observed.engines.by_pod, observed.tiers),
         again_s=min([looked_at_s, observed.engines.again_s, *(wait_s for wait_s in waits if wait_s > 0)]),
     )

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,9 +25,6 @@ from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
 from kvtier_operator.reconcile.observe.attachment import Injection
 
 ATTACHED: Final = "Attached"
-WITHDRAWN: Final = frozenset({"Unschedulable", "PayloadNotPulled"})
-"""Reasons of what stays withdrawn until the spec changes: pods that are made anew say nothing any more."""
-_PATIENCE_S: Final = 300.0
 _MOST_PODS: Final = 100
 """Named in a status."""
 _OFFLINE: Final = "or give its owner the patch of `kvtier attach`"
@@ -134,46 +130,6 @@ class AttachmentInput:
     injection: Injection
     opted_in: bool
     refusal: Refusal | None = None  # why nothing is published; None where it may be
-
-
-def withdrawal(pods: Sequence[SelectedPod], before: Mapping[str, Any] | None, now: str) -> Refusal | None:
-    """Why what was published is taken back, now or since an earlier look at the same spec; None where not.
-
-    Args:
-        pods: Those that were given what is published, or was last.
-        before: Condition Attached as it was for the same spec.
-        now: RFC 3339 in UTC.
-    """
-    without_payload = [pod for pod in pods if pod.payload]
-    if without_payload:
-        why = f"its payload does not come: {without_payload[0].payload}"
-        return _withdrawn("PayloadNotPulled", why, without_payload)
-    waiting = [pod for pod in pods if patience_s(pod, now) <= 0]
-    if waiting:
-        return _withdrawn("Unschedulable", f"no node takes it: {waiting[0].unschedulable}", waiting)
-    if before is not None and before["reason"] in WITHDRAWN:
-        return Refusal(before["reason"], before["message"].removesuffix(_KEPT))
-    return None
-
-
-def patience_s(pod: SelectedPod, now: str) -> float:
-    """How long a pod that no node takes is waited for yet; infinite where one does.
-
-    Nodes are on their way, or the pods before it are.
-    """
-    if not pod.unschedulable_since:
-        return math.inf
-    waited = datetime.fromisoformat(now) - datetime.fromisoformat(pod.unschedulable_since)
-    return _PATIENCE_S - waited.total_seconds()
-
-
-def _withdrawn(reason: str, why: str, pods: Sequence[SelectedPod]) -> Refusal:
-    others = f" (and {many(len(pods) - 1, 'pod')} more)" if len(pods) > 1 else ""
-    return Refusal(
-        reason,
-        f"pod {pods[0].name}{others} was given the tier, and {why}; those that are made from now on "
-        "are left as they are: delete it, and change the spec to have it tried again",
-    )
 
 
 def attached_condition(inputs: AttachmentInput) -> UntimedCondition:

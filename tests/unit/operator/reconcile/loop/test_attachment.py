@@ -15,6 +15,7 @@ from kvtier_operator.reconcile.facts.engine_report import EngineReport
 from kvtier_operator.reconcile.loop.attachment import SelectionObservation, attach
 from kvtier_operator.reconcile.observe.attached_engines import EngineReports
 from kvtier_operator.reconcile.observe.attachment import AttachmentTerms, Injection
+from kvtier_operator.reconcile.status.withdrawal import withdrawal_from_status
 
 NOW = "2026-01-01T00:10:00Z"
 QUOTA = {
@@ -47,7 +48,7 @@ def _seen(*pods: dict[str, Any], rules: NamespaceRules | None = None) -> Selecti
     for pod in pods:
         selected.upsert(pod)
     terms = AttachmentTerms(Injection.INSTALLED, rules=rules or NamespaceRules())
-    return SelectionObservation(selected, terms, None, before=None, published=False, now=NOW)
+    return SelectionObservation(selected, terms, None, published=False, now=NOW)
 
 
 def test_a_quota_lets_a_rollout_begin_or_not_and_end() -> None:
@@ -85,7 +86,11 @@ def test_a_pod_without_a_node_is_looked_at_when_it_was_waited_for_long_enough() 
     assert (patient.condition.is_true, patient.again_s) == (True, 240)
     taken_back = attach(_plan(), replace(_seen(waiting), now="2026-01-01T01:00:00Z"))
     assert (taken_back.condition.reason, "settings" in taken_back.status) == ("Unschedulable", False)
-    assert taken_back.again_s > 0
+    assert (taken_back.status["withdrawn"]["retryAt"], taken_back.again_s) == ("2026-01-01T01:10:00Z", 300)
+    withdrawn = withdrawal_from_status(taken_back.status)
+    retried = attach(_plan(), replace(_seen(_pod("two")), withdrawn=withdrawn, now="2026-01-01T01:10:00Z"))
+    assert (retried.condition.reason, "settings" in retried.status) == ("StartedBefore", True)
+    assert retried.status["withdrawn"]["times"] == 1, "the next time it is away for longer"
 
 
 def test_a_pod_that_is_left_alone_says_why() -> None:

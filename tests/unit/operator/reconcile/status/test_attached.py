@@ -1,4 +1,4 @@
-"""Condition Attached: what is to be done next, and what is withdrawn until the spec changes."""
+"""Condition Attached: what is to be done next."""
 
 from dataclasses import replace
 
@@ -18,10 +18,8 @@ from kvtier_operator.reconcile.status.attached import (
     attached_tiers,
     pod_entries,
     pod_reports,
-    withdrawal,
 )
 
-NOW = "2026-01-01T00:10:00Z"
 RESTART = "kubectl rollout restart -n team deployment/chat"
 OLD = SelectedPod("chat-old", restart=RESTART)
 ATTACHED = SelectedPod("chat-new", attached_to="chat", restart=RESTART)
@@ -113,31 +111,6 @@ def test_the_status_names_first_who_waits_for_somebody() -> None:
         },
         {"name": "chat-new", "state": "Attached"},
     ]
-
-
-def test_a_payload_that_does_not_come_takes_the_tier_back() -> None:
-    refusal = withdrawal([replace(ATTACHED, payload="ImagePullBackOff: no")], None, NOW)
-    assert refusal
-    assert refusal.reason == "PayloadNotPulled"
-    assert refusal.message.startswith(
-        "pod chat-new was given the tier, and its payload does not come: ImagePullBackOff: no; "
-    )
-
-
-def test_a_pod_without_a_node_is_waited_for_five_minutes() -> None:
-    waiting = replace(ATTACHED, unschedulable="0/3", unschedulable_since="2026-01-01T00:05:01Z")
-    assert withdrawal([waiting], None, NOW) is None
-    refusal = withdrawal([replace(waiting, unschedulable_since="2026-01-01T00:05:00Z")], None, NOW)
-    assert refusal
-    assert refusal.reason == "Unschedulable"
-
-
-def test_what_was_taken_back_stays_so_for_the_same_spec() -> None:
-    first = withdrawal([replace(ATTACHED, payload="ImagePullBackOff: no")], None, NOW)
-    condition = attached_condition(replace(_inputs(OLD), refusal=first))
-    before = {"reason": condition.reason, "message": condition.message}
-    assert withdrawal([], before, NOW) == first
-    assert withdrawal([], before | {"reason": "QuotaExceeded"}, NOW) is None
 
 
 def test_a_pod_with_an_older_plan_gets_the_new_one_when_it_is_made_anew() -> None:
