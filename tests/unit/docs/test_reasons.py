@@ -34,7 +34,8 @@ _OTHER_WORDS = {
         "ReplicaSet",
         "ScaledObject",
     ),
-    *("Container", "Pod", "NotBestEffort", "NotTerminating"),  # of LimitRanges and quotas
+    *("Container", "Pod"),  # of LimitRanges
+    *("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "PriorityClass"),  # of quotas
     *("DaemonSet", "Job", "StatefulSet"),
     "Exists",  # an operator of selectors
     *("NoExecute", "NoSchedule"),

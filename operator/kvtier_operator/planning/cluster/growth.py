@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from kvtier_operator.planning.base.node import Node, whole_number
 from kvtier_operator.planning.cluster.pod_needs import mismatch, pod_needs, pod_requests
+from kvtier_operator.planning.cluster.quota_scopes import counts_pod
 from kvtier_operator.planning.units import many, size
 
 Document = Mapping[str, Any]
 _WAY_OUT: Final = "lower spec.tiers.cpu.capacity"
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 _KINDS: Final = ("requests", "limits")
-_JUDGED_SCOPES: Final = frozenset({"NotBestEffort", "NotTerminating"})
-"""Scopes of quotas that every engine with memory of its own is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +34,34 @@ class NamespaceRules:
     quotas: Sequence[Document] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Pods that are alike, and how they would be."""
+
+    owner: str  # for people, such as `deployment/chat`
+    now: Document  # one of them as its owner has it: labels in `metadata`, the pod's spec in `spec`
+    then: Document  # the same as it would be
+    pods: int = 0  # how many of them there are that have not grown yet, and are to now
+
+
 def growth_refusal(
-    now: Document, then: Document, pods: int, rules: NamespaceRules, nodes: Sequence[Node] | None
+    growths: Sequence[Growth], rules: NamespaceRules, nodes: Sequence[Node] | None
 ) -> Refusal | None:
     """Why pods may not become what they would be; None where nothing speaks against it.
 
     Args:
-        now: One of them as its owner has it: labels in `metadata`, the pod's spec in `spec`.
-        then: The same as it would be.
-        pods: How many of them there are that have not grown yet.
-        rules: What its namespace says.
+        growths: Each kind of pods.
+        rules: What their namespace says.
         nodes: All nodes; None where they are not known.
     """
-    return (
-        _limit_range_refusal(now, then, rules.limit_ranges)
-        or _quota_refusal(now, then, pods, rules.quotas)
-        or _node_refusal(now, then, nodes or ())
-    )
+    for growth in growths:
+        refusal = _limit_range_refusal(growth.now, growth.then, rules.limit_ranges) or _node_refusal(
+            growth.now, growth.then, nodes or ()
+        )
+        if refusal is not None:
+            named = f"{growth.owner}: {refusal.message}" if len(growths) > 1 else refusal.message
+            return Refusal(refusal.reason, named)
+    return _quota_refusal(growths, rules.quotas)
 
 
 def unmeasured_refusal(namespace: str, rules: NamespaceRules) -> Refusal | None:
@@ -95,27 +105,42 @@ def _largest(pod: Document, type_: str, resource: str) -> tuple[str, int]:
     return max(asked, key=lambda entry: entry[1], default=("", 0))
 
 
-def _quota_refusal(now: Document, then: Document, pods: int, quotas: Iterable[Document]) -> Refusal | None:
+def _quota_refusal(growths: Sequence[Growth], quotas: Iterable[Document]) -> Refusal | None:
     for document in quotas:
         spec, status = document.get("spec", {}), document.get("status") or {}
-        if spec.get("scopeSelector") or not _JUDGED_SCOPES.issuperset(spec.get("scopes") or ()):
-            continue
+        counted = [growth for growth in growths if counts_pod(spec, growth.then["spec"])]
         hard, used = status.get("hard") or spec.get("hard") or {}, status.get("used") or {}
         for name in sorted(hard):
             kind, resource = _of_quota(name)
-            more_bytes = _more(now, then, kind).get(resource, 0) * pods
-            if not more_bytes:
-                continue
             left_bytes = whole_number(resource, hard[name]) - whole_number(resource, used.get(name, 0))
-            if more_bytes > left_bytes:
+            if why := _no_room(counted, kind, resource, left_bytes):
                 what = f"has {size(max(left_bytes, 0))} of {name} left"
-                needed = f"the tier takes {size(more_bytes)} more for {many(pods, 'pod')}"
                 return Refusal(
                     "QuotaExceeded",
-                    f"ResourceQuota {document['metadata']['name']} {what}, and {needed}: have it raised, "
+                    f"ResourceQuota {document['metadata']['name']} {what}, and {why}: have it raised, "
                     f"or {_WAY_OUT}",
                 )
     return None
+
+
+def _no_room(growths: Sequence[Growth], kind: str, resource: str, left_bytes: int) -> str:
+    """Why the pods have no room to grow, or one more has none for the tier's sake; empty where neither."""
+    more_bytes = sum(
+        _more(growth.now, growth.then, kind).get(resource, 0) * growth.pods for growth in growths
+    )
+    pods = sum(growth.pods for growth in growths)
+    if more_bytes > max(left_bytes, 0):
+        return f"the tier takes {size(more_bytes)} more for {many(pods, 'pod')}"
+    for growth in () if pods else growths:
+        if not _more(growth.now, growth.then, kind).get(resource):
+            continue
+        own_bytes, grown_bytes = (
+            _sum(pod["spec"], kind).get(resource, 0) for pod in (growth.now, growth.then)
+        )
+        if own_bytes <= left_bytes < grown_bytes:
+            own, grown = size(own_bytes), size(grown_bytes)
+            return f"one pod more fits with the {own} of its owner, not with the tier's {grown}"
+    return ""
 
 
 def _of_quota(name: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.formats import SUBDOMAIN
+from kvtier_operator.reconcile.facts.pod_kind import GROUP
 
 _OBJECT_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){SUBDOMAIN}")
 """The API server takes any text for an owner's name, and somebody is to type what is made of it."""
@@ -15,8 +16,6 @@ _REPLICA_SETS: Final[Mapping[str, str]] = {
 }
 """By the label with the end of a ReplicaSet's name: a Deployment's, or one of an Argo Rollout."""
 _RESTARTED: Final = frozenset({"StatefulSet", "DaemonSet"})
-_GROUP: Final = "leaderworkerset.sigs.k8s.io/name"
-"""Label of pods of a LeaderWorkerSet, which makes StatefulSets and takes back what is changed in them."""
 _GROUP_REVISION: Final = "leaderworkerset.sigs.k8s.io/template-revision-hash"
 _SETS_OF_GROUPS: Final = "disaggregatedset.x-k8s.io/"
 """Begins labels of pods whose LeaderWorkerSet is made by what takes back changes in it."""
@@ -40,7 +39,7 @@ def restart_command(metadata: Mapping[str, Any]) -> str:
         return delete
     if labels.get(_PART_OF) == _LLM_SERVICE:
         return _llm_service_restart(namespace, labels, str(labels.get("pod-template-hash") or name))
-    if _GROUP in labels:
+    if GROUP in labels:
         return _group_restart(namespace, labels) or delete
     if kind == "Job":
         return f"let Job {name} end, as its next run has the tier, or have it make another pod: {delete}"
@@ -74,7 +73,7 @@ def _group_restart(namespace: str, labels: Mapping[str, str]) -> str:
 
     Source: sigs.k8s.io/lws v0.8.0, pkg/utils/revision.
     """
-    group = str(labels[_GROUP])
+    group = str(labels[GROUP])
     if not _OBJECT_NAME.fullmatch(group) or any(name.startswith(_SETS_OF_GROUPS) for name in labels):
         return ""
     metadata = {"metadata": {"annotations": {_REPLACED: str(labels.get(_GROUP_REVISION, ""))}}}

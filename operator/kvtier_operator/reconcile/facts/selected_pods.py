@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Final
 
 from kvtier_common.one_line import one_line
@@ -10,6 +11,7 @@ from kvtier_operator.api.resource import MAX_NAME_LENGTH
 from kvtier_operator.planning.attach.plan import settings_digest
 from kvtier_operator.planning.base.names import ADDED, ATTACHED
 from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
+from kvtier_operator.reconcile.facts.pod_kind import pod_kind
 from kvtier_operator.reconcile.facts.restart import restart_command
 
 _MOST_CHARACTERS: Final = 300
@@ -30,6 +32,7 @@ class SelectedPod:
 
     name: str
     created_at: str = ""  # RFC 3339 in UTC
+    kind: str = ""  # the same of pods that are alike
     bound_at: str = ""  # when a node took it; empty before
     attached_to: str = ""  # the KVCacheTier whose tier it was given; empty where it was left as it is
     restart: str = ""  # what its owner types to have it made anew
@@ -53,6 +56,7 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
     return SelectedPod(
         name=metadata["name"],
         created_at=metadata.get("creationTimestamp") or "",
+        kind=intern(pod_kind(pod)),
         bound_at=_bound_at(status),
         attached_to=attached_to,
         restart=restart_command(metadata),

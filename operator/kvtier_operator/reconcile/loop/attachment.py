@@ -1,21 +1,26 @@
 """One resource's part in pods that others own: what is published for them, and what is said of them."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kvtier_operator.planning.attach.as_owned import as_owned
+from kvtier_operator.planning.attach.command import find_obstacle
+from kvtier_operator.planning.attach.container import engine_index
 from kvtier_operator.planning.attach.left_alone import LeftAlone
 from kvtier_operator.planning.attach.plan import AttachPlan, settings_digest
 from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.base.node import Node
-from kvtier_operator.planning.cluster.growth import Refusal, growth_refusal, unmeasured_refusal
+from kvtier_operator.planning.cluster.growth import Growth, Refusal, growth_refusal, unmeasured_refusal
 from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.cache.selected_pods import SelectedPods, SelectedPodWatches
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
+from kvtier_operator.reconcile.facts.pod_kind import kind_name
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.observe.attached_engines import AttachedEngineObserver, EngineReports
 from kvtier_operator.reconcile.observe.attachment import KEPT_S, AttachmentLookup, AttachmentTerms
@@ -117,21 +122,23 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
         plan: What they are given.
         observed: What is seen.
     """
-    sample = observed.pods.sample
-    owned = as_owned(sample) if sample else None
-    grown = attach_pod(plan, owned, PUBLISHED[ImageName.CONNECTOR]) if owned else None
-    left_alone = grown if isinstance(grown, LeftAlone) else None
     labels, settings = plan.attach.pod_selector.match_labels, settings_digest(plan.settings)
     attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
     current = [pod for pod in attached if pod.settings == settings]
+    kinds = [_kind(plan, kind, sample) for kind, sample in observed.pods.samples.items()]
     withdrawn = next_withdrawal(current, observed.withdrawn, observed.now)
-    refusal = (withdrawn.refusal(observed.now) if withdrawn else None) or _growth_refusal(
-        plan, observed, owned, grown
+    refusal = (
+        (withdrawn.refusal(observed.now) if withdrawn else None)
+        or _kinds_refusal(kinds, len(observed.pods.unsampled))
+        or _growth_refusal(plan, observed, kinds)
     )
     inputs = AttachmentInput(
         namespace=plan.namespace,
         reports=pod_reports(
-            *(observed.pods.all, plan.name, left_alone, observed.engines.by_pod),
+            observed.pods.all,
+            plan.name,
+            {kind.key: kind.left_alone for kind in kinds if kind.left_alone},
+            observed.engines.by_pod,
             settings if refusal is None else "",
         ),
         selector=",".join(f"{name}={labels[name]}" for name in sorted(labels)),
@@ -155,23 +162,65 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Pods that are alike."""
+
+    key: str  # as SelectedPod.kind
+    owner: str  # for people
+    now: Mapping[str, Any]  # one of them as its owner has it
+    then: Mapping[str, Any] | None  # the same with the tier; None where it is left alone
+    left_alone: LeftAlone | None  # why; None where it is not
+    obstacle: bool = False  # whether it would be changed, and its engine would have no tier all the same
+
+
+def _kind(plan: AttachPlan, key: str, sample: Mapping[str, Any]) -> _Kind:
+    owner, now = kind_name(key, sample["metadata"]["name"]), as_owned(sample)
+    then = attach_pod(plan, now, PUBLISHED[ImageName.CONNECTOR])
+    if isinstance(then, LeftAlone):
+        return _Kind(key, owner, now, None, then)
+    obstacle = find_obstacle(now["spec"]["containers"][engine_index(now["spec"], plan.attach.container)])
+    if obstacle is not None:
+        return _Kind(key, owner, now, None, obstacle, obstacle=True)
+    return _Kind(key, owner, now, then, None)
+
+
+def _kinds_refusal(kinds: Sequence[_Kind], unsampled: int) -> Refusal | None:
+    """Why no pod is changed, for the sake of those that would be in vain or were not looked at."""
+    if unsampled:
+        message = (
+            f"its pods are of {many(len(kinds) + unsampled, 'owner')}, more than are looked at: have "
+            "spec.attach.podSelector select fewer, with a KVCacheTier for each"
+        )
+        return Refusal("TooManyOwners", message)
+    for kind in kinds:
+        if kind.obstacle and kind.left_alone:
+            others = ", ".join(other.owner for other in kinds if other is not kind)
+            beside = f"; {others} would get the tier if spec.attach.podSelector left {kind.owner} out"
+            return Refusal(
+                kind.left_alone.reason, f"{kind.owner}: {kind.left_alone.message}{beside if others else ''}"
+            )
+    return None
+
+
 def _growth_refusal(
-    plan: AttachPlan,
-    observed: SelectionObservation,
-    owned: Mapping[str, Any] | None,
-    grown: Mapping[str, Any] | LeftAlone | None,
+    plan: AttachPlan, observed: SelectionObservation, kinds: Sequence[_Kind]
 ) -> Refusal | None:
-    """Why a pod like the sample may not grow. A quota that let a rollout begin lets it end.
+    """Why pods like those that were seen may not grow. A quota that let a rollout begin lets it end.
 
     While it goes on, pods are there twice.
     """
     rules = observed.terms.rules
-    if owned is None or grown is None:
+    if not kinds:
         return None if observed.published else unmeasured_refusal(plan.namespace, rules)
-    if isinstance(grown, LeftAlone):
-        return None
-    waiting = 0 if observed.published else sum(not pod.attached_to for pod in observed.pods.all)
-    return growth_refusal(owned, grown, waiting, rules, observed.nodes)
+    waiting = Counter(pod.kind for pod in observed.pods.all if not pod.attached_to)
+    goes_on = observed.published and waiting and any(pod.attached_to for pod in observed.pods.all)
+    if goes_on:
+        rules = replace(rules, quotas=())
+    growths = [
+        Growth(kind.owner, kind.now, kind.then, waiting[kind.key]) for kind in kinds if kind.then is not None
+    ]
+    return growth_refusal(growths, rules, observed.nodes)
 
 
 _LOOKED_AT_S: Final = 300.0

@@ -66,7 +66,7 @@ class PodReport:
 def pod_reports(
     pods: Sequence[SelectedPod],
     tier: str,
-    left_alone: LeftAlone | None,
+    left_alone: Mapping[str, LeftAlone] = MappingProxyType({}),
     engines: Mapping[str, EngineReport] = MappingProxyType({}),
     settings: str = "",
 ) -> tuple[PodReport, ...]:
@@ -75,11 +75,13 @@ def pod_reports(
     Args:
         pods: All of them.
         tier: Name of the KVCacheTier that selects them.
-        left_alone: Why pods of that kind are not changed; None where they are.
+        left_alone: Why pods of a kind are not changed, by that kind.
         engines: What engines say, by pod; one that has not answered yet counts as attached.
         settings: Digest of the settings that are published; empty while nothing is.
     """
-    return tuple(_pod_report(pod, tier, left_alone, engines.get(pod.name), settings) for pod in pods)
+    return tuple(
+        _pod_report(pod, tier, left_alone.get(pod.kind), engines.get(pod.name), settings) for pod in pods
+    )
 
 
 def _pod_report(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kvtier_operator.planning.base.node import Node
-from kvtier_operator.planning.cluster.growth import NamespaceRules, Refusal, growth_refusal
+from kvtier_operator.planning.cluster.growth import Growth, NamespaceRules, Refusal, growth_refusal
 
 GIB = 1024**3
 
@@ -34,7 +34,7 @@ def _node(gib: int, **labels: str) -> Node:
 
 
 def _refusal(rules: NamespaceRules, pods: int = 2, nodes: tuple[Node, ...] = ()) -> Refusal | None:
-    return growth_refusal(NOW, THEN, pods, rules, nodes)
+    return growth_refusal([Growth("deployment/chat", NOW, THEN, pods)], rules, nodes)
 
 
 def _message(refusal: Refusal | None) -> str:
@@ -61,9 +61,55 @@ def test_a_quota_needs_room_for_all_pods_that_have_not_grown(name: str) -> None:
     assert _refusal(_quota(name, "400Gi", "400Gi"), pods=0) is None
 
 
-@pytest.mark.parametrize("scoped", [{"scopes": ["BestEffort"]}, {"scopeSelector": {"matchExpressions": []}}])
-def test_a_quota_of_others_pods_is_not_judged(scoped: dict[str, object]) -> None:
-    assert _refusal(_quota("memory", "1Gi", "0", **scoped)) is None
+def test_a_quota_has_room_for_one_pod_more_as_it_had_before() -> None:
+    """A pod that its owner adds must not be refused for the tier's sake."""
+    assert _message(_refusal(_quota("memory", "400Gi", "300Gi"), pods=0)) == (
+        "ResourceQuota team has 100 GiB of memory left, and one pod more fits with the 64 GiB of its owner, "
+        "not with the tier's 164 GiB: have it raised, or lower spec.tiers.cpu.capacity"
+    )
+    for used in ("236Gi", "337Gi"):
+        assert _refusal(_quota("memory", "400Gi", used), pods=0) is None
+
+
+def test_pods_of_all_kinds_share_a_quota_and_are_named_where_they_do_not_fit() -> None:
+    growths = [Growth("deployment/chat", NOW, THEN, 1), Growth("deployment/long", NOW, _pod(264), 1)]
+    told = growth_refusal(growths, _quota("memory", "400Gi", "101Gi"), None)
+    assert "takes 300 GiB more for 2 pods" in _message(told)
+    told = growth_refusal(growths, _limit_range("Pod", "200Gi"), None)
+    assert _message(told).startswith("deployment/long: LimitRange small allows a pod 200 GiB")
+
+
+def _scope(name: str, operator: str = "Exists", *values: str) -> dict[str, object]:
+    return {
+        "scopeSelector": {
+            "matchExpressions": [{"scopeName": name, "operator": operator, "values": [*values]}]
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("scoped", "of_pod", "counts"),
+    [
+        ({"scopes": ["BestEffort"]}, {}, False),
+        ({"scopes": ["NotBestEffort", "NotTerminating"]}, {}, True),
+        ({"scopes": ["Terminating"]}, {}, False),
+        (_scope("Terminating"), {"activeDeadlineSeconds": 60}, True),
+        (_scope("PriorityClass", "In", "high"), {"priorityClassName": "high"}, True),
+        (_scope("PriorityClass", "In", "high"), {"priorityClassName": "low"}, False),
+        (_scope("PriorityClass", "NotIn", "high"), {}, True),
+        (_scope("PriorityClass"), {}, False),
+        (_scope("CrossNamespacePodAffinity"), {}, False),
+    ],
+)
+def test_a_quota_counts_pods_in_all_of_its_scopes(
+    scoped: dict[str, object], of_pod: dict[str, object], *, counts: bool
+) -> None:
+    growth = Growth("deployment/chat", _pod(64, **of_pod), _pod(164, **of_pod), 1)
+    refusal = growth_refusal([growth], _quota("memory", "1Gi", "0", **scoped), None)
+    assert (refusal is not None) == counts
+
+
+def test_a_quota_of_something_else_is_not_judged() -> None:
     assert _refusal(_quota("pods", "1", "1")) is None
 
 
@@ -72,7 +118,7 @@ def test_the_largest_node_that_takes_the_pod_counts() -> None:
     pods = _pod(64, **selecting), _pod(164, **selecting)
 
     def refusal(*nodes: Node) -> Refusal | None:
-        return growth_refusal(*pods, 1, NamespaceRules(), nodes)
+        return growth_refusal([Growth("deployment/chat", *pods, 1)], NamespaceRules(), nodes)
 
     assert _message(refusal(_node(128, gpu="yes"), _node(512))) == (
         "with the tier a pod asks for 164 GiB of memory, and the largest node for it has 128 GiB: "
@@ -84,4 +130,4 @@ def test_the_largest_node_that_takes_the_pod_counts() -> None:
 def test_nodes_that_do_not_hold_the_pod_as_it_is_say_nothing() -> None:
     """An autoscaler of nodes may bring another one."""
     assert _refusal(NamespaceRules(), nodes=(_node(32),)) is None
-    assert growth_refusal(NOW, THEN, 1, NamespaceRules(), None) is None
+    assert growth_refusal([Growth("deployment/chat", NOW, THEN, 1)], NamespaceRules(), None) is None

@@ -31,24 +31,49 @@ def _pod(name: str, revision: str, created_at: str, *, attached: bool = False, *
     }
 
 
-def _sampled(pods: SelectedPods) -> object:
-    return pods.sample and pods.sample["spec"]["revision"]
+def _sampled(pods: SelectedPods) -> dict[str, str]:
+    return {kind: sample["spec"]["revision"] for kind, sample in pods.samples.items()}
 
 
-def test_the_sample_is_of_the_latest_template_as_its_owner_wrote_it() -> None:
+def test_a_sample_is_of_the_latest_template_before_all_as_its_owner_wrote_it() -> None:
     pods = SelectedPods(Told())
-    assert pods.sample is None
+    assert pods.samples == {}
     for pod, sampled in (
         (_pod("chat-0", "a", "2026-01-01T00:00:00Z", attached=True), "a"),
         (_pod("chat-1", "b", "2026-01-02T00:00:00Z"), "b"),
         (_pod("chat-2", "a", "2026-01-01T00:00:00Z"), "b"),
-        (_pod("chat-3", "c", "2026-01-03T00:00:00Z", attached=True), "b"),
+        (_pod("chat-3", "c", "2026-01-03T00:00:00Z", attached=True), "c"),
         (_pod("chat-4", "c", "2026-01-03T00:00:00Z"), "c"),
     ):
         pods.upsert(pod)
-        assert _sampled(pods) == sampled
+        assert _sampled(pods) == {"statefulset/chat": sampled}
+    assert "annotations" not in pods.samples["statefulset/chat"]["metadata"]
     pods.replace(set(), 1)
-    assert (pods.all, _sampled(pods)) == ((), "c")
+    assert (pods.all, _sampled(pods)) == ((), {"statefulset/chat": "c"})
+
+
+def test_a_kind_of_which_there_are_no_pods_stands_for_none() -> None:
+    pods = SelectedPods(Told())
+    one, other = (_pod(f"{owner}-0", owner, "2026-01-01T00:00:00Z") for owner in ("chat", "long"))
+    other["metadata"]["ownerReferences"][0]["name"] = "long"
+    pods.upsert(one)
+    pods.upsert(other)
+    assert _sampled(pods) == {"statefulset/chat": "chat", "statefulset/long": "long"}
+    pods.delete(one)
+    assert _sampled(pods) == {"statefulset/long": "long"}
+
+
+def test_what_is_kept_of_many_kinds_is_bounded() -> None:
+    pods = SelectedPods(Told())
+    many = [_pod(f"chat-{number}", "a", "2026-01-01T00:00:00Z") for number in range(17)]
+    for number, pod in enumerate(many):
+        pod["metadata"]["ownerReferences"][0]["name"] = f"chat-{number}"
+        pods.upsert(pod)
+    assert (len(pods.samples), pods.unsampled) == (16, {"statefulset/chat-16"})
+    pods.delete(many[16])
+    assert not pods.unsampled
+    pods.upsert(_pod("chat-0", "b", "2026-01-02T00:00:00Z", text="x" * (128 << 10)))
+    assert pods.unsampled == {"statefulset/chat"}
 
 
 def test_what_says_nothing_new_is_not_told() -> None:

@@ -56,8 +56,57 @@ def test_a_quota_lets_a_rollout_begin_or_not_and_end() -> None:
     observed = _seen(_pod("one"), _pod("two"), rules=crowded)
     refused = attach(_plan(), observed)
     assert (refused.condition.reason, "settings" in refused.status) == ("QuotaExceeded", False)
-    begun = attach(_plan(), replace(observed, published=True))
-    assert (begun.condition.reason, "settings" in begun.status) == ("StartedBefore", True)
+    changed = attach(_plan(), replace(observed, published=True))
+    assert (changed.condition.reason, "settings" in changed.status) == ("QuotaExceeded", False), (
+        "it has less now"
+    )
+    begun = replace(_seen(_pod("one"), _pod("two"), _attached("three"), rules=crowded), published=True)
+    goes_on = attach(_plan(), begun)
+    assert (goes_on.condition.reason, "settings" in goes_on.status) == ("StartedBefore", True)
+
+
+def test_a_pod_that_its_owner_adds_is_not_refused_for_the_tiers_sake() -> None:
+    status = {"hard": {"requests.memory": "300Gi"}, "used": {"requests.memory": "200Gi"}}
+    narrow = NamespaceRules(quotas=[{**QUOTA, "status": status}])
+    told = attach(_plan(), replace(_seen(_attached("one"), rules=narrow), published=True))
+    assert (told.condition.reason, "settings" in told.status) == ("QuotaExceeded", False)
+
+
+def test_pods_whose_command_proves_that_a_tier_is_for_nothing_are_not_changed() -> None:
+    alone = _pod("one")
+    alone["spec"]["containers"][0]["args"] = ["serve", "--pipeline-parallel-size=2"]
+    refused = attach(_plan(), _seen(alone))
+    assert (refused.condition.reason, "settings" in refused.status) == ("PipelineParallel", False)
+    [told] = refused.status["pods"]
+    assert (told["state"], told["reason"]) == ("LeftAlone", "PipelineParallel")
+    drifted = _attached("one")
+    drifted["spec"]["containers"][0]["args"] = alone["spec"]["containers"][0]["args"]
+    taken_back = attach(_plan(), replace(_seen(drifted), published=True))
+    assert (taken_back.condition.reason, "settings" in taken_back.status) == ("PipelineParallel", False)
+
+
+def test_each_kind_of_pods_is_looked_at() -> None:
+    """The first is fine; what is said of the second names both."""
+    chat, long = _pod("chat-0"), _pod("long-0")
+    for pod in (chat, long):
+        owner = {"kind": "StatefulSet", "name": pod["metadata"]["name"][:4], "uid": "u", "controller": True}
+        pod["metadata"]["ownerReferences"] = [owner]
+    long["spec"]["containers"][0]["image"] = "vllm/vllm-openai:v0.31.0"
+    refused = attach(_plan(), _seen(chat, long))
+    assert (refused.condition.reason, "settings" in refused.status) == ("UnknownVersion", False)
+    assert refused.condition.message == (
+        "statefulset/long: image vllm/vllm-openai:v0.31.0 has vLLM 0.31, and kvtier runs in 0.32 or 0.33; "
+        "statefulset/chat would get the tier if spec.attach.podSelector left statefulset/long out; no pod is "
+        "changed"
+    )
+    states = {pod["name"]: pod["state"] for pod in refused.status["pods"]}
+    assert states == {"chat-0": "StartedBefore", "long-0": "LeftAlone"}
+    long["spec"]["containers"][0] = chat["spec"]["containers"][0] | {
+        "resources": {"requests": {"memory": "1Ti"}}
+    }
+    most = {"metadata": {"name": "most"}, "spec": {"limits": [{"type": "Pod", "max": {"memory": "1Ti"}}]}}
+    told = attach(_plan(), _seen(chat, long, rules=NamespaceRules([most]))).condition.message
+    assert told.startswith("statefulset/long: LimitRange most allows a pod 1 TiB of memory")
 
 
 def test_an_attached_pod_is_measured_as_its_owner_wrote_it() -> None:

@@ -41,7 +41,7 @@ _NOT_OPTED_IN = (
 
 def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None, **reasons: str) -> AttachmentInput:
     engines = {name.replace("_", "-"): EngineReport(reason) for name, reason in reasons.items()}
-    reports = pod_reports(pods, "chat", left_alone, engines)
+    reports = pod_reports(pods, "chat", {"": left_alone} if left_alone else {}, engines)
     return AttachmentInput("team", reports, "app=chat", Injection.INSTALLED, opted_in=True)
 
 
@@ -116,15 +116,15 @@ def test_the_status_names_first_who_waits_for_somebody() -> None:
 def test_a_pod_with_an_older_plan_gets_the_new_one_when_it_is_made_anew() -> None:
     older, current = replace(ATTACHED, settings="a"), replace(ATTACHED, name="chat-2", settings="b")
     told = attached_condition(
-        replace(_inputs(), reports=pod_reports([OLD, older, current], "chat", None, {}, "b"))
+        replace(_inputs(), reports=pod_reports([OLD, older, current], "chat", {}, {}, "b"))
     )
     assert (told.reason, told.message) == (
         "StartedBefore",
         f"1 of 3 pods has the tier; 1 started before it, 1 with an older plan: {RESTART}",
     )
-    [withdrawn] = pod_reports([older], "chat", None, settings="")
+    [withdrawn] = pod_reports([older], "chat", settings="")
     assert withdrawn.state is AttachState.ATTACHED, "nothing newer is published"
-    [alone] = pod_reports([older], "chat", None, {"chat-new": EngineReport("HasConnector")}, "b")
+    [alone] = pod_reports([older], "chat", {}, {"chat-new": EngineReport("HasConnector")}, "b")
     assert alone.state is AttachState.LEFT_ALONE, "another start would not help"
 
 
