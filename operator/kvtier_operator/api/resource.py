@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
 from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain, Labels
-from kvtier_operator.api.spec.attach import AttachSpec, attach_rules
+from kvtier_operator.api.spec.attach import MOST_RIVALS, AttachSpec, attach_rules
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
@@ -187,6 +187,13 @@ class AttachWithdrawal(StatusModel):
     )
 
 
+class LeftOutPods(StatusModel):
+    """Pods that another KVCacheTier selects, which get the tier of neither."""
+
+    name: str = Field(description="Name of that KVCacheTier.")
+    match_labels: dict[str, str] = Field(description="Labels of the pods.")
+
+
 class AttachStatus(StatusModel):
     """What pods that `spec.attach` selects are given when they are made; the plan is there while it is published."""
 
@@ -198,6 +205,11 @@ class AttachStatus(StatusModel):
         None, description="Huge pages that are added, by resource, such as hugepages-2Mi."
     )
     ephemeral_storage: str | None = Field(None, description="Size of the disk tier's volume.")
+    leaves_out: list[LeftOutPods] | None = Field(
+        None,
+        description="Pods that are not given the plan, since other KVCacheTiers select them.",
+        max_length=MOST_RIVALS,
+    )
     withdrawn: AttachWithdrawal | None = Field(
         None, description="Why the plan was taken back last; gone when a pod has started with it since."
     )

@@ -77,6 +77,10 @@ _CONDITIONS: Final[Mapping[str, str]] = {
         f"size({_LABELS}) > 0 && {_LABELS}.all(name, "
         f"object.metadata.?labels[?name] == optional.of({_LABELS}[name]))"
     ),
+    "selected-by-no-other": (
+        "params.status.?attach.?leavesOut.orValue([]).all(other, other.matchLabels.exists(name, "
+        "!(object.metadata.?labels[?name] == optional.of(other.matchLabels[name]))))"
+    ),
     "has-the-container": f"size({_THE_ENGINES}) == 1",
     "not-attached": (
         f"!object.metadata.?annotations[?'{ATTACHED}'].hasValue() "

@@ -80,3 +80,21 @@ def test_of_two_tiers_one_is_given(place: Place) -> None:
     names = [variable["name"] for variable in container["env"]]
     assert len(names) == len(set(names))
     assert len(made["spec"]["initContainers"]) == 1
+
+
+def test_of_two_tiers_that_leave_each_other_out_none_is_given(place: Place) -> None:
+    """Whichever the API server asks first; pods that one of them alone selects get its tier."""
+    chosen = {"one": {"app": "chat"}, "other": {"team": "llm"}}
+    for name, labels in chosen.items():
+        left_out = [{"name": of, "matchLabels": chosen[of]} for of in chosen if of != name]
+        place.publish(tier(name, podSelector={"matchLabels": labels}), leavesOut=left_out)
+    for name, labels in chosen.items():
+        _until_given(place, name, labels)
+    both = place.create(pod(labels=chosen["one"] | chosen["other"]), dry_run=True)
+    assert not attached_to(both)
+
+
+def _until_given(place: Place, name: str, labels: dict[str, str]) -> None:
+    eventually(
+        lambda: attached_to(place.create(pod(labels=labels), dry_run=True)) == name, f"effect of tier {name}"
+    )

@@ -90,6 +90,19 @@ def test_from_the_first_look_to_ready(team: World) -> None:
     assert older["message"] == f"0 of 1 pod has the tier; 1 with an older plan: {restart}"
 
 
+def test_what_two_resources_select_gets_the_tier_of_none(team: World) -> None:
+    team.create(resource(replicas=1, attach=_ATTACH))
+    team.until_condition("Attached", reason="NoPods")
+    team.create(resource("same", replicas=1, attach=_ATTACH))
+    for name, other in (("qwen", "same"), ("same", "qwen")):
+        told = team.until_condition("Attached", reason="SeveralTiers", name=name)
+        assert told["message"].startswith(f"KVCacheTier {other} selects all of its pods too, ")
+        assert "settings" not in _published(team.get(name))
+    _start(team, "chat", attached=False)
+    team.delete("kvtier.dev/v1alpha1", "KVCacheTier", "same")
+    team.until_condition("Attached", reason="StartedBefore")
+
+
 def test_what_the_namespace_has_no_room_for_is_not_published(team: World) -> None:
     quota = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.memory": "150Gi"}}}
     team.core.create_namespaced_resource_quota(team.namespace, quota)

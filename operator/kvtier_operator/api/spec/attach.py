@@ -16,6 +16,9 @@ from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 
 MOST_LABELS: Final = 16
+MOST_RIVALS: Final = 16
+"""KVCacheTiers that may select the same pods as one: their selectors stand in its status, and the policy holds
+each against every pod."""
 
 
 class AttachedPodSelector(ApiModel):

@@ -71,6 +71,11 @@ class SelectedPods:
         return tuple(self._by_name[name] for name in sorted(self._by_name))
 
     @property
+    def names(self) -> Collection[str]:
+        """Of all of them."""
+        return self._by_name.keys()
+
+    @property
     def samples(self) -> Mapping[str, Mapping[str, Any]]:
         """One pod of each kind: name, labels and annotations in `metadata`, and its spec."""
         return {kind: orjson.loads(self._samples[kind].document) for kind in sorted(self._samples)}
@@ -181,6 +186,11 @@ class SelectedPodWatches:
         watch = asyncio.create_task(reflector.run(), name=f"watch {reflector.name}")
         self._followed[key] = _Followed(selector, pods, watch)
         return pods
+
+    def names_of(self, key: Key) -> Collection[str]:
+        """The pods of a resource that are known by now, by name."""
+        followed = self._followed.get(key)
+        return followed.pods.names if followed else ()
 
     def forget(self, key: Key) -> None:
         """Ends a resource's watch, where there is one."""

@@ -1,7 +1,7 @@
 """One resource's part in pods that others own: what is published for them, and what is said of them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -9,18 +9,21 @@ from typing import Any, Final
 from kvtier_operator.planning.attach.as_owned import as_owned
 from kvtier_operator.planning.attach.command import find_obstacle
 from kvtier_operator.planning.attach.container import engine_index
-from kvtier_operator.planning.attach.left_alone import LeftAlone
+from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.attach.plan import AttachPlan, settings_digest
 from kvtier_operator.planning.attach.pod import attach_pod
+from kvtier_operator.planning.attach.rivals import Rival, left_without, shared_with
 from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.growth import Growth, Refusal, growth_refusal, unmeasured_refusal
 from kvtier_operator.planning.images import PUBLISHED, ImageName
 from kvtier_operator.planning.units import many
+from kvtier_operator.reconcile.cache.attach_selectors import AttachSelectors
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.cache.selected_pods import SelectedPods, SelectedPodWatches
 from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan
 from kvtier_operator.reconcile.facts.pod_kind import kind_name
+from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
 from kvtier_operator.reconcile.loop.clock import Clock
 from kvtier_operator.reconcile.observe.attached_engines import AttachedEngineObserver, EngineReports
 from kvtier_operator.reconcile.observe.attachment import KEPT_S, AttachmentLookup, AttachmentTerms
@@ -47,6 +50,7 @@ class Attachments:
     """Watches the pods that resources select, and says what is published for them."""
 
     selected_pods: SelectedPodWatches
+    selectors: AttachSelectors
     engines: AttachedEngineObserver
     lookup: AttachmentLookup
     watches: Watches
@@ -84,10 +88,19 @@ class Attachments:
             tiers=(status.get("tiers") or {}) if before is not None else {},
             engines=self.engines.look(key, attached, published.get("pods") or ()),
             now=self.clock.now(),
+            rivals=self._rivals(key, pods),
         )
         attachment = attach(plan.attach, observed)
         self.reconcile_in(key, attachment.again_s)
         return attachment
+
+    def _rivals(self, key: Key, pods: SelectedPods) -> tuple[Rival, ...]:
+        """Resources that may select the same pods, with those that they do."""
+        names = frozenset(pods.names)
+        return tuple(
+            replace(rival, pods=names & {*self.selected_pods.names_of(Key(key.namespace, rival.name))})
+            for rival in self.selectors.rivals(key)
+        )
 
     def forget(self, key: Key) -> None:
         """A resource selects no pods any more."""
@@ -113,6 +126,7 @@ class SelectionObservation:
     engines: EngineReports = field(default_factory=EngineReports)  # what engines of those pods say
     tiers: Mapping[str, Any] = field(default_factory=dict)  # `status.tiers` of the same spec, as it is
     withdrawn: Withdrawal | None = None  # what was taken back last for the same spec
+    rivals: Sequence[Rival] = ()  # other resources that may select the same pods
 
 
 def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
@@ -125,19 +139,27 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     labels, settings = plan.attach.pod_selector.match_labels, settings_digest(plan.settings)
     attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
     current = [pod for pod in attached if pod.settings == settings]
-    kinds = [_kind(plan, kind, sample) for kind, sample in observed.pods.samples.items()]
+    shared = frozenset[str]().union(*(rival.pods for rival in observed.rivals))
+    own = [pod for pod in observed.pods.all if pod.name not in shared]
+    own_kinds = {pod.kind for pod in own}
+    kinds = [
+        _kind(plan, kind, sample)
+        for kind, sample in observed.pods.samples.items()
+        if kind in own_kinds or not observed.pods.names
+    ]
     withdrawn = next_withdrawal(current, observed.withdrawn, observed.now)
     refusal = (
-        (withdrawn.refusal(observed.now) if withdrawn else None)
+        _rivals_refusal(labels, observed)
+        or (withdrawn.refusal(observed.now) if withdrawn else None)
         or _kinds_refusal(kinds, len(observed.pods.unsampled))
-        or _growth_refusal(plan, observed, kinds)
+        or _growth_refusal(plan, observed, own, kinds)
     )
     inputs = AttachmentInput(
         namespace=plan.namespace,
         reports=pod_reports(
             observed.pods.all,
             plan.name,
-            {kind.key: kind.left_alone for kind in kinds if kind.left_alone},
+            _left_alone(observed.pods.all, shared, kinds),
             observed.engines.by_pod,
             settings if refusal is None else "",
         ),
@@ -145,6 +167,7 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
         injection=observed.terms.injection,
         opted_in=observed.terms.opted_in,
         refusal=refusal,
+        shared=shared_with(labels, observed.rivals),
     )
     condition, pods = attached_condition(inputs), pod_entries(inputs.reports)
     waits = [patience_s(pod, observed.now) for pod in current]
@@ -153,13 +176,19 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
     return Attachment(
         condition=condition,
         status={
-            **(plan.status if refusal is None else {}),
+            **(_published(plan, observed.rivals) if refusal is None else {}),
             **({"withdrawn": withdrawn.status} if withdrawn else {}),
             **({"pods": pods} if pods else {}),
         },
         tiers=attached_tiers(plan.capacity_bytes, attached, observed.engines.by_pod, observed.tiers),
         again_s=min([looked_at_s, observed.engines.again_s, *(wait_s for wait_s in waits if wait_s > 0)]),
     )
+
+
+def _published(plan: AttachPlan, rivals: Sequence[Rival]) -> dict[str, Any]:
+    """The plan, and which pods the policy leaves out."""
+    left_out = [rival.status for rival in rivals]
+    return {**plan.status, **({"leavesOut": left_out} if left_out else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +214,21 @@ def _kind(plan: AttachPlan, key: str, sample: Mapping[str, Any]) -> _Kind:
     return _Kind(key, owner, now, then, None)
 
 
+def _left_alone(
+    pods: Sequence[SelectedPod], shared: Collection[str], kinds: Sequence[_Kind]
+) -> Mapping[str, LeftAlone]:
+    """Why pods are not changed, by their names."""
+    of_kind = {kind.key: kind.left_alone for kind in kinds}
+    several = LeftAlone(Reason.SEVERAL_TIERS, "another KVCacheTier selects it too: have one select it")
+    whys = {pod.name: several if pod.name in shared else of_kind.get(pod.kind) for pod in pods}
+    return {name: why for name, why in whys.items() if why}
+
+
+def _rivals_refusal(labels: Mapping[str, str], observed: SelectionObservation) -> Refusal | None:
+    why = left_without(labels, observed.pods.names, observed.rivals)
+    return Refusal(Reason.SEVERAL_TIERS, why) if why else None
+
+
 def _kinds_refusal(kinds: Sequence[_Kind], unsampled: int) -> Refusal | None:
     """Why no pod is changed, for the sake of those that would be in vain or were not looked at."""
     if unsampled:
@@ -204,7 +248,7 @@ def _kinds_refusal(kinds: Sequence[_Kind], unsampled: int) -> Refusal | None:
 
 
 def _growth_refusal(
-    plan: AttachPlan, observed: SelectionObservation, kinds: Sequence[_Kind]
+    plan: AttachPlan, observed: SelectionObservation, own: Sequence[SelectedPod], kinds: Sequence[_Kind]
 ) -> Refusal | None:
     """Why pods like those that were seen may not grow. A quota that let a rollout begin lets it end.
 
@@ -213,8 +257,8 @@ def _growth_refusal(
     rules = observed.terms.rules
     if not kinds:
         return None if observed.published else unmeasured_refusal(plan.namespace, rules)
-    waiting = Counter(pod.kind for pod in observed.pods.all if not pod.attached_to)
-    goes_on = observed.published and waiting and any(pod.attached_to for pod in observed.pods.all)
+    waiting = Counter(pod.kind for pod in own if not pod.attached_to)
+    goes_on = observed.published and waiting and any(pod.attached_to for pod in own)
     if goes_on:
         rules = replace(rules, quotas=())
     growths = [

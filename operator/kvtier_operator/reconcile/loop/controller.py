@@ -11,6 +11,7 @@ from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.api_server import Ref
 from kvtier_operator.reconcile.apply.apply import Applier, OwnershipLookup
 from kvtier_operator.reconcile.apply.writer import Writer
+from kvtier_operator.reconcile.cache.attach_selectors import AttachSelectors
 from kvtier_operator.reconcile.cache.live_objects import LiveObjectCache, RouteCache
 from kvtier_operator.reconcile.cache.pods import PodCache
 from kvtier_operator.reconcile.cache.resources import UNKNOWN, Key, ResourceCache, key_of
@@ -65,8 +66,10 @@ class Controller:
         )
         self._engines = EngineObserver(api, pods, self._reconcile_in, timings.engines)
         clock = Clock()
+        self._selectors = AttachSelectors()
         self._attachments = Attachments(
-            SelectedPodWatches(api, lambda key: self._reconcile_in(key, self._timings.report_s)),
+            SelectedPodWatches(api, self._on_selected_pods_changed),
+            self._selectors,
             AttachedEngineObserver(self._reconcile_in, timings.engines),
             AttachmentLookup(api),
             self._watches,
@@ -103,11 +106,16 @@ class Controller:
 
     def resource_event(self, type_: str | None, document: Mapping[str, Any]) -> None:
         """A KVCacheTier was listed (no type), ADDED, MODIFIED or DELETED."""
+        key = key_of(document)
         if type_ == "DELETED":
-            self.resources.delete(key_of(document), document["metadata"]["uid"])
-            self._attachments.forget(key_of(document))
+            self.resources.delete(key, document["metadata"]["uid"])
+            self._attachments.forget(key)
+            affected = self._selectors.delete(key)
         else:
+            affected = self._selectors.upsert(key, document)
             self.resources.upsert(document)
+        for rival in affected:
+            self._reconcile_in(rival, 0)
 
     def troubles(self) -> list[str]:
         """What makes no progress; nothing for a healthy operator."""
@@ -146,6 +154,10 @@ class Controller:
 
     def _on_report_changed(self, namespace: str, name: str) -> None:
         self._reconcile_in(Key(namespace, name), self._timings.report_s)
+
+    def _on_selected_pods_changed(self, key: Key) -> None:
+        for concerned in (key, *self._selectors.rival_keys(key)):
+            self._reconcile_in(concerned, self._timings.report_s)
 
     def _on_surroundings_changed(self) -> None:
         self._reconcile_all(None, self._timings.surroundings_s)

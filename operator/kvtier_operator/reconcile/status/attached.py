@@ -75,12 +75,12 @@ def pod_reports(
     Args:
         pods: All of them.
         tier: Name of the KVCacheTier that selects them.
-        left_alone: Why pods of a kind are not changed, by that kind.
+        left_alone: Why pods are not changed, by their names.
         engines: What engines say, by pod; one that has not answered yet counts as attached.
         settings: Digest of the settings that are published; empty while nothing is.
     """
     return tuple(
-        _pod_report(pod, tier, left_alone.get(pod.kind), engines.get(pod.name), settings) for pod in pods
+        _pod_report(pod, tier, left_alone.get(pod.name), engines.get(pod.name), settings) for pod in pods
     )
 
 
@@ -132,6 +132,7 @@ class AttachmentInput:
     injection: Injection
     opted_in: bool
     refusal: Refusal | None = None  # why nothing is published; None where it may be
+    shared: str = ""  # which of the pods other KVCacheTiers select too; empty where none are
 
 
 def attached_condition(inputs: AttachmentInput) -> UntimedCondition:
@@ -145,6 +146,8 @@ def attached_condition(inputs: AttachmentInput) -> UntimedCondition:
         label = f"kubectl label namespace {inputs.namespace} {_LABEL}"
         message = f"namespace {inputs.namespace} does not let its pods be changed: {label}"
         return false_condition(ATTACHED, "NamespaceNotOptedIn", message)
+    if inputs.shared:
+        return false_condition(ATTACHED, Reason.SEVERAL_TIERS, inputs.shared)
     if not inputs.reports:
         made = "those that are made from now on get the tier"
         return false_condition(ATTACHED, "NoPods", f"no pod has the labels {inputs.selector} yet; {made}")

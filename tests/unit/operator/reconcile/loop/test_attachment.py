@@ -8,6 +8,7 @@ from tests.cases.kvcachetier import document
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.planning.attach.plan import AttachPlan, plan_attach
 from kvtier_operator.planning.attach.pod import attach_pod
+from kvtier_operator.planning.attach.rivals import Rival
 from kvtier_operator.planning.cluster.growth import NamespaceRules
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.selected_pods import SelectedPods
@@ -160,3 +161,14 @@ def test_an_engine_whose_command_changed_is_left_alone_and_its_pod_is_asked_for_
     assert (told["state"], told["reason"]) == ("LeftAlone", "NoPrefixCaching")
     assert "settings" in drifted.status, "the next pod may have another command"
     assert drifted.tiers["cpu"]["source"] == "Planned"
+
+
+def test_pods_of_several_tiers_get_none_and_the_others_theirs() -> None:
+    rival = Rival("long", {"app": "chat", "length": "long"}, frozenset({"one"}))
+    told = attach(_plan(), replace(_seen(_pod("one"), _pod("two")), rivals=[rival]))
+    assert (told.condition.reason, told.status["leavesOut"]) == ("SeveralTiers", [rival.status])
+    assert "settings" in told.status
+    states = [(pod["name"], pod["state"], pod.get("reason")) for pod in told.status["pods"]]
+    assert states == [("two", "StartedBefore", None), ("one", "LeftAlone", "SeveralTiers")]
+    same = attach(_plan(), replace(_seen(_pod("one")), rivals=[Rival("same", {"app": "chat"})]))
+    assert (same.condition.reason, "settings" in same.status) == ("SeveralTiers", False)

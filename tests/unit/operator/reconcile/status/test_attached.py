@@ -41,7 +41,9 @@ _NOT_OPTED_IN = (
 
 def _inputs(*pods: SelectedPod, left_alone: LeftAlone | None = None, **reasons: str) -> AttachmentInput:
     engines = {name.replace("_", "-"): EngineReport(reason) for name, reason in reasons.items()}
-    reports = pod_reports(pods, "chat", {"": left_alone} if left_alone else {}, engines)
+    reports = pod_reports(
+        pods, "chat", dict.fromkeys((pod.name for pod in pods), left_alone) if left_alone else {}, engines
+    )
     return AttachmentInput("team", reports, "app=chat", Injection.INSTALLED, opted_in=True)
 
 
