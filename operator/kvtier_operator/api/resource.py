@@ -102,6 +102,9 @@ class RouterStatus(StatusModel):
         None, description="Tokens one entry stands for in this flavour and version."
     )
     config_hash: str | None = Field(None, description="Hash of the picker's configuration.")
+    config_map: str | None = Field(
+        None, description="With spec.attach, the ConfigMap that has it, under the key epp."
+    )
     url: str | None = Field(
         None,
         description="Base URL for clients in the cluster, with gateway provider standalone, such as http://qwen3-32b-gateway.default.svc/v1.",

@@ -67,6 +67,11 @@ def _published(document: Document) -> Document:
     return published
 
 
+def _entries(document: Document) -> Document:
+    entries: Document = document.get("status", {}).get("router", {}).get("entries", {})
+    return entries
+
+
 def test_from_the_first_look_to_ready(team: World) -> None:
     _start(team, "chat-old", attached=False)
     team.create(resource(replicas=1, attach=_ATTACH))
@@ -83,7 +88,7 @@ def test_from_the_first_look_to_ready(team: World) -> None:
     _start(team, "chat-new", attached=True)
     team.core.delete_namespaced_pod("chat-old", team.namespace, grace_period_seconds=0)
     team.until_condition("Ready", status="True")
-    assert team.children() == {}
+    assert team.children().keys() == {("ConfigMap", "qwen-picker")}
 
     team.change(tiers={"cpu": {"capacity": "50Gi"}})
     older = team.until_condition("Attached", reason="StartedBefore")
@@ -153,6 +158,13 @@ def test_engines_say_whether_they_have_the_tier_and_how_large(team: World) -> No
             "cpu": {"bytes": 100 << 30, "tokens": 4096, "source": "Observed"},
         }
         team.until_condition("Attached", reason="AllAttached")
+        # 64 tokens an entry
+        told = team.until(
+            lambda document: _entries(document) == {"gpuPrefix": 25, "cpuPrefix": 64}, "entries"
+        )
+        assert told["status"]["router"]["configMap"] == "qwen-picker"
+        [config] = team.children().values()
+        assert "lruCapacityPerServer: 64\n" in config["data"]["epp"]
 
         _start(team, "chat-two", attached=True, port=two)
         team.core.patch_namespaced_pod_status("chat-two", team.namespace, {"status": ready})

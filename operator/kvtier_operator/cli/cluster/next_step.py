@@ -34,7 +34,9 @@ def next_step(view: ResourceView) -> NextStep:
                 command = ""  # noqa: PLW2901 - others own them
             if isinstance(problem, PodRow):
                 text, command = _POD_STEPS.get(problem.state, (text, command))  # noqa: PLW2901 - the pod's own
-            return NextStep(*(part.format(it=problem, view=view) for part in (text, command)))
+            numbers = "Attached says what holds it up" if view.is_attached else "NodesFit has the numbers"
+            parts = (part.format(it=problem, view=view, numbers=numbers) for part in (text, command))
+            return NextStep(*parts)
     return NextStep("nothing: it serves")
 
 
@@ -67,7 +69,7 @@ _POD_STEPS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "ContainerCrashed": ("read why {it.name} ended", _LOGS),
     "OOMKilled": ("read what {it.name} did before it took more memory than its limit", _LOGS),
-    "Unschedulable": ("make room for {it.name} on a node: NodesFit has the numbers", _DESCRIBE),
+    "Unschedulable": ("make room for {it.name} on a node: {numbers}", _DESCRIBE),
     "ErrImagePull": _PULL,
     "ImagePullBackOff": _PULL,
 }

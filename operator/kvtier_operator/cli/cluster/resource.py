@@ -349,6 +349,7 @@ class ResourceView:
     picker: PickerFigures  # what pickers say
     entries: Mapping[str, int]  # LRU capacities of the picker's prefix scorers, such as `cpuPrefix`
     tokens_per_entry: int | None  # tokens that one of them stands for; None where the operator did not say
+    config_map: str  # what has the configuration for a picker of others; empty with one of its own
     url: str  # where clients ask a gateway of its own; empty without one
     unread: tuple[str, ...]  # what could not be read, a line each
 
@@ -393,6 +394,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         picker=picker_figures(metrics_of(Component.PICKER)),
         entries=router.get("entries") or {},
         tokens_per_entry=router.get("tokensPerEntry"),
+        config_map=router.get("configMap") or "",
         url=router.get("url") or "",
         unread=seen.unread,
     )

@@ -48,7 +48,7 @@ def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: b
         ("conditions", _conditions(view.conditions, columns, colour=colour)),
         ("pods", _pods(view.pods, columns)),
         (_tiers_title(view), _tiers(view, columns)),
-        ("picker", () if view.is_attached else _picker(view, columns)),
+        ("picker", () if view.is_attached and not view.config_map else _picker(view, columns)),
         ("not read", (line for text in view.unread for line in _paragraph(text, columns))),
         ("next", _next(step, columns)),
     )
@@ -133,7 +133,8 @@ def _picker(view: ResourceView, columns: int) -> Iterator[str]:
         f"{name.removesuffix('Prefix')} {entries:,}" for name, entries in view.entries.items() if entries
     )
     of = f" of {many(view.tokens_per_entry, 'token')} each" if view.tokens_per_entry else ""
-    yield from _paragraph(f"{view.flavor}; prefix entries an engine: {entries or 'none'}{of}", columns)
+    which = f"its owner's, by ConfigMap {view.config_map}" if view.config_map else view.flavor
+    yield from _paragraph(f"{which}; prefix entries an engine: {entries or 'none'}{of}", columns)
     figures = view.picker
     if figures.known_engines is not None:
         yield from _paragraph(
@@ -277,6 +278,7 @@ def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
         },
         "picker": {
             "flavor": view.flavor,
+            "configMap": view.config_map or None,
             "answered": view.picker.pickers,
             "entries": dict(view.entries),
             "tokensPerEntry": view.tokens_per_entry,

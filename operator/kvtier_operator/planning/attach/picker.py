@@ -3,18 +3,26 @@
 import re
 from typing import Any, Final
 
-from kvtier_operator.api.resource import KVCacheTier
+from kvtier_common.tier import Tier
+from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, RouterSpec, flavor_of
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
-from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.router.router_plan import plan_router
+from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.observed import EngineTokens, Observed
 from kvtier_operator.planning.tiers import serve_tiers
-from kvtier_operator.planning.tiers.capacity import plan_tiers
+from kvtier_operator.planning.tiers.capacity import picker_tokens, plan_tiers
+from kvtier_scorer.config.flavors import picker_config
+from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
 
 _KEY: Final = "epp"
 """Where KServe looks, if its service names no other (v0.20.0, llmisvc/config_merge.go)."""
+PUBLISHED_VERSION: Final = "0.10"
+"""What the operator writes for: llm-d's, of which KServe 0.20 has 0.9, and reads the same."""
+_USUAL_BLOCK_TOKENS: Final = 16
+_NEEDED: Final = frozenset({Tier.GPU, Tier.CPU})
 
 
 def known_picker_version(text: str) -> str:
@@ -35,7 +43,7 @@ def _is_release(text: str, minor: str) -> bool:
 
 
 def others_picker_config(resource: KVCacheTier, observed: Observed, version: str) -> dict[str, Any]:
-    """A ConfigMap with an EndpointPickerConfig, for one kind of engine pods: one rank, the model's own dtype.
+    """A ConfigMap with an EndpointPickerConfig, for engine pods of one rank in the model's own dtype.
 
     Args:
         resource: One with `spec.attach` and a model.
@@ -45,17 +53,57 @@ def others_picker_config(resource: KVCacheTier, observed: Observed, version: str
     Raises:
         InvalidInputError: It names no model, or its KV geometry cannot be had.
     """
-    if resource.spec.served_model is None:
+    planned = others_picker(resource, observed, version)
+    if planned is None:
         message = "is required for a picker's configuration: tokens are counted by the model's KV cache"
         raise InvalidInputError("", Problem("spec.model", message))
+    names = Names.of_resource(resource)
+    return _config_map({"name": names.picker, "namespace": names.namespace}, planned)
+
+
+def published_picker_config(resource: KVCacheTier, planned: PickerConfig) -> dict[str, Any]:
+    """The same as an object that the operator keeps."""
+    names = Names.of_resource(resource)
+    return _config_map(names.metadata(names.picker, Component.PICKER), planned)
+
+
+def others_picker(resource: KVCacheTier, observed: Observed, version: str) -> PickerConfig | None:
+    """What a picker should know: as the engines say, else as planned; None where nothing tells it yet.
+
+    Raises:
+        InvalidInputError: The KV geometry of the model that it names cannot be had.
+    """
     router = RouterSpec(flavor=flavor_of(version), version=version)
-    spec = resource.planned_spec.model_copy(update={"router": router})
-    geometry = resolve_geometry(spec, observed)
+    spec = resource.planned_spec
+    geometry = resolve_geometry(spec, observed) if spec.served_model else None
+    tokens = _told(observed.engine) or (_planned(spec, geometry) if geometry else None)
+    if tokens is None:
+        return None
+    planned_block = geometry.block_tokens if geometry else _USUAL_BLOCK_TOKENS
+    return picker_config(
+        router.flavor,
+        PickerInput(
+            weights=ScorerWeights(router.weights.by_scorer()),
+            tokens=tokens,
+            engine_block_tokens=(observed.engine.block if observed.engine else None) or planned_block,
+            max_prefix_tokens=geometry.longest_tokens(spec.engine) if geometry else None,
+            version=version,
+        ),
+    )
+
+
+def _told(engine: EngineTokens | None) -> TierTokens | None:
+    """What an engine says its own tiers hold."""
+    if engine is None or not engine.by_tier.keys() >= _NEEDED:
+        return None
+    return TierTokens({tier: tokens for tier, tokens in engine.by_tier.items() if not tier.shared})
+
+
+def _planned(spec: Spec, geometry: Geometry) -> TierTokens:
     tiers = plan_tiers(spec, geometry, serve_tiers(spec, geometry, plan_backend(spec, geometry)))
-    plan = plan_router(resource.model_copy(update={"spec": spec}), geometry, tiers, observed.images)
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": f"{resource.metadata.name}-picker", "namespace": resource.metadata.namespace},
-        "data": {_KEY: plan.config},
-    }
+    planned = {name: picker_tokens(tier) for name, tier in tiers.by_tier.items() if not name.shared}
+    return TierTokens({Tier.GPU: None, **planned})
+
+
+def _config_map(metadata: dict[str, Any], planned: PickerConfig) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: planned.text}}

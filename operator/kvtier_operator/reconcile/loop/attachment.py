@@ -33,6 +33,7 @@ from kvtier_operator.reconcile.status.attached import (
     AttachmentInput,
     attached_condition,
     attached_tiers,
+    least_tokens,
     pod_entries,
     pod_reports,
     unseen,
@@ -137,6 +138,7 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
         observed: What is seen.
     """
     labels, settings = plan.attach.pod_selector.match_labels, settings_digest(plan.settings)
+    reports = observed.engines.by_pod
     attached = [pod for pod in observed.pods.all if pod.attached_to == plan.name]
     current = [pod for pod in attached if pod.settings == settings]
     shared = frozenset[str]().union(*(rival.pods for rival in observed.rivals))
@@ -160,7 +162,7 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
             observed.pods.all,
             plan.name,
             _left_alone(observed.pods.all, shared, kinds),
-            observed.engines.by_pod,
+            reports,
             settings if refusal is None else "",
         ),
         selector=",".join(f"{name}={labels[name]}" for name in sorted(labels)),
@@ -180,7 +182,10 @@ def attach(plan: AttachPlan, observed: SelectionObservation) -> Attachment:
             **({"withdrawn": withdrawn.status} if withdrawn else {}),
             **({"pods": pods} if pods else {}),
         },
-        tiers=attached_tiers(plan.capacity_bytes, attached, observed.engines.by_pod, observed.tiers),
+        tiers=attached_tiers(plan.capacity_bytes, attached, reports, observed.tiers),
+        tokens=least_tokens(
+            observed.engines.by_pod[pod.name] for pod in attached if pod.name in observed.engines.by_pod
+        ),
         again_s=min([looked_at_s, observed.engines.again_s, *(wait_s for wait_s in waits if wait_s > 0)]),
     )
 

@@ -9,8 +9,13 @@ from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import KVCacheTier, RouterEntries, RouterStatus, Source, TierStatus
 from kvtier_operator.api.spec.tiers.cpu import Policy
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.attach.picker import (
+    PUBLISHED_VERSION,
+    others_picker,
+    published_picker_config,
+)
 from kvtier_operator.planning.attach.plan import plan_attach
-from kvtier_operator.planning.base.names import Component, Names
+from kvtier_operator.planning.base.names import Component, Names, content_hash
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.cluster.nodes_fit import nodes_fit
@@ -22,6 +27,7 @@ from kvtier_operator.planning.observed import EngineFindings, Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
+from kvtier_operator.planning.router.router_plan import RouterPlan
 from kvtier_operator.planning.scaling import scaling_of
 from kvtier_operator.planning.tiers.capacity import most_pinned_bytes
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
@@ -42,7 +48,7 @@ from kvtier_operator.reconcile.status.plan import (
     nodes_not_seen_condition,
     not_valid,
 )
-from kvtier_scorer.config.model import PREFIX_SCORERS
+from kvtier_scorer.config.model import PREFIX_SCORERS, PickerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ def plan_resource(
     try:
         parsed = parse_resource(orjson.loads(resource.spec), str(key))
         if parsed.spec.attach is not None:
-            return _attached(parsed, cluster), ()
+            return _attached(parsed, resource.uid, cluster)
         plan = make_plan(parsed, cluster.observed)
     except InvalidInputError as error:
         return _not_valid(_with_source(error, cluster), resource.generation, cluster), ()
@@ -154,18 +160,25 @@ def plan_resource(
     return cached, desired
 
 
-def _attached(resource: KVCacheTier, cluster: ClusterObservation) -> CachedPlan:
-    """What to keep of the plan for pods that others own: nothing of the resource's own is made."""
-    return CachedPlan(
+def _attached(
+    resource: KVCacheTier, uid: str, cluster: ClusterObservation
+) -> tuple[CachedPlan, tuple[DesiredObject, ...]]:
+    """The plan for pods that others own; of its own there is what their endpoint picker should know."""
+    planned = others_picker(resource, cluster.observed, PUBLISHED_VERSION)
+    objects = [published_picker_config(resource, planned)] if planned else []
+    desired = desired_objects(objects, name=resource.metadata.name, uid=uid)
+    plan = CachedPlan(
         generation=resource.metadata.generation or 0,
         rejected=False,
-        desired=(),
+        desired=tuple(child.without_body() for child in desired),
         accepted=attach_accepted_condition(resource.spec),
         budget_fits=NO_BUDGET,
         nodes_fit=NO_POD,
+        router=_others_router(resource, planned) if planned else {},
         attach=plan_attach(resource, cluster.observed),
         **cluster.in_plan,
     )
+    return plan, desired
 
 
 def _most_pinned_bytes(plan: Plan) -> int:
@@ -223,11 +236,21 @@ def _tier(tier: TierPlan) -> dict[str, Any]:
 
 
 def _router(plan: Plan) -> dict[str, Any]:
-    entries = plan.router.entries
+    router = plan.router
+    url = router.gateway.url if router.gateway else None
+    return _router_status(router, config_hash=router.config_hash, url=url)
+
+
+def _others_router(resource: KVCacheTier, planned: PickerConfig) -> dict[str, Any]:
+    """Of a picker that others own, which is given the same."""
+    name = Names.of_resource(resource).picker
+    return _router_status(planned, config_hash=content_hash(planned.text), config_map=name)
+
+
+def _router_status(planned: RouterPlan | PickerConfig, **further: str | None) -> dict[str, Any]:
     status = RouterStatus(
-        entries=RouterEntries(**{PREFIX_SCORERS[tier]: number for tier, number in entries.items()}),
-        tokens_per_entry=plan.router.tokens_per_entry,
-        config_hash=plan.router.config_hash,
-        url=plan.router.gateway.url if plan.router.gateway else None,
+        entries=RouterEntries(**{PREFIX_SCORERS[tier]: number for tier, number in planned.entries.items()}),
+        tokens_per_entry=planned.tokens_per_entry,
+        **further,
     )
     return status.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -13,6 +13,7 @@ from kvtier_common.kubernetes.client import METADATA_ONLY, Api
 from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
+from kvtier_operator.planning.observed import EngineTokens
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
 from kvtier_operator.reconcile.apply.apply import Applier, ApplyFailure, ApplyResult
 from kvtier_operator.reconcile.apply.diff import diff, is_in_sync
@@ -26,7 +27,9 @@ from kvtier_operator.reconcile.cache.watches import Watches
 from kvtier_operator.reconcile.facts.cached_plan import (
     CachedPlan,
     DesiredObject,
+    EngineObservation,
     UntimedCondition,
+    merge_observations,
     observation_from_status,
     owner_reference,
     unknown_condition,
@@ -168,6 +171,9 @@ class Reconciler:
         if latest is None or latest.uid != resource.uid:
             return False
         previous = orjson.loads(latest.status)
+        attachment = await self.attachments.of(key, plan, previous)
+        if attachment is not None and attachment.tokens is not None:
+            self._take_tokens(key, resource, plan, attachment.tokens)
         inputs = StatusInput(
             generation=resource.generation,
             plan=plan,
@@ -182,7 +188,7 @@ class Reconciler:
             rejected_report=resource.state.rejected_report,
             autoscaler=self._autoscaler(key, resource, plan),
             store=self._store(key, resource, plan),
-            attachment=await self.attachments.of(key, plan, previous),
+            attachment=attachment,
         )
         status = build_status(inputs, previous)
         if status == previous:
@@ -195,6 +201,16 @@ class Reconciler:
         self.resources.take_answer(document)
         await self._write_events(key, previous, document)
         return True
+
+    def _take_tokens(
+        self, key: Key, resource: CachedResource, plan: CachedPlan, tokens: EngineTokens
+    ) -> None:
+        """Has the next plan know what engines of others say, unless they only say it again."""
+        told = EngineObservation(plan.engine_hash, tokens)
+        merged = merge_observations(resource.state.observation, told)
+        if merged != resource.state.observation:
+            resource.state.observation = merged
+            self.attachments.reconcile_in(key, 0.0)
 
     def _deployment(self, key: Key, resource: CachedResource, component: Component) -> DeploymentFacts | None:
         live_object = self._live_deployment(key, resource, component)

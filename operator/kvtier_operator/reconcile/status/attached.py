@@ -1,7 +1,7 @@
 """Attached: whether the pods that a resource selects have its tier; `status.attach` and `status.tiers`."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,7 +12,7 @@ from kvtier_operator.planning.attach.engine_reasons import advice
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN
 from kvtier_operator.planning.cluster.growth import Refusal
-from kvtier_operator.planning.observed import TierFindings
+from kvtier_operator.planning.observed import EngineTokens, TierFindings
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.facts.cached_plan import (
     UntimedCondition,
@@ -109,6 +109,8 @@ class Attachment:
     status: Mapping[str, Any]  # `status.attach`
     tiers: Mapping[str, Any]  # `status.tiers`
     again_s: float  # when to look again although nothing has changed
+    # what every engine with the tier holds at least; None where none says it
+    tokens: EngineTokens | None = None
 
 
 def unseen(before: Mapping[str, Any] | None, status: Mapping[str, Any]) -> Attachment:
@@ -206,6 +208,22 @@ def attached_tiers(
         for tier in Tier
         if tier in planned | sizes
     }
+
+
+def least_tokens(reports: Iterable[EngineReport]) -> EngineTokens | None:
+    """What engines hold at least, so that a picker sends none of them after what it has dropped.
+
+    None where none that has the tier says how much.
+    """
+    sized = [report.tokens for report in reports if report.sized]
+    if not sized:
+        return None
+    common = [tier for tier in Tier if all(tier in tokens.by_tier for tokens in sized)]
+    blocks = {tokens.block for tokens in sized}
+    return EngineTokens(
+        {tier: min(tokens.by_tier[tier] for tokens in sized) for tier in common},
+        block=blocks.pop() if len(blocks) == 1 else None,
+    )
 
 
 def _tier(tier: Tier, report: EngineReport) -> TierStatus:

@@ -91,7 +91,7 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
         ],
     }
     if inputs.attachment is not None:
-        said = {"tiers": inputs.attachment.tiers, "attach": inputs.attachment.status}
+        said = {"tiers": inputs.attachment.tiers, "router": plan.router, "attach": inputs.attachment.status}
         return status | {name: dict(value) for name, value in said.items() if value}
     if inputs.engine is not None:
         status |= {"replicas": inputs.engine.replicas, "readyReplicas": inputs.engine.ready_replicas}
@@ -107,7 +107,11 @@ def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:
     plan = inputs.plan
     if inputs.attachment is not None:
         attached = inputs.attachment.condition
-        return plan.accepted, attached, ready_condition((plan.accepted, attached))
+        ready = ready_condition((plan.accepted, attached))
+        if ready.is_true and inputs.failures:
+            failure = inputs.failures[0]
+            ready = false_condition(READY, failure.reason, f"the picker's configuration: {failure.message}")
+        return plan.accepted, attached, ready
     engines = [failure for failure in inputs.failures if failure.component is Component.ENGINE]
     scalers = [failure for failure in inputs.failures if failure.component is Component.AUTOSCALER]
     stores = [failure for failure in inputs.failures if failure.component is Component.STORE]

@@ -12,7 +12,7 @@ from kvtier_connector.payload import ATTACH_VARIABLE
 from kvtier_operator.cli.cluster.next_step import next_step
 from kvtier_operator.cli.cluster.reader import Reader
 from kvtier_operator.cli.cluster.resource import Seen
-from kvtier_operator.cli.cluster.screen import overview, status_screen
+from kvtier_operator.cli.cluster.screen import overview, status_screen, view_fields
 from kvtier_operator.planning.base.names import ATTACHED
 
 TIERS = "/apis/kvtier.dev/v1alpha1/namespaces/llm/kvcachetiers"
@@ -115,6 +115,30 @@ def test_no_step_is_about_engines_of_its_own(document: Document, metric: dict[st
     metrics = {name: engine_metrics(changes=metric) for name in seen.metrics}
     step = next_step(view_of(replace(seen, metrics=metrics)))
     assert (step.text, step.command) == (text, "")
+
+
+def test_what_their_picker_is_told_is_shown() -> None:
+    document = _resource(left_alone=0)
+    router = {
+        "entries": {"gpuPrefix": 1000, "cpuPrefix": 6400},
+        "tokensPerEntry": 64,
+        "configMap": "qwen3-32b-picker",
+    }
+    document["status"]["router"] = router
+    view = view_of(_seen(document))
+    picker = view_fields(view, next_step(view))["picker"]
+    assert picker.items() >= router.items()
+    shown = status_screen(view, next_step(view), 140)
+    assert "ConfigMap qwen3-32b-picker; prefix entries an engine: gpu 1,000, cpu 6,400 of 64 tokens" in shown
+
+
+def test_a_pod_without_a_node_has_a_step_of_its_own() -> None:
+    waiting = _pod("chat-a")
+    message = "0/3 nodes are available: 3 Insufficient memory."
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting["status"] = {"phase": "Pending", "conditions": [scheduled]}
+    step = next_step(view_of(Seen(_resource(left_alone=0), (waiting,), {})))
+    assert step.text == "make room for chat-a on a node: Attached says what holds it up"
 
 
 class _Server:

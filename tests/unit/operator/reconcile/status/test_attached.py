@@ -16,6 +16,7 @@ from kvtier_operator.reconcile.status.attached import (
     AttachmentInput,
     attached_condition,
     attached_tiers,
+    least_tokens,
     pod_entries,
     pod_reports,
 )
@@ -149,3 +150,12 @@ def test_tiers_are_as_the_first_engine_that_has_them_says() -> None:
         "gpu": {"tokens": 64_000, "source": "Observed", "blockTokens": 16},
         "cpu": {"bytes": 99 << 30, "tokens": 409_600, "source": "Observed", "pinnedBytes": 1 << 30},
     }
+
+
+def test_a_picker_is_told_what_every_engine_holds_at_least() -> None:
+    small = EngineReport("Attached", EngineTokens({Tier.GPU: 900, Tier.CPU: 5000}, block=16))
+    large = EngineReport("Attached", EngineTokens({Tier.GPU: 1600, Tier.CPU: 4096, Tier.DISK: 1}, block=32))
+    assert least_tokens([small, large]) == EngineTokens({Tier.GPU: 900, Tier.CPU: 4096})
+    assert least_tokens([small]) == small.tokens
+    left_alone = replace(small, reason="HasConnector")
+    assert least_tokens([left_alone, EngineReport("Attached")]) is None
