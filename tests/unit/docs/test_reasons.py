@@ -34,7 +34,7 @@ _OTHER_WORDS = {
         "ReplicaSet",
         "ScaledObject",
     ),
-    *("Container", "Pod"),  # of LimitRanges
+    *("Container", "Pod", "PersistentVolumeClaim"),  # of LimitRanges
     *("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "PriorityClass"),  # of quotas
     *("DaemonSet", "Job", "StatefulSet"),
     "Exists",  # an operator of selectors

@@ -1,6 +1,6 @@
 """What a pod that a KVCacheTier selects says: whether it has the tier, who owns it, what holds it up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
@@ -9,6 +9,7 @@ from kvtier_common.one_line import one_line
 from kvtier_connector.payload import INIT_NAME, VOLUME_NAME
 from kvtier_operator.api.resource import MAX_NAME_LENGTH
 from kvtier_operator.planning.attach.plan import settings_digest
+from kvtier_operator.planning.backends import parts
 from kvtier_operator.planning.base.names import ADDED, ATTACHED
 from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
 from kvtier_operator.reconcile.facts.pod_kind import pod_kind
@@ -19,6 +20,14 @@ _STARTING: Final = frozenset({"", "PodInitializing", "ContainerCreating", "ErrIm
 """Reasons of waiting; after a failed pull a kubelet tries again, and then says ImagePullBackOff."""
 _GROWN: Final = ("Insufficient memory", "Insufficient hugepages-", "Insufficient ephemeral-storage")
 """What a scheduler says of what the tier takes more of (k8s.io/kubernetes, noderesources/fit.go)."""
+_CLAIMED: Final = (
+    "unbound immediate PersistentVolumeClaims",
+    "didn't find available persistent volumes to bind",
+    "did not have enough free storage",
+    "ephemeral volume controller",
+    "binding volumes",
+)
+"""What it says of a pod that waits for its claims (k8s.io/kubernetes, plugins/volumebinding)."""
 
 _NO_IMAGE_VOLUMES: Final = (
     "the API server took its volume out, as the feature gate ImageVolume is off: turn it on, or use "
@@ -50,7 +59,7 @@ class SelectedPod:
 def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
     """Reads a v1 Pod as the API server has it."""
     metadata, status = pod["metadata"], pod.get("status") or {}
-    unschedulable, since = _unschedulable(status)
+    unschedulable, since = _unschedulable(status, _GROWN + (_CLAIMED if _has_claim(pod) else ()))
     attached_to = one_line((metadata.get("annotations") or {}).get(ATTACHED, ""), MAX_NAME_LENGTH)
     endpoint = metrics_endpoint(pod) if attached_to else None
     return SelectedPod(
@@ -69,11 +78,17 @@ def selected_pod(pod: Mapping[str, Any]) -> SelectedPod:
     )
 
 
-def _unschedulable(status: Mapping[str, Any]) -> tuple[str, str]:
+def _has_claim(pod: Mapping[str, Any]) -> bool:
+    """Whether it has the disk tier by a claim that is made with it."""
+    volumes = pod["spec"].get("volumes") or ()
+    return any(volume.get("name") == f"{parts.VOLUME_NAME}-0" and "ephemeral" in volume for volume in volumes)
+
+
+def _unschedulable(status: Mapping[str, Any], for_the_tier: Sequence[str]) -> tuple[str, str]:
     for condition in status.get("conditions") or ():
         message = condition.get("message") or ""
         if (condition.get("type"), condition.get("status")) == ("PodScheduled", "False") and any(
-            grown in message for grown in _GROWN
+            cause in message for cause in for_the_tier
         ):
             return one_line(message, _MOST_CHARACTERS), condition.get("lastTransitionTime") or ""
     return "", ""

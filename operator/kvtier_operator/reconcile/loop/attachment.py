@@ -14,7 +14,9 @@ from kvtier_operator.planning.attach.plan import AttachPlan, settings_digest
 from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.attach.rivals import Rival, left_without, shared_with
 from kvtier_operator.planning.base.node import Node
+from kvtier_operator.planning.cluster.claim_room import claims_of, claims_refusal
 from kvtier_operator.planning.cluster.growth import Growth, Refusal, growth_refusal, unmeasured_refusal
+from kvtier_operator.planning.cluster.storage import StorageClass
 from kvtier_operator.planning.images import PUBLISHED, ImageName
 from kvtier_operator.planning.units import many
 from kvtier_operator.reconcile.cache.attach_selectors import AttachSelectors
@@ -89,6 +91,7 @@ class Attachments:
             tiers=(status.get("tiers") or {}) if before is not None else {},
             engines=self.engines.look(key, attached, published.get("pods") or ()),
             now=self.clock.now(),
+            storage_classes=self.watches.storage_classes.all,
             rivals=self._rivals(key, pods),
         )
         attachment = attach(plan.attach, observed)
@@ -127,6 +130,7 @@ class SelectionObservation:
     engines: EngineReports = field(default_factory=EngineReports)  # what engines of those pods say
     tiers: Mapping[str, Any] = field(default_factory=dict)  # `status.tiers` of the same spec, as it is
     withdrawn: Withdrawal | None = None  # what was taken back last for the same spec
+    storage_classes: Sequence[StorageClass] | None = None  # the cluster's; None where they are not known
     rivals: Sequence[Rival] = ()  # other resources that may select the same pods
 
 
@@ -269,7 +273,11 @@ def _growth_refusal(
     growths = [
         Growth(kind.owner, kind.now, kind.then, waiting[kind.key]) for kind in kinds if kind.then is not None
     ]
-    return growth_refusal(growths, rules, observed.nodes)
+    pods = sum(growth.pods for growth in growths)
+    claims = claims_of(plan.disk, plan.disk_bytes, pods) if growths else None
+    return growth_refusal(growths, rules, observed.nodes) or (
+        claims_refusal(claims, rules, observed.storage_classes) if claims else None
+    )
 
 
 _LOOKED_AT_S: Final = 300.0

@@ -73,3 +73,16 @@ def test_a_payload_that_is_a_volume_and_does_not_come_is_told(
     )
     assert pod.payload.startswith(told)
     assert bool(pod.payload) is bool(told)
+
+
+def test_a_claim_that_is_not_made_counts_where_the_tier_has_one() -> None:
+    message = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    waiting = {"type": "PodScheduled", "status": "False", "message": message}
+    pod = {
+        "metadata": {"namespace": "team", "name": "chat-1", "annotations": {ATTACHED: "chat"}},
+        "spec": {"containers": [], "volumes": [{"name": "kv-disk-0", "ephemeral": {}}]},
+        "status": {"conditions": [waiting]},
+    }
+    assert selected_pod(pod).unschedulable == message
+    pod["spec"] = {"containers": [], "volumes": [{"name": "theirs", "ephemeral": {}}]}
+    assert selected_pod(pod).unschedulable == ""

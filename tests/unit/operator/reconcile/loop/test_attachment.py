@@ -10,6 +10,7 @@ from kvtier_operator.planning.attach.plan import AttachPlan, plan_attach
 from kvtier_operator.planning.attach.pod import attach_pod
 from kvtier_operator.planning.attach.rivals import Rival
 from kvtier_operator.planning.cluster.growth import NamespaceRules
+from kvtier_operator.planning.cluster.storage import StorageClass
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.reconcile.cache.selected_pods import SelectedPods
 from kvtier_operator.reconcile.facts.engine_report import EngineReport
@@ -172,3 +173,13 @@ def test_pods_of_several_tiers_get_none_and_the_others_theirs() -> None:
     assert states == [("two", "StartedBefore", None), ("one", "LeftAlone", "SeveralTiers")]
     same = attach(_plan(), replace(_seen(_pod("one")), rivals=[Rival("same", {"app": "chat"})]))
     assert (same.condition.reason, "settings" in same.status) == ("SeveralTiers", False)
+
+
+def test_a_disk_that_no_storage_class_makes_is_not_published() -> None:
+    disk = {"capacity": "1Ti", "volume": {"ephemeral": {"storageClassName": "gone"}}}
+    attachment = {"podSelector": {"matchLabels": {"app": "chat"}}}
+    changes = {"spec.attach": attachment, "spec.tiers.disk": disk}
+    plan = plan_attach(parse_resource(document(changes), "chat"), Observed())
+    observed = replace(_seen(_pod("one")), storage_classes=[StorageClass("fast", default=True)])
+    refused = attach(plan, observed)
+    assert (refused.condition.reason, "settings" in refused.status) == ("StorageClassMissing", False)
