@@ -32,6 +32,8 @@ _SERVER: Final = "vllm.entrypoints.openai.api_server"
 _NOT_CHOSEN: Final = frozenset({"", "None"})
 _ROCM: Final = "rocm"
 """In the names of images for AMD's GPUs."""
+_ASSIGNED: Final = re.compile(r"\A[A-Za-z_]\w*=(?=--)")
+"""How scripts put options into a variable, as KServe's does with those of kvCacheOffloading."""
 _VERSIONS: Final = " or ".join(f"0.{minor}" for minor in KNOWN_MINORS)
 
 
@@ -158,6 +160,7 @@ def _words(container: Mapping[str, Any]) -> Iterator[str]:
 
 def _split(text: str) -> list[str]:
     """What a shell would take for words; the whole text where it is one word, a value, or no script."""
+    text = _ASSIGNED.sub("", text)
     if not any(character.isspace() for character in text) or text.lstrip().startswith(("{", "[")):
         return [text]
     try:

@@ -150,6 +150,16 @@ def test_pods_of_another_namespace_are_not_selected() -> None:
         ({"args": ["m", "--kv-transfer-config.kv_connector=MultiConnector"]}, Reason.HAS_CONNECTOR),
         ({"args": ["m", "--kv_offloading_size=4"]}, Reason.HAS_CONNECTOR),
         (
+            {
+                "command": [
+                    "bash",
+                    "-c",
+                    'MORE="--kv-transfer-config \'{}\'"\neval "exec vllm serve m ${MORE}"',
+                ]
+            },
+            Reason.HAS_CONNECTOR,
+        ),
+        (
             {"env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": "--max-num-seqs 8 -pp 2"}]},
             Reason.PIPELINE_PARALLEL,
         ),
