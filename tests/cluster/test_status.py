@@ -24,6 +24,8 @@ from kvtier_common.kubernetes.connect import NoClusterError
 from kvtier_operator.cli.cluster.reader import NoResourceError
 from kvtier_operator.cli.cluster.status import status
 from kvtier_operator.cli.cluster.top import top
+from kvtier_operator.cli.doctor import doctor
+from kvtier_operator.cli.plan import plan
 from kvtier_operator.install.rbac import view_role
 from kvtier_operator.install.settings import Installation
 
@@ -179,10 +181,25 @@ def test_top_lists_every_resource(namespace: str) -> None:
     assert NAME in [each["name"] for each in everywhere]
 
 
-def test_top_looks_again_until_it_is_interrupted(namespace: str) -> None:
+def test_status_lists_every_resource(namespace: str) -> None:
+    shown = CliRunner(env={"COLUMNS": "160"}).invoke(status, ["-n", namespace], catch_exceptions=False).stdout
+    heading, line = shown.splitlines()
+    assert heading.split() == ["name", "model", "ready", "reason", "engines", "hit", "rate"]
+    assert line.split() == [f"{namespace}/{NAME}", "Qwen/Qwen3-32B", "True", "Ready", "1/1", "65.0%"]
+    everywhere = json.loads(CliRunner().invoke(status, ["-A", "-o", "json"], catch_exceptions=False).stdout)
+    [one] = [each for each in everywhere if each["namespace"] == namespace]
+    assert one.keys() == _fields(namespace).keys()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["top"], ["status", "--watch"], ["status", NAME, "--watch"]],
+    ids=["top", "status", "status-name"],
+)
+def test_looks_again_until_it_is_interrupted(namespace: str, words: list[str]) -> None:
     terminal, its_side = pty.openpty()
     # A shell's background job ignores the interrupt, and so does what it starts; who types it does not.
-    typed = ["env", "--default-signal=INT", sys.executable, "-m", "kvtier_operator.cli", "top"]
+    typed = ["env", "--default-signal=INT", sys.executable, "-m", "kvtier_operator.cli", *words]
     typed += ["-n", namespace, "--interval", "1"]
     with (
         subprocess.Popen(  # noqa: S603 - env, and our own interpreter
@@ -197,6 +214,14 @@ def test_top_looks_again_until_it_is_interrupted(namespace: str) -> None:
         live.send_signal(signal.SIGINT)
         _, said = live.communicate()
     assert (live.returncode, said) == (0, "")
+
+
+def names_of_resources(kubeconfig: str, namespace: str) -> list[str]:
+    """As a shell completes them."""
+    typed = ["--kubeconfig", kubeconfig, "-n", namespace]
+    context = status.make_context("status", typed, resilient_parsing=True)
+    [argument] = [parameter for parameter in status.params if parameter.name == "name"]
+    return [completion.value for completion in argument.shell_complete(context, "")]
 
 
 def _words(*texts: str) -> list[str]:
@@ -219,6 +244,17 @@ def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(NoClusterError, match="no cluster to talk to: there is no "):
         CliRunner().invoke(status, [NAME], catch_exceptions=False)
+
+
+def test_a_kubeconfig_that_is_named(namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = os.environ["KUBECONFIG"]
+    monkeypatch.setenv("KUBECONFIG", f"{path}-none")
+    named = ["--kubeconfig", path, "-n", namespace]
+    for command, words in ((status, [NAME]), (status, []), (top, []), (plan, [NAME]), (doctor, [NAME])):
+        assert CliRunner().invoke(command, [*words, *named], catch_exceptions=False).exit_code == 0
+    with pytest.raises(NoClusterError, match=rf"no cluster to talk to: there is no {path}-other$"):
+        CliRunner().invoke(status, [NAME, "--kubeconfig", f"{path}-other"], catch_exceptions=False)
+    assert names_of_resources(path, namespace) == [NAME]
 
 
 @pytest.mark.usefixtures("viewer")

@@ -25,29 +25,34 @@ class NoClusterError(PermanentError):
     """Neither a service account nor a usable kubeconfig."""
 
 
-async def connection(context: str | None = None) -> Configuration:
-    """The client's configuration, with credentials that renew themselves; NoClusterError says what to set."""
+async def connection(context: str | None = None, kubeconfig: str | None = None) -> Configuration:
+    """The client's configuration, with credentials that renew themselves; NoClusterError says what to set.
+
+    Args:
+        context: Of the kubeconfig; its current one where it is None.
+        kubeconfig: A file in place of those that KUBECONFIG names.
+    """
     configuration = Configuration()
-    with translate_kubeconfig_errors():
-        if _is_pod(context):
+    with translate_kubeconfig_errors(kubeconfig):
+        if _is_pod(context, kubeconfig):
             load_incluster_config(client_configuration=configuration)
         else:
-            await load_kube_config(_kubeconfig(), context=context, client_configuration=configuration)
+            await load_kube_config(_existing(kubeconfig), context=context, client_configuration=configuration)
     return configuration
 
 
-def own_namespace(context: str | None = None) -> str:
-    """The namespace where none is named: the context's, or the pod's own; NoClusterError says what to set."""
-    with translate_kubeconfig_errors():
-        if _is_pod(context):
+def own_namespace(context: str | None = None, kubeconfig: str | None = None) -> str:
+    """The namespace where none is named: the context's, or the pod's own; arguments and errors as above."""
+    with translate_kubeconfig_errors(kubeconfig):
+        if _is_pod(context, kubeconfig):
             return _POD_NAMESPACE.read_text(encoding="utf-8").strip()
-        config = KubeConfigMerger(_kubeconfig()).config
+        config = KubeConfigMerger(_existing(kubeconfig)).config
         settings = config["contexts"].get_with_name(context or config["current-context"])["context"]
     return str(settings.safe_get("namespace") or "default")
 
 
 @contextmanager
-def translate_kubeconfig_errors() -> Iterator[None]:
+def translate_kubeconfig_errors(kubeconfig: str | None = None) -> Iterator[None]:
     """Around what takes a kubeconfig at its word.
 
     Raises NoClusterError: it holds something that nobody can use, such as a certificate that is none.
@@ -57,19 +62,19 @@ def translate_kubeconfig_errors() -> Iterator[None]:
     except _UNUSABLE as error:
         reason = " ".join(str(error).split())
         if isinstance(error, _NO_KUBECONFIG):
-            reason = f"{_paths()} is no kubeconfig ({reason})"
-        raise NoClusterError(
-            f"no cluster to talk to: {reason}; run in a pod with a service account, or set KUBECONFIG"
-        ) from error
+            reason = f"{kubeconfig or _paths()} is no kubeconfig ({reason})"
+        remedy = "" if kubeconfig else "; run in a pod with a service account, or set KUBECONFIG"
+        raise NoClusterError(f"no cluster to talk to: {reason}{remedy}") from error
 
 
-def _is_pod(context: str | None) -> bool:
-    return context is None and bool(os.environ.get(_IN_CLUSTER)) and not os.environ.get("KUBECONFIG")
+def _is_pod(context: str | None, kubeconfig: str | None) -> bool:
+    is_named = context or kubeconfig or os.environ.get("KUBECONFIG")
+    return not is_named and bool(os.environ.get(_IN_CLUSTER))
 
 
-def _kubeconfig() -> str:
+def _existing(kubeconfig: str | None) -> str:
     """Paths of the files, of which one is there: of others the client says that they lack a key."""
-    paths = _paths()
+    paths = kubeconfig or _paths()
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
         raise ConfigException(f"there is no {paths}")
     return paths

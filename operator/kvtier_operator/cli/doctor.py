@@ -17,7 +17,7 @@ from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE
 @click.command(short_help="Check that an engine can start here, or say what was found on a cluster's nodes.")
 @options.optional_name
 @options.namespace
-@options.context
+@options.cluster
 @click.option(
     "-f",
     "--filename",
@@ -38,7 +38,7 @@ def doctor(  # noqa: PLR0913 - one argument an option
     *,
     name: str | None,
     namespace: str | None,
-    context: str | None,
+    cluster: options.ClusterChoice,
     paths: tuple[str, ...],
     model_config: str | None,
     demands: str | None,
@@ -64,7 +64,7 @@ def doctor(  # noqa: PLR0913 - one argument an option
     if name is not None and not paths:
         from kvtier_operator.cli.cluster.doctors import tell_what_doctors_found  # noqa: PLC0415 - as below
 
-        sys.exit(EXIT_REJECTED if tell_what_doctors_found(name, namespace, context) else 0)
+        sys.exit(EXIT_REJECTED if tell_what_doctors_found(name, namespace, cluster) else 0)
     if name is not None or not paths:
         raise click.UsageError("give -f FILE, the NAME of a KVCacheTier, or --in-pod in an engine's pod")
     if namespace is not None:

@@ -28,7 +28,7 @@ _LEAST_TIER: Final = "1Gi"
 @options.optional_filenames
 @what_if
 @options.namespace
-@options.context
+@options.cluster
 @options.model_config
 @click.option(
     "--node-memory",
@@ -68,7 +68,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     paths: tuple[str, ...],
     asked: WhatIf,
     namespace: str | None,
-    context: str | None,
+    cluster: options.ClusterChoice,
     model_config: str | None,
     node_memory: int | None,
     node_gpus: int | None,
@@ -97,7 +97,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
         loaded = _of_options(asked, node)
     else:
         loaded = load_by_name_or_paths(
-            name, paths, namespace=namespace, context=context, model_config=model_config, edits=asked.edits
+            name, paths, namespace=namespace, cluster=cluster, model_config=model_config, edits=asked.edits
         )
     shares: list[NodeShare] = []
     if node is not None:
@@ -112,7 +112,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     if against is not None:
         from kvtier_operator.cli.inputs.namespace import with_namespace_checks  # noqa: PLC0415 - loads the cluster's client
 
-        plans = with_namespace_checks(against, plans, context)
+        plans = with_namespace_checks(against, plans, cluster)
     hidden = False
     if len(plans) > 1:
         from kvtier_operator.cli.inputs.plans import collisions  # noqa: PLC0415 - loads what routes need

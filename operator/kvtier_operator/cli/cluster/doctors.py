@@ -66,9 +66,9 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     return tuple((Severity.WARN, str(warning)) for warning in warnings)
 
 
-def tell_what_doctors_found(name: str, namespace: str | None, context: str | None) -> bool:
+def tell_what_doctors_found(name: str, namespace: str | None, cluster: options.ClusterChoice) -> bool:
     """Prints it, pod by pod, and says whether some engine lacks what it requires."""
-    place, reports = asyncio.run(_read(name, namespace, context))
+    place, reports = asyncio.run(_read(name, namespace, cluster))
     if not reports:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
     for report in reports:
@@ -81,8 +81,8 @@ def tell_what_doctors_found(name: str, namespace: str | None, context: str | Non
 
 
 async def _read(
-    name: str, namespace: str | None, context: str | None
+    name: str, namespace: str | None, cluster: options.ClusterChoice
 ) -> tuple[str, tuple[DoctorFindings, ...]]:
-    async with options.open_cluster(context, namespace) as (reader, place):
+    async with options.open_cluster(cluster, namespace) as (reader, place):
         await reader.document(place, name)  # says if there is none
         return place, doctor_findings(await reader.pods(place, name))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from kvtier_common.errors import KvtierError, PermanentError
@@ -19,10 +20,12 @@ from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.cli.cluster.resource import (
     ENGINE_METRICS,
     PICKER_METRICS,
+    ResourceView,
     Seen,
     component_of,
     is_of,
     is_ready,
+    resource_view,
     selected_by,
 )
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
@@ -96,6 +99,14 @@ class Reader:
             return await self._observe(document, of.get(place, []), unread)
 
         return await asyncio.gather(*map(seen, documents))
+
+    async def view(self, namespace: str, name: str) -> ResourceView:
+        """`resource` as it is now, worked out."""
+        return resource_view(await self.resource(namespace, name), datetime.now(UTC))
+
+    async def views(self, namespace: str | None) -> list[ResourceView]:
+        """`resources` as they are now, worked out."""
+        return [resource_view(seen, datetime.now(UTC)) for seen in await self.resources(namespace)]
 
     async def names(self, namespace: str) -> list[str]:
         """Names of a namespace's resources; raises as `document`."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from kvtier_common.terminal.say import in_style
+from kvtier_common.terminal.say import in_style, json_document
 from kvtier_common.tier import Tier
-from kvtier_operator.cli.cluster.next_step import NextStep
+from kvtier_operator.cli.cluster.next_step import NextStep, next_step
 from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView, TierRow
 from kvtier_operator.cli.text import cut, fold, table
 from kvtier_operator.planning.units import count, many, size
@@ -187,6 +187,7 @@ def _indent(lines: Sequence[str]) -> Iterator[str]:
 
 _NAME_COLUMNS: Final = 20
 """What a name is left, before less important columns give way."""
+_NO_RESOURCES: Final = "no KVCacheTiers\n"
 _FIRST_TO_GO: Final = ("gpu in use", "gpu saved", "disk filled", "gpu hit")
 
 
@@ -197,7 +198,7 @@ def overview(views: Sequence[ResourceView], columns: int) -> str:
     least of the tiers beyond the device.
     """
     if not views:
-        return "no KVCacheTiers\n"
+        return _NO_RESOURCES
     names = [f"{view.namespace}/{view.name}" for view in views]
     cells_by_view = [_cells(view) for view in views]
     shown = [title for title in cells_by_view[0] if any(cells[title] != NONE for cells in cells_by_view)]
@@ -207,10 +208,42 @@ def overview(views: Sequence[ResourceView], columns: int) -> str:
     rows = [
         (name, *(cells[title] for title in shown)) for name, cells in zip(names, cells_by_view, strict=True)
     ]
-    lines = table(("name", *shown), rows, columns)
+    return "\n".join([*table(("name", *shown), rows, columns), *_not_read(views, columns)]) + "\n"
+
+
+def listing(views: Sequence[ResourceView], columns: int) -> str:
+    """A table of resources that says whether each serves, as lines of at most so many columns.
+
+    Where the terminal is narrow their models are left out.
+    """
+    if not views:
+        return _NO_RESOURCES
+    cells_by_view = [_state(view) for view in views]
+    shown = [*cells_by_view[0]]
+    if _width(shown, cells_by_view) + _NAME_COLUMNS > columns:
+        shown.remove("model")
+    rows = [
+        (f"{view.namespace}/{view.name}", *(cells[title] for title in shown))
+        for view, cells in zip(views, cells_by_view, strict=True)
+    ]
+    lines = table(("name", *shown), rows, columns, text=("model", "ready", "reason"))
+    return "\n".join([*lines, *_not_read(views, columns)]) + "\n"
+
+
+def _state(view: ResourceView) -> dict[str, str]:
+    ready = next((condition for condition in view.conditions if condition.type == "Ready"), None)
+    return {
+        "model": view.model or NONE,
+        "ready": ready.status if ready else NONE,
+        "reason": ready.reason if ready else NONE,
+        "engines": f"{view.ready_replicas}/{view.replicas}",
+        "hit rate": share(view.engines.found_share),
+    }
+
+
+def _not_read(views: Sequence[ResourceView], columns: int) -> Iterator[str]:
     for line in dict.fromkeys(line for view in views for line in view.unread):
-        lines += fold(f"not read: {line}", columns)
-    return "\n".join(lines) + "\n"
+        yield from fold(f"not read: {line}", columns)
 
 
 def _cells(view: ResourceView) -> dict[str, str]:
@@ -231,6 +264,11 @@ def _rows(by_tier: dict[Tier, TierRow]) -> list[tuple[Tier, TierRow]]:
 
 def _width(titles: Sequence[str], rows: Sequence[dict[str, str]]) -> int:
     return sum(2 + max(len(title), *(len(cells[title]) for cells in rows)) for title in titles)
+
+
+def resources_json(views: Sequence[ResourceView]) -> str:
+    """What `-o json` prints for some resources, with a final newline."""
+    return json_document([view_fields(view, next_step(view)) for view in views]) + "\n"
 
 
 def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:

@@ -1,48 +1,85 @@
-"""`kvtier status`: how one KVCacheTier of a cluster is, on one screen."""
+"""`kvtier status`: how KVCacheTiers of a cluster are: one on a screen, or a line for each."""
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
 from kvtier_common import options as common
-from kvtier_common.terminal.say import say, say_json, wants_colour
+from kvtier_common.terminal.say import json_document, say, say_whole, wants_colour
 from kvtier_operator.cli.inputs import options
 
-if TYPE_CHECKING:
-    from kvtier_operator.cli.cluster.resource import ResourceView
 
-
-@click.command(short_help="Show how a KVCacheTier of a cluster is, on one screen.")
-@click.argument("name", callback=options.resource_name, shell_complete=options.resource_names)
+@click.command(short_help="Show how a KVCacheTier of a cluster is, on one screen, or list them all.")
+@options.optional_name
 @options.namespace
-@options.context
+@options.all_namespaces
+@options.cluster
+@click.option("-w", "--watch", is_flag=True, help="Look again and again; Ctrl-C ends it.")
+@options.interval
 @common.output
-def status(name: str, namespace: str | None, context: str | None, output: str) -> None:
+def status(  # noqa: PLR0913 - one parameter an option
+    *,
+    name: str | None,
+    namespace: str | None,
+    everywhere: bool,
+    cluster: options.ClusterChoice,
+    watch: bool,
+    interval_s: float,
+    output: str,
+) -> None:
     """Show how the KVCacheTier NAME of a cluster is: conditions, pods, tiers, picker, and what to do next.
+
+    Without NAME a line for each KVCacheTier of the namespace: whether it is ready, why not, its engines, and
+    the share of prompt tokens that some tier supplied.
 
     It reads with your own rights; what you may not read is said in a line. What engines and pickers count
     comes through the API server's proxy (right: get pods/proxy).
     """
     import asyncio  # noqa: PLC0415 - help needs none of it
+    from contextlib import suppress  # noqa: PLC0415 - as above
 
+    if name is not None and everywhere:
+        raise click.UsageError("a NAME is of one namespace: say which by --namespace, not --all-namespaces")
+    if watch and output != "text":
+        raise click.UsageError("--watch is for a reader: ask for -o json once, as often as you need it")
+    place = None if everywhere else namespace
+    with suppress(KeyboardInterrupt):
+        asyncio.run(
+            _status(name, place, cluster, interval_s if watch else None, output, everywhere=everywhere)
+        )
+
+
+async def _status(  # noqa: PLR0913 - as many options
+    name: str | None,
+    namespace: str | None,
+    cluster: options.ClusterChoice,
+    interval_s: float | None,
+    output: str,
+    *,
+    everywhere: bool,
+) -> None:
+    from kvtier_operator.cli.cluster.live import show  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.next_step import next_step  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.screen import status_screen, view_fields  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.screen import (  # noqa: PLC0415 - as above
+        listing,
+        resources_json,
+        status_screen,
+        view_fields,
+    )
     from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above
 
-    view = asyncio.run(_view(name, namespace, context))
-    step = next_step(view)
-    if output == "json":
-        say_json(view_fields(view, step))
-    else:
-        colour = wants_colour()
-        say(status_screen(view, step, terminal_columns(), colour=colour), end="", colour=colour)
+    colour = output == "text" and wants_colour()
+    write = partial(say_whole, end="") if output == "json" else partial(say, end="", colour=colour)
+    async with options.open_cluster(cluster, namespace) as (reader, place):
 
+        async def look() -> str:
+            if name is None:
+                views = await reader.views(None if everywhere else place)
+                return resources_json(views) if output == "json" else listing(views, terminal_columns())
+            view = await reader.view(place, name)
+            step = next_step(view)
+            if output == "json":
+                return json_document(view_fields(view, step)) + "\n"
+            return status_screen(view, step, terminal_columns(), colour=colour)
 
-async def _view(name: str, namespace: str | None, context: str | None) -> "ResourceView":
-    from datetime import UTC, datetime  # noqa: PLC0415 - as above
-
-    from kvtier_operator.cli.cluster.resource import resource_view  # noqa: PLC0415 - as above
-
-    async with options.open_cluster(context, namespace) as (reader, place):
-        seen = await reader.resource(place, name)
-    return resource_view(seen, datetime.now(UTC))
+        await show(look, write, interval_s)

@@ -12,6 +12,7 @@ from urllib3.exceptions import HTTPError
 
 from kvtier_common.errors import PermanentError, RetryableError
 from kvtier_common.formats.json_text import parse_json_object
+from kvtier_operator.cli.inputs.options import ClusterChoice
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.cluster.storage import (
     Namespace,
@@ -23,6 +24,7 @@ from kvtier_operator.planning.cluster.storage import (
 from kvtier_operator.planning.plan import Plan
 
 _OPTION: Final = "--against-namespace"
+_BY_DEFAULT: Final = ClusterChoice()
 _TIMEOUT_S: Final = 10
 _MOST_BYTES: Final = 16 << 20
 """Of an answer."""
@@ -36,21 +38,24 @@ class ClusterFailedError(RetryableError):
     """The cluster does not answer, or not with what was asked for."""
 
 
-def with_namespace_checks(name: str, plans: Iterable[Plan], context: str | None = None) -> list[Plan]:
+def with_namespace_checks(
+    name: str, plans: Iterable[Plan], cluster: ClusterChoice = _BY_DEFAULT
+) -> list[Plan]:
     """The Plans with what their pods would wait for in a namespace among their checks."""
     return [
-        replace(plan, checks=(*plan.checks, *storage_verdicts(plan, read_namespace(name, plan, context))))
+        replace(plan, checks=(*plan.checks, *storage_verdicts(plan, read_namespace(name, plan, cluster))))
         for plan in plans
     ]
 
 
-def read_namespace(name: str, plan: Plan, context: str | None = None) -> Namespace:
+def read_namespace(name: str, plan: Plan, cluster: ClusterChoice = _BY_DEFAULT) -> Namespace:
     """What a Plan's volumes can have in a namespace of the kubeconfig's cluster."""
     try:
-        api = new_client_from_config(os.environ.get("KUBECONFIG"), context)
+        api = new_client_from_config(cluster.kubeconfig or os.environ.get("KUBECONFIG"), cluster.context)
     except Exception as error:  # what it raises depends on what stands in the file
         why = str(error).rstrip(".")
-        raise ClusterError(f"{_OPTION}: no cluster to look at: {why}; set KUBECONFIG") from error
+        remedy = "" if cluster.kubeconfig else "; set KUBECONFIG"
+        raise ClusterError(f"{_OPTION}: no cluster to look at: {why}{remedy}") from error
     with api:
         try:
             return _NamespaceReader(api, name).at(plan)

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,7 +113,44 @@ _COMPLETE_S: Final = 3
 namespace: Final = click.option(
     "-n", "--namespace", callback=namespace_name, help="By default the kubeconfig's, or the pod's own."
 )
-context: Final = click.option("--context", help="Of the kubeconfig; by default its current one.")
+all_namespaces: Final = click.option(
+    "-A", "--all-namespaces", "everywhere", is_flag=True, help="Of all namespaces."
+)
+interval: Final = click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=1),
+    default=5.0,
+    show_default=True,
+    help="Seconds from one look to the next.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """Which cluster is asked, and as whom; by default KUBECONFIG's, or the pod's own."""
+
+    kubeconfig: str | None = None  # a file in place of those that KUBECONFIG names
+    context: str | None = None  # of the kubeconfig; its current one where it is None
+
+
+def cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say which cluster is asked, which the command gets as one `cluster`."""
+
+    @click.option(
+        "--kubeconfig", type=click.Path(), metavar="FILE", help="In place of KUBECONFIG and ~/.kube/config."
+    )
+    @click.option("--context", help="Of the kubeconfig; by default its current one.")
+    @functools.wraps(command)
+    def with_cluster(
+        *,
+        kubeconfig: str | None,
+        context: str | None,
+        **values: Any,  # noqa: ANN401 - the command's own
+    ) -> None:
+        command(cluster=ClusterChoice(kubeconfig, context), **values)
+
+    return with_cluster
 
 
 def resource_name(_context: click.Context, _argument: click.Parameter, value: str | None) -> str | None:
@@ -128,17 +166,17 @@ def resource_name(_context: click.Context, _argument: click.Parameter, value: st
 
 
 @asynccontextmanager
-async def open_cluster(context: str | None, namespace: str | None) -> AsyncIterator[tuple["Reader", str]]:
-    """A reader of KUBECONFIG's cluster, or of the pod's own, and the namespace; by default that one's own."""
+async def open_cluster(choice: ClusterChoice, namespace: str | None) -> AsyncIterator[tuple["Reader", str]]:
+    """A reader of a cluster, and the namespace; by default the context's, or the pod's own."""
     from kvtier_common.kubernetes.client import Api  # noqa: PLC0415 - help needs no client
     from kvtier_common.kubernetes.connect import connection, own_namespace, translate_kubeconfig_errors  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.reader import Reader  # noqa: PLC0415 - as above
 
-    configuration = await connection(context)
-    with translate_kubeconfig_errors():
+    configuration = await connection(choice.context, choice.kubeconfig)
+    with translate_kubeconfig_errors(choice.kubeconfig):
         api = Api(configuration, "kvtier")
     async with api:
-        yield Reader(api), namespace or own_namespace(context)
+        yield Reader(api), namespace or own_namespace(choice.context, choice.kubeconfig)
 
 
 def resource_names(context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
@@ -148,16 +186,17 @@ def resource_names(context: click.Context, _argument: click.Parameter, incomplet
     from kvtier_common.errors import KvtierError  # noqa: PLC0415 - as above
 
     try:
-        names = asyncio.run(_names(context.params.get("namespace"), context.params.get("context")))
+        choice = ClusterChoice(context.params.get("kubeconfig"), context.params.get("context"))
+        names = asyncio.run(_names(context.params.get("namespace"), choice))
     except (KvtierError, TimeoutError, ModuleNotFoundError):
         return []
     return [name for name in names if name.startswith(incomplete)]
 
 
-async def _names(namespace: str | None, context: str | None) -> list[str]:
+async def _names(namespace: str | None, choice: ClusterChoice) -> list[str]:
     import asyncio  # noqa: PLC0415 - as above
 
-    async with asyncio.timeout(_COMPLETE_S), open_cluster(context, namespace) as (reader, place):
+    async with asyncio.timeout(_COMPLETE_S), open_cluster(choice, namespace) as (reader, place):
         return await reader.names(place)
 
 

@@ -33,7 +33,7 @@ def load_by_name_or_paths(  # noqa: PLR0913 - as many options
     paths: Sequence[str],
     *,
     namespace: str | None,
-    context: str | None,
+    cluster: options.ClusterChoice,
     model_config: str | None,
     edits: Sequence[Edit] = (),
 ) -> Loaded:
@@ -46,16 +46,21 @@ def load_by_name_or_paths(  # noqa: PLR0913 - as many options
     if name is not None:
         import asyncio  # noqa: PLC0415 - files need none of it
 
-        return asyncio.run(_load_named(name, namespace, context, edits, with_config=model_config is None))
+        return asyncio.run(_load_named(name, namespace, cluster, edits, with_config=model_config is None))
     if namespace is not None:
         raise click.UsageError("--namespace is of a NAME; a file says its own")
     return load(paths, edits)
 
 
 async def _load_named(
-    name: str, namespace: str | None, context: str | None, edits: Sequence[Edit], *, with_config: bool
+    name: str,
+    namespace: str | None,
+    cluster: options.ClusterChoice,
+    edits: Sequence[Edit],
+    *,
+    with_config: bool,
 ) -> Loaded:
-    async with options.open_cluster(context, namespace) as (reader, place):
+    async with options.open_cluster(cluster, namespace) as (reader, place):
         source = f"{place}/{name}"
         resource = parse_resource(edited(await reader.document(place, name), edits, source), source)
         config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}

@@ -1,10 +1,13 @@
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 from tests.cases.seen import resource, view_of, well
 
 from kvtier_operator.cli.cluster.resource import ResourceView, Seen
-from kvtier_operator.cli.cluster.screen import overview
+from kvtier_operator.cli.cluster.screen import listing, overview
+from kvtier_operator.cli.cluster.status import status
 
 AT_80 = """\
 name                 ready  cpu hit  disk hit  cpu filled  cpu saved  disk saved
@@ -20,6 +23,20 @@ not read: pods: you may not list them in namespace team
 """  # noqa: E501 - 120 columns
 
 
+LISTED_AT_60 = """\
+name                        ready  reason  engines  hit rate
+llm/qwen3-32b               True   Ready       2/2     65.0%
+team/a-model-with-a-rathe…  True   Ready       2/2         -
+not read: pods: you may not list them in namespace team
+"""
+LISTED_AT_120 = """\
+name                                                model           ready  reason  engines  hit rate
+llm/qwen3-32b                                       Qwen/Qwen3-32B  True   Ready       2/2     65.0%
+team/a-model-with-a-rather-long-name-that-is-quiet  Qwen/Qwen3-32B  True   Ready       2/2         -
+not read: pods: you may not list them in namespace team
+"""
+
+
 def views() -> list[ResourceView]:
     """One that serves, and one of which nothing is read."""
     quiet = resource({"tiers": {"cpu": {"bytes": 7, "tokens": 3}}})
@@ -32,9 +49,17 @@ def test_a_line_a_resource(columns: int, text: str) -> None:
     assert overview(views(), columns) == text
 
 
+@pytest.mark.parametrize(("columns", "text"), [(60, LISTED_AT_60), (120, LISTED_AT_120)])
+def test_whether_each_serves(columns: int, text: str) -> None:
+    assert listing(views(), columns) == text
+
+
 @pytest.mark.parametrize("columns", [40, 80, 120, 160])
-def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
-    assert max(map(len, overview(views(), columns).splitlines())) <= columns
+@pytest.mark.parametrize("screen", [overview, listing])
+def test_nothing_is_wider_than_the_terminal(
+    columns: int, screen: Callable[[Sequence[ResourceView], int], str]
+) -> None:
+    assert max(map(len, screen(views(), columns).splitlines())) <= columns
 
 
 def test_columns_of_a_tier_that_nobody_has_are_left_out() -> None:
@@ -44,4 +69,16 @@ def test_columns_of_a_tier_that_nobody_has_are_left_out() -> None:
 
 
 def test_none() -> None:
-    assert overview([], 80) == "no KVCacheTiers\n"
+    assert overview([], 80) == listing([], 80) == "no KVCacheTiers\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["qwen", "-A"], "a NAME is of one namespace: "),
+        (["--watch", "-o", "json"], "--watch is for a reader: "),
+    ],
+)
+def test_what_status_is_not_asked_together(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(status, words)
+    assert (result.exit_code, said in result.stderr) == (2, True)
