@@ -37,8 +37,8 @@ _PICKER: Final = "picker-config"
     type=click.Path(allow_dash=True),
     multiple=True,
     required=True,
-    help="Files of KVCacheTiers with spec.attach and of those who own the pods, or folders of them, or - for "
-    "standard input; may be repeated.",
+    help="Files of KVCacheTiers with spec.attach and of those who own the pods, or folders or https:// "
+    "addresses of them, or - for standard input; may be repeated.",
 )
 @click.option(
     "-o",

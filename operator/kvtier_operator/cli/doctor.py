@@ -18,14 +18,7 @@ from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE
 @options.optional_name
 @options.namespace
 @options.cluster
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    type=click.Path(allow_dash=True),
-    multiple=True,
-    help="A KVCacheTier file; may be repeated.",
-)
+@options.optional_filenames
 @click.option("--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks.")
 @click.option("--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json nothing else has.")
 @click.option("--in-pod", is_flag=True, help="Check the pod this runs in, as its init container does.")

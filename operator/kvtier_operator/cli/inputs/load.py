@@ -1,4 +1,4 @@
-"""Reads KVCacheTiers and what stands beside them from files, folders and standard input."""
+"""Reads KVCacheTiers and what stands beside them from files, folders, addresses and standard input."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -156,7 +156,7 @@ def _load(
     for source, document in _documents(path):
         if isinstance(document, dict) and document.get("kind") == "ConfigMap":
             config_maps[_key(document)] = (source, document)
-        if not _is_ours(document, named=not Path(path).is_dir()):
+        if not _is_ours(document, named=not _is_folder(path)):
             kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
             kinds.add(one_line(str(kind), _MOST_KIND))
             continue
@@ -172,7 +172,7 @@ def _load(
         yield source, resource
     if not resources and (alone or kinds != {"ConfigMap"}):
         beside = f"; it has {', '.join(sorted(kinds)[:_MOST_KINDS])}" if kinds else ""
-        empty = f"has no {KIND} in a .yaml, .yml or .json file" if Path(path).is_dir() else "is empty"
+        empty = f"has no {KIND} in a .yaml, .yml or .json file" if _is_folder(path) else "is empty"
         what = f"has no {KIND}{beside}" if kinds else empty
         raise InvalidInputError(path, Problem("", f"{what}{_WRITE_ONE}"))
 
@@ -187,6 +187,11 @@ def _documents(path: str) -> Iterator[tuple[str, object]]:
     if path == _STDIN:
         yield from _stream(read_whole(sys.stdin.buffer, _STDIN), _STDIN)
         return
+    if _is_url(path):
+        from kvtier_operator.cli.inputs.url import read_url  # noqa: PLC0415 - files need no TLS
+
+        yield from _stream(read_url(path), path)
+        return
     place = Path(path)
     try:
         files = sorted(filter(_is_read, place.iterdir())) if place.is_dir() else [place]
@@ -198,6 +203,14 @@ def _documents(path: str) -> Iterator[tuple[str, object]]:
         # in a folder, the file of it
         where = str(error.filename or path)
         raise InvalidInputError(where, Problem("", f"cannot be read: {error.strerror}")) from error
+
+
+def _is_url(path: str) -> bool:
+    return "://" in path
+
+
+def _is_folder(path: str) -> bool:
+    return not _is_url(path) and Path(path).is_dir()
 
 
 def _is_read(path: Path) -> bool:

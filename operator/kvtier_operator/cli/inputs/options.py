@@ -25,14 +25,20 @@ def _filenames(*, required: bool) -> Callable[[Callable[..., None]], Callable[..
         type=_FILE,
         multiple=True,
         required=required,
-        help="A KVCacheTier file, a folder of them, or - for standard input; may be repeated.",
+        help="A KVCacheTier file, a folder of them, an https:// address, or - for standard input; may be "
+        "repeated.",
     )
 
 
 filenames: Final = _filenames(required=True)
 optional_filenames: Final = _filenames(required=False)
 filename: Final = click.option(
-    "-f", "--filename", "path", type=_FILE, required=True, help="A KVCacheTier file, or - for standard input."
+    "-f",
+    "--filename",
+    "path",
+    type=_FILE,
+    required=True,
+    help="A KVCacheTier file, its https:// address, or - for standard input.",
 )
 model_config: Final = click.option(
     "--model-config",
