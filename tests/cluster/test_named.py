@@ -94,6 +94,21 @@ def test_what_the_doctors_found(api: client.ApiClient, namespace: str) -> None:
         f"{namespace}/{NAME}: pod one on no node yet",
         "Fail  memory: 2 GiB needed, 1 GiB allowed",
     ]
+    for_a_program = CliRunner().invoke(doctor, [*asked, "-o", "json"], catch_exceptions=False)
+    assert for_a_program.exit_code == 1
+    assert json.loads(for_a_program.stdout) == {
+        "namespace": namespace,
+        "name": NAME,
+        "outcome": "Fail",
+        "pods": [
+            {
+                "pod": "one",
+                "node": "",
+                "ended": True,
+                "findings": [{"outcome": "Fail", "message": "memory: 2 GiB needed, 1 GiB allowed"}],
+            }
+        ],
+    }
 
 
 def _put_pod(core: client.CoreV1Api, namespace: str) -> None:

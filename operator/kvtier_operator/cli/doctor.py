@@ -5,11 +5,20 @@ from pathlib import Path
 
 import click
 
-from kvtier_common.terminal.say import complain, say
+from kvtier_common import options as common
+from kvtier_common.terminal.say import complain, say, say_json
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 from kvtier_operator.doctor.examine import examine
-from kvtier_operator.doctor.verdict import Place, Severity, Verdict, lines, termination_message, worst
+from kvtier_operator.doctor.verdict import (
+    Place,
+    Severity,
+    Verdict,
+    fields,
+    lines,
+    termination_message,
+    worst,
+)
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE, Demands
 
@@ -21,6 +30,7 @@ from kvtier_operator.planning.pod.demands import DEMANDS_VARIABLE, NODE_VARIABLE
 @options.optional_filenames
 @click.option("--model-config", type=click.Path(), help="The model's config.json, for a model kvtier lacks.")
 @click.option("--hub/--no-hub", default=True, help="Ask Hugging Face for a config.json nothing else has.")
+@common.output
 @click.option("--in-pod", is_flag=True, help="Check the pod this runs in, as its init container does.")
 @click.option("--demands", envvar=DEMANDS_VARIABLE, hidden=True, help="What the pod must find, as JSON.")
 @click.option("--node", envvar=NODE_VARIABLE, hidden=True, default="this node", help="The pod's node.")
@@ -38,6 +48,7 @@ def doctor(  # noqa: PLR0913 - one argument an option
     node: str,
     termination_log: Path,
     hub: bool,
+    output: str,
     in_pod: bool,
 ) -> None:
     """Check that an engine can start here: memory, /dev/shm, huge pages, locked memory, disks.
@@ -51,25 +62,33 @@ def doctor(  # noqa: PLR0913 - one argument an option
     if in_pod:
         findings = _examine_pod(demands, node)
         message = termination_message(findings)
-        _tell(findings)
+        _tell(findings, output)
         _write(termination_log, message)
         sys.exit(EXIT_REJECTED if worst(findings) is Severity.FAIL else 0)
     if name is not None and not paths:
         from kvtier_operator.cli.cluster.doctors import tell_what_doctors_found  # noqa: PLC0415 - as below
 
-        sys.exit(EXIT_REJECTED if tell_what_doctors_found(name, namespace, cluster) else 0)
+        sys.exit(EXIT_REJECTED if tell_what_doctors_found(name, namespace, cluster, output) else 0)
     if name is not None or not paths:
         raise click.UsageError("give -f FILE, the NAME of a KVCacheTier, or --in-pod in an engine's pod")
     if namespace is not None:
         raise click.UsageError("--namespace is of a NAME; a file says its own")
     from kvtier_operator.cli.doctor_local import examine_here  # noqa: PLC0415 - an init container needs none
 
-    severities = set()
-    for title, verdicts in examine_here(paths, model_config=model_config, hub=hub):
-        say(title)
-        _tell(verdicts)
-        severities.add(worst(verdicts))
-    sys.exit(EXIT_REJECTED if Severity.FAIL in severities else 0)
+    examined = []
+    for one in examine_here(paths, model_config=model_config, hub=hub):
+        examined.append(one)
+        if output == "text":  # at once: a slow disk keeps the next one waiting
+            say(f"{one.source}: {one.name}")
+            _tell(one.verdicts, output)
+    if output == "json":
+        say_json(
+            [
+                {"source": one.source, "namespace": one.namespace, "name": one.name, **fields(one.verdicts)}
+                for one in examined
+            ]
+        )
+    sys.exit(EXIT_REJECTED if any(worst(one.verdicts) is Severity.FAIL for one in examined) else 0)
 
 
 def _examine_pod(demands: str | None, node: str) -> list[Verdict]:
@@ -84,7 +103,10 @@ def _examine_pod(demands: str | None, node: str) -> list[Verdict]:
     return list(examine(wanted, Place(node if node == "this node" else f"node {node}", in_pod=True)))
 
 
-def _tell(verdicts: list[Verdict]) -> None:
+def _tell(verdicts: list[Verdict], output: str) -> None:
+    if output == "json":
+        say_json(fields(verdicts))
+        return
     for line in lines(verdicts):
         say(line)
 

@@ -1,7 +1,7 @@
 """`kvtier doctor -f`: this machine against what `kvtier run` would take of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kvtier_operator.cli.inputs.load import load
@@ -16,10 +16,18 @@ from kvtier_operator.runtime.machine import state_folder
 from kvtier_operator.runtime.store import installed_program
 
 
-def examine_here(
-    paths: Sequence[str], *, model_config: str | None, hub: bool
-) -> Iterator[tuple[str, list[Verdict]]]:
-    """A title and the verdicts for each resource; those of a plan that a check refuses are its refusals."""
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What this machine has for one resource."""
+
+    source: str  # where the resource came from
+    namespace: str  # of the resource
+    name: str  # of the resource
+    verdicts: list[Verdict]  # where a check refuses its plan, the refusals
+
+
+def examine_here(paths: Sequence[str], *, model_config: str | None, hub: bool) -> Iterator[Examination]:
+    """This machine, for each resource of some files."""
     place = Place("this machine", in_pod=False)
     for source, plan in plans_of(load(paths), model_config=model_config, hub=hub):
         refusals = [
@@ -27,8 +35,10 @@ def examine_here(
             for check in plan.checks
             if check.outcome is Outcome.REJECT
         ]
-        yield (
-            f"{source}: {plan.resource.metadata.name}",
+        yield Examination(
+            source,
+            plan.resource.metadata.namespace,
+            plan.resource.metadata.name,
             refusals or [*examine(demands_here(plan, state_folder()), place), *_own_store(plan)],
         )
 

@@ -1,11 +1,11 @@
-"""`kvtier render`: the Kubernetes objects of one or more resources, as YAML."""
+"""`kvtier render`: the Kubernetes objects of one or more resources, as YAML or JSON."""
 
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from kvtier_common.terminal.say import say, say_whole
+from kvtier_common.terminal.say import say, say_json, say_whole
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 @options.model_config
 @options.hub
 @options.images
-def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, images: "ImageSource") -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="A stream of YAML documents, or one List as JSON.",
+)
+def render(
+    paths: tuple[str, ...], model_config: str | None, *, hub: bool, images: "ImageSource", output: str
+) -> None:
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
@@ -40,6 +50,10 @@ def render(paths: tuple[str, ...], model_config: str | None, *, hub: bool, image
         if secret := store_secret(plan):
             name = secret["metadata"]["name"]
             say(f"Secret {name} is not printed; make it once: {password_command(secret)}", err=True)
-    text = to_yaml(built for _, plan in plans for built in build_objects(plan))
+    objects = [built for _, plan in plans for built in build_objects(plan)]
+    text = to_yaml(objects)
     warn_of_unpublished(text)
-    say_whole(text, end="")
+    if output == "json":
+        say_json({"apiVersion": "v1", "kind": "List", "items": objects})
+    else:
+        say_whole(text, end="")

@@ -58,13 +58,29 @@ _MAX_MESSAGE_BYTES: Final = 4096
 
 def worst(verdicts: Iterable[Verdict]) -> Severity:
     """Fail if any check fails, else Warn if any warns."""
-    severities = {verdict.severity for verdict in verdicts}
-    return next((worst for worst in (Severity.FAIL, Severity.WARN) if worst in severities), Severity.PASS)
+    return worst_of(verdict.severity for verdict in verdicts)
+
+
+def worst_of(severities: Iterable[Severity]) -> Severity:
+    """The same of severities alone."""
+    there = set(severities)
+    return next((worst for worst in (Severity.FAIL, Severity.WARN) if worst in there), Severity.PASS)
 
 
 def lines(verdicts: Iterable[Verdict]) -> list[str]:
     """One line a verdict."""
     return [f"{verdict.severity:<4}  {verdict}" for verdict in verdicts]
+
+
+def fields(verdicts: Sequence[Verdict]) -> dict[str, object]:
+    """The same for a program: the outcome of all, and a finding a verdict."""
+    return {
+        "outcome": worst(verdicts),
+        "findings": [
+            {"check": verdict.check, "outcome": verdict.severity, "message": verdict.message}
+            for verdict in verdicts
+        ],
+    }
 
 
 def termination_message(verdicts: Sequence[Verdict]) -> str:

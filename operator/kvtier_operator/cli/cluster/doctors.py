@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
-from kvtier_common.terminal.say import say
+from kvtier_common.terminal.say import say, say_json
 from kvtier_operator.cli.cluster.resource import component_of
 from kvtier_operator.cli.inputs import options
-from kvtier_operator.doctor.verdict import Severity
+from kvtier_operator.doctor.verdict import Severity, worst_of
 from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.objects.engine.containers import DOCTOR_NAME
 
@@ -66,9 +66,27 @@ def _read_message(ended: Mapping[str, Any]) -> tuple[tuple[Severity, str], ...]:
     return tuple((Severity.WARN, str(warning)) for warning in warnings)
 
 
-def tell_what_doctors_found(name: str, namespace: str | None, cluster: options.ClusterChoice) -> bool:
+def tell_what_doctors_found(
+    name: str, namespace: str | None, cluster: options.ClusterChoice, output: str
+) -> bool:
     """Prints it, pod by pod, and says whether some engine lacks what it requires."""
     place, reports = asyncio.run(_read(name, namespace, cluster))
+    severities = [severity for report in reports for severity, _ in report.findings]
+    outcome = worst_of(severities) if severities else None  # nobody knows yet
+    if output == "json":
+        pods = [_fields(report) for report in reports]
+        say_json({"namespace": place, "name": name, "outcome": outcome, "pods": pods})
+    else:
+        _say_reports(place, name, reports)
+    return outcome is Severity.FAIL
+
+
+def _fields(report: DoctorFindings) -> dict[str, object]:
+    findings = [{"outcome": severity, "message": message} for severity, message in report.findings]
+    return {"pod": report.pod, "node": report.node, "ended": bool(findings), "findings": findings}
+
+
+def _say_reports(place: str, name: str, reports: Iterable[DoctorFindings]) -> None:
     if not reports:
         say(f"{place}/{name}: there is no engine pod yet; see kvtier status {name} -n {place}")
     for report in reports:
@@ -77,7 +95,6 @@ def tell_what_doctors_found(name: str, namespace: str | None, cluster: options.C
             say(f"{severity:<4}  {message}")
         if not report.findings:
             say("its doctor has not ended yet")
-    return any(severity is Severity.FAIL for report in reports for severity, _ in report.findings)
 
 
 async def _read(

@@ -36,6 +36,12 @@ def test_a_pod_that_has_what_it_needs(tmp_path: Path) -> None:
     assert json.loads(log.read_text()) == {"outcome": "Pass"}
 
 
+def test_a_pod_for_a_program(tmp_path: Path) -> None:
+    arguments = ["--in-pod", "--termination-log", str(tmp_path / "log"), "-o", "json"]
+    result = CliRunner().invoke(doctor, arguments, env={"KVTIER_DEMANDS": LITTLE.to_json()})
+    assert json.loads(result.stdout)["findings"][0]["check"] == "memory"
+
+
 def test_a_pod_that_lacks_something(tmp_path: Path) -> None:
     log = tmp_path / "termination-log"
     result = in_pod(log, FAR_TOO_MUCH.to_json(), NODE_NAME="gpu-3")
@@ -94,6 +100,18 @@ def test_this_machine_is_too_small(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "Fail  memory: " in result.stdout
     assert "lower spec.tiers.cpu.capacity" in result.stdout
+
+
+@pytest.mark.parametrize(("replicas", "exit_code", "outcome"), [(1, 0, "Pass"), (1000, 1, "Fail")])
+def test_this_machine_for_a_program(tmp_path: Path, replicas: int, exit_code: int, outcome: str) -> None:
+    tiny = {"engine": {"kvCacheMemory": "128Mi", "resources": {"requests": {"memory": "1Gi"}}}}
+    path = write(tmp_path, replicas=replicas, **tiny)
+    result = CliRunner().invoke(doctor, ["-f", path, "--no-hub", "-o", "json"], catch_exceptions=False)
+    [found] = json.loads(result.stdout)
+    assert (result.exit_code, found["outcome"]) == (exit_code, outcome)
+    assert (found["source"], found["namespace"], found["name"]) == (path, "default", "small")
+    lines = [f"{one['outcome']:<4}  {one['check']}: {one['message']}" for one in found["findings"]]
+    assert lines[0].startswith(f"{outcome}  memory: ")
 
 
 def test_a_plan_that_is_refused_is_not_looked_at(tmp_path: Path) -> None:

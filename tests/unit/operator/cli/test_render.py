@@ -35,6 +35,13 @@ def test_several_resources_in_the_order_given(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr, names(result)) == (0, "", ["b", "a"])
 
 
+def test_one_list_for_a_program(tmp_path: Path) -> None:
+    path = write(tmp_path, "a", {})
+    as_json = json.loads(rendered("-f", path, "-o", "json").stdout)
+    assert (as_json["apiVersion"], as_json["kind"]) == ("v1", "List")
+    assert as_json["items"] == [*yaml.safe_load_all(rendered("-f", path).stdout)]
+
+
 def test_a_folder(tmp_path: Path) -> None:
     write(tmp_path, "b", {})
     write(tmp_path, "a", {})
