@@ -240,6 +240,9 @@ def forged_files(folder: Path) -> Iterator[tuple[str, ...]]:
         yield "plan", "-f", named, "--no-hub", "--model-config", str(folder / "config.json")
     yield "explain", FORGED
     yield "explain", LONG
+    yield "init", "--model", FORGED, "--set", FORGED
+    yield "completion", FORGED
+    yield "plan", "-f", f"https://{FORGED}"
     yield (FORGED,)
     yield "plan", f"--{FORGED}"
     yield "plan", "-o", FORGED
@@ -263,7 +266,9 @@ def test_a_file_or_an_argument(tmp_path: Path, run: Run) -> None:
 def test_every_command_is_tried() -> None:
     """By this file, or by one that knows its cluster or its engine."""
     elsewhere = {"demo", "top", "bench", "connector"}
-    tried = {name.split()[0] for name in PLANNING} | {"attach", "explain", "status", "simulate", "picker"}
+    tried = {name.split()[0] for name in PLANNING} | {
+        *("attach", "completion", "explain", "init", "picker", "simulate", "status")
+    }
     commands = distribution("kvtier").entry_points
     assert {each.name for each in commands.select(group="kvtier.commands")} <= tried | elsewhere
     benches = {"job", "shared-prefix", "query-twice", "remote"}
