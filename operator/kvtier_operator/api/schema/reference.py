@@ -151,16 +151,17 @@ class FieldExplained:
     bounds: str  # the numbers that it takes, as a sentence; empty without bounds
     description: str  # what it is for
     rules: tuple[str, ...]  # what joins the fields in it, or goes beyond its type
-    fields: tuple["FieldExplained", ...]  # those in it, without theirs
+    fields: tuple["FieldExplained", ...]  # those in it, without theirs unless these were asked for
 
 
-def explain_field(path: str) -> FieldExplained:
+def explain_field(path: str, *, recursive: bool = False) -> FieldExplained:
     """What a field is.
 
     Args:
         path: As `kubectl explain` takes it or kvtier writes it, such as `spec.tiers.cpu`,
             `kvct.spec.tiers.cpu` or `spec.engine.env[].name`, or the end of one that no other has, such as
             `attach` or `cpu.capacity`; empty for the resource.
+        recursive: Whether the fields in it come with those in them, and so on.
 
     Raises:
         InvalidInputError: There is no such field, and the nearest is named; or there are several.
@@ -176,7 +177,7 @@ def explain_field(path: str) -> FieldExplained:
         below = f"{below}{'[]' if 'items' in node else ''}.{name}".removeprefix(".")
         required = name in inner.get("required", ())
         node = inner["properties"][name]
-    return _field(below, node, required=required, fields=tuple(_fields(below, node)))
+    return _field(below, node, required=required, fields=_fields(below, node, recursive=recursive))
 
 
 def _names(path: str) -> list[str]:
@@ -204,12 +205,15 @@ def _unknown_text(parent: Schema, location: tuple[str, ...]) -> str:
     return f"unknown field: {location[-2]} of type {type_text(parent)} has no fields that kvtier knows"
 
 
-def _fields(path: str, node: Schema) -> Iterator[FieldExplained]:
+def _fields(path: str, node: Schema, *, recursive: bool) -> tuple[FieldExplained, ...]:
     start = f"{path}[]" if "items" in node else path
     inner = node.get("items", node)
+    fields = []
     for name, field in inner.get("properties", {}).items():
         below = f"{start}.{name}".removeprefix(".")
-        yield _field(below, field, required=name in inner.get("required", ()))
+        parts = _fields(below, field, recursive=True) if recursive else ()
+        fields.append(_field(below, field, required=name in inner.get("required", ()), fields=parts))
+    return tuple(fields)
 
 
 def _field(

@@ -44,6 +44,18 @@ def test_every_field_fits() -> None:
             assert max(map(len, field_screen(field, columns).splitlines())) <= columns
 
 
+def test_all_fields_below_one() -> None:
+    shown = CliRunner().invoke(explain, ["tiers.cpu", "--recursive"]).stdout
+    _, fields = shown.split("\nfields\n")
+    assert "  capacity  quantity, required\n" in fields
+    assert "\n  memlock  object" in fields
+    assert "\n    policy  Require | Prefer | " in fields
+    assert "Memory for the prefix cache" not in fields
+    assert (
+        max(map(len, field_screen(explain_field("", recursive=True), 40, recursive=True).splitlines())) <= 40
+    )
+
+
 def test_the_resource_itself() -> None:
     shown = CliRunner().invoke(explain, [])
     assert shown.stdout.startswith("KVCacheTier (kvtier.dev/v1alpha1)\n")

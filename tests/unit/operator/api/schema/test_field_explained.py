@@ -33,6 +33,15 @@ def test_every_field_is_found_by_its_path_and_described() -> None:
     assert {"spec.engine.env[].name", "status.conditions[].reason"} <= {each.path for each in found}
 
 
+def test_all_below_a_field_at_once() -> None:
+    def paths(field: FieldExplained) -> Iterator[str]:
+        yield field.path
+        for part in field.fields:
+            yield from paths(part)
+
+    assert [*paths(explain_field("", recursive=True))] == [each.path for each in everything()]
+
+
 @pytest.mark.parametrize(
     "path",
     [
