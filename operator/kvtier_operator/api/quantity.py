@@ -36,6 +36,8 @@ _SUFFIX_FACTOR: Final = {
 _GRAMMAR: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,3}))?"
 )
+PATTERN: Final = f"^{re.sub(r'[?]P<[a-z]+>', '?:', _GRAMMAR.pattern)}$"
+"""What a quantity that is text matches, for schemas that know no CEL."""
 # One exbibyte: more than any machine has, and far from where 64 bits end.
 _MAX_SIZE_BYTES: Final = 2**60
 # What CEL says of bytes; how to go on is each type's own to say.

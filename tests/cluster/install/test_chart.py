@@ -68,6 +68,7 @@ def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Comman
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"tiers": [{"name": "x", "spec": {"model": SPEC["model"]}}]}, "tiers"),
         ({"tiers": [TIER | {"spec": SPEC | {"backends": "Native"}}]}, "backends"),
+        ({"tiers": [TIER | {"spec": SPEC | {"tiers": {"cpu": {"capacity": "100GB"}}}}]}, "capacity"),
         ({"picker": {"flavor": "envoy"}}, "flavor"),
         ({"picker": {"resources": {"limits": {"cpu": True}}}}, "cpu"),
         ({"images": {"engines": "a/b:1"}}, "engines"),

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.api.quantity import PATTERN
 from kvtier_operator.api.schema.crd import openapi_schema
 from kvtier_operator.generate.chart.templates import templates
 from kvtier_operator.generate.chart.values import SOURCE, Values
@@ -74,7 +75,7 @@ def _json_schema(node: dict[str, Any]) -> dict[str, Any]:
     if kept.pop("exclusiveMinimum", False):
         kept["exclusiveMinimum"] = kept.pop("minimum")
     if node.get(_QUANTITY):
-        kept["type"] = ["integer", "string"]
+        kept |= {"type": ["integer", "string"], "pattern": PATTERN}
     if "properties" in node:
         kept["properties"] = {name: _json_schema(field) for name, field in node["properties"].items()}
         kept["additionalProperties"] = bool(node.get(_OPEN))

@@ -72,10 +72,10 @@ def test_a_tier_s_schema_is_the_crd_s() -> None:
     spec = SCHEMA["$defs"]["Tier"]["properties"]["spec"]
     assert spec["required"] == ["tiers"]
     assert spec["additionalProperties"] is False
-    assert spec["properties"]["tiers"]["properties"]["cpu"]["properties"]["capacity"]["type"] == [
-        "integer",
-        "string",
-    ]
+    capacity = spec["properties"]["tiers"]["properties"]["cpu"]["properties"]["capacity"]
+    assert capacity["type"] == ["integer", "string"]
+    assert all(re.search(capacity["pattern"], text) for text in ("100Gi", "1.5T", "1e3", "100"))
+    assert not any(re.search(capacity["pattern"], text) for text in ("100GB", "100 Gi", "50%", ""))
     assert spec["properties"]["engine"]["properties"]["affinity"].get("additionalProperties", True)
     assert SCHEMA["properties"]["picker"]["properties"]["flavor"]["enum"] == ["llm-d", "gaie", "builtin"]
     assert "x-kubernetes" not in json.dumps(SCHEMA)
