@@ -44,25 +44,25 @@ def _part(model: type[ChartModel], **more: Any) -> Any:  # noqa: ANN401 - pydant
 class PullSecret(ChartModel):
     """A Secret with a registry's credentials."""
 
-    name: _SecretName = Field(description="Its name.")
+    name: _SecretName = Field(description="Name of the Secret.")
 
 
 class Global(ChartModel):
-    """Values that charts share; others than these are not read."""
+    """Values shared with other charts; only these are read."""
 
     model_config = ConfigDict(extra="allow")
 
     image_registry: str = Field(
         "",
-        description="Takes the place of the registry of every image, the operator's and those of engines "
-        "and pickers: HOST[:PORT][/PATH]. ghcr.io/llm-d/x:1 becomes HOST/llm-d/x:1. Changing it restarts "
-        "engines.",
+        description="Registry to pull every image from, those of engines and pickers included: "
+        "HOST[:PORT][/PATH]. It replaces the image's own: ghcr.io/llm-d/x:1 becomes HOST/llm-d/x:1. Changing "
+        "it restarts engines.",
         pattern=f"^({REGISTRY_PATTERN})?$",
     )
     image_pull_secrets: list[_SecretName | PullSecret] = Field(
         default_factory=list,
-        description="Secrets to pull all images with: names, or [{name: ...}] as in a pod. Each must be in "
-        "the operator's namespace and in that of every KVCacheTier. Changing them restarts engines.",
+        description="Secrets to pull all images with: names, or [{name: ...}] as in a pod. Each must exist "
+        "in the operator's namespace and in that of every KVCacheTier. Changing them restarts engines.",
     )
 
 
@@ -71,15 +71,15 @@ class Image(ChartModel):
 
     repository: str = Field(
         KVTIER_REPOSITORY,
-        description="Image without its tag; the engines' pods begin with it too. With a host of its own it "
-        "is not given global.imageRegistry.",
+        description="Image without its tag; init containers of engines use it too. If it names a host, "
+        "global.imageRegistry does not apply to it.",
         pattern=f"^{REPOSITORY_PATTERN}$",
     )
     tag: str = Field("", description="Tag; the chart's appVersion when empty.", pattern=f"^({TAG_PATTERN})?$")
     digest: str = Field(
         "",
-        description="Digest such as sha256:...; wins over the tag. Of the operator's pod: for the engines' "
-        "pods see images.doctor.",
+        description="Digest such as sha256:...; wins over the tag. It is the operator's pod's alone: for "
+        "engines' pods see images.doctor.",
         pattern="^(sha256:[0-9a-f]{64})?$",
     )
     pull_policy: str = Field(
@@ -87,7 +87,8 @@ class Image(ChartModel):
     )
     pull_secrets: list[dict[str, str]] = Field(
         default_factory=list,
-        description="Secrets to pull it with, as in a pod: [{name: ...}]. For all: global.imagePullSecrets.",
+        description="Secrets to pull this image with, as in a pod: [{name: ...}]. For all images: "
+        "global.imagePullSecrets.",
     )
 
 
@@ -105,28 +106,31 @@ def _engines(image: ImageName) -> Any:  # noqa: ANN401 - as above
     ]
     backends, devices = (dict.fromkeys(column) for column in zip(*taken, strict=True))
     what = f"backend{'s' if len(backends) > 1 else ''} {' and '.join(backends)}"
-    return _reference(f"Engines of {what}{f' on {next(iter(devices))}' if len(devices) == 1 else ''}.")
+    return _reference(
+        f"Engines with {what}{f' on device {next(iter(devices))}' if len(devices) == 1 else ''}."
+    )
 
 
 class Images(ChartModel):
-    """Whole references of images that KVCacheTiers do not name, such as registry.example/engine@sha256:..."""
+    """Images to use where a KVCacheTier names none, as full references: registry.example/engine@sha256:..."""
 
     doctor: str = _reference(
-        f"The doctor in engines' pods: kvtier's image of release {DOCTOR_VERSION}. Changing it "
-        "restarts engines."
+        f"The doctor, an init container of engines; by default kvtier's image of release {DOCTOR_VERSION}. "
+        "Changing it restarts engines."
     )
     connector: str = _reference(
-        f"The connector of engines of backend {', '.join(backends_that(lambda traits: traits.in_payload))}: "
-        f"kvtier's image of release {CONNECTOR_VERSION}. Changing it restarts them."
+        "The connector for engines with backend "
+        f"{', '.join(backends_that(lambda traits: traits.in_payload))}; by default kvtier's image of release "
+        f"{CONNECTOR_VERSION}. Changing it restarts them."
     )
     vllm: str = _engines(ImageName.VLLM)
     vllm_cpu: str = _engines(ImageName.VLLM_CPU)
     lmcache: str = _engines(ImageName.LMCACHE)
-    picker_llm_d: str = _reference("Pickers of flavor llm-d that name no version.")
-    picker_gaie: str = _reference("Pickers of flavor gaie that name no version.")
-    picker_builtin: str = _reference("Pickers of flavor builtin that name no version.")
-    envoy: str = _reference("Envoy of KVCacheTiers with gateway provider standalone.")
-    valkey: str = _reference("Valkey of KVCacheTiers with spec.tiers.remote.managed.")
+    picker_llm_d: str = _reference("Pickers of flavor llm-d, where spec.router.version is not set.")
+    picker_gaie: str = _reference("Pickers of flavor gaie, where spec.router.version is not set.")
+    picker_builtin: str = _reference("Pickers of flavor builtin, where spec.router.version is not set.")
+    envoy: str = _reference("Envoy for KVCacheTiers with gateway provider standalone.")
+    valkey: str = _reference("Valkey for KVCacheTiers with spec.tiers.remote.managed.")
 
 
 def _or_list(limit: str) -> Any:  # noqa: ANN401 - pydantic's own type
@@ -140,26 +144,26 @@ def _limit(what: str) -> Any:  # noqa: ANN401 - pydantic's own signature
 
 
 class OwnerLimits(ChartModel):
-    """What the operator lets KVCacheTiers ask for: allow, deny or a list of what is allowed."""
+    """What KVCacheTiers may ask for: allow, deny, or a list of what is allowed."""
 
     host_path: Annotated[str | list[str], _or_list("host_path")] = _limit(
-        "Folders of the node, without what is below them: [/mnt/nvme0]."
+        "Folders of the node; a folder does not include those below it: [/mnt/nvme0]."
     )
     root_engines: _Switch = _limit(
-        "Engines that are root, which hostPath, memlock Require and a podTemplate make them: allow or deny."
+        "Engines that run as root, as with hostPath, memlock Require or a podTemplate: allow or deny."
     )
-    ipc_lock: _Switch = _limit("The capability IPC_LOCK, which memlock Require takes: allow or deny.")
+    ipc_lock: _Switch = _limit("The capability IPC_LOCK, which memlock Require needs: allow or deny.")
     images: Annotated[str | list[str], _or_list("images")] = _limit(
-        "Images that resources name, by repository or a start of it that ends in /: [registry.example/team/]."
+        "Images that resources may name: repositories, or prefixes that end in /: [registry.example/team/]."
     )
     host_names: Annotated[str | list[str], _or_list("host_names")] = _limit(
-        "Host names of routes: [llm.example.com, '*.team.example.com']; deny: no routes."
+        "Host names that routes may have: [llm.example.com, '*.team.example.com']; deny: no routes."
     )
     foreign_gateways: Annotated[str | list[str], _or_list("foreign_gateways")] = _limit(
-        "Gateways of other namespaces: [NAMESPACE] or [NAMESPACE/NAME]."
+        "Gateways in other namespaces: [NAMESPACE] or [NAMESPACE/NAME]."
     )
     pod_templates: _Switch = _limit(
-        "What a podTemplate adds to pods, service accounts and sidecars among it: allow or deny."
+        "Additions to pods by a podTemplate, service accounts and sidecars included: allow or deny."
     )
 
 
@@ -170,48 +174,48 @@ class Crds(ChartModel):
     keep: bool = Field(
         default=True,
         description="Keep the CRD, and with it every KVCacheTier, when the chart is uninstalled. With false, "
-        "uninstalling deletes all KVCacheTiers of the cluster and what runs for them.",
+        "uninstalling deletes all KVCacheTiers in the cluster and everything that runs for them.",
     )
 
 
 class EnvEntry(ChartModel):
-    """A variable of a container."""
+    """An environment variable of a container."""
 
-    name: str = Field(description="Its name.", min_length=1, pattern=VARIABLE_PATTERN)
-    value: str | None = Field(None, description="Its value.")
-    value_from: dict[str, Any] | None = Field(None, description="Where its value is, as in a pod.")
+    name: str = Field(description="Name of the variable.", min_length=1, pattern=VARIABLE_PATTERN)
+    value: str | None = Field(None, description="Value, as text.")
+    value_from: dict[str, Any] | None = Field(None, description="Where to take the value from, as in a pod.")
 
 
 class Operator(ChartModel):
     """The operator's pod."""
 
-    log_format: str = Field("json", description="json or plain.", pattern="^(json|plain)$")
+    log_format: str = Field("json", description="Format of its log: json or plain.", pattern="^(json|plain)$")
     policy: OwnerLimits = _part(OwnerLimits)
     model_configs: str = Field(
         "none",
-        description="Where to ask for the configuration of a model that the catalogue lacks: none (only what "
-        "spec.model.configRef or geometry gives), or hub: Hugging Face, which the operator must then reach.",
+        description="Where to look up a model that the catalogue does not have. none: nowhere, the resource "
+        "needs spec.model.configRef or geometry. hub: at Hugging Face, which the operator must then reach.",
         pattern="^(none|hub)$",
     )
     resources: dict[str, Any] = Field(
         default_factory=lambda: {key: dict(value) for key, value in RESOURCES.items()},
-        description="Sized for 1,000 KVCacheTiers: 150 MiB resident, and half as much again.",
+        description="Resources of its pod, sized for 1,000 KVCacheTiers: 150 MiB resident, and a margin.",
     )
     node_selector: dict[str, str] = Field(
-        default_factory=lambda: {"kubernetes.io/os": "linux"}, description="Labels its node must have."
+        default_factory=lambda: {"kubernetes.io/os": "linux"}, description="Labels that its node must have."
     )
-    tolerations: list[dict[str, Any]] = Field(default_factory=list, description="Taints it tolerates.")
+    tolerations: list[dict[str, Any]] = Field(default_factory=list, description="Tolerations of its pod.")
     affinity: dict[str, Any] = Field(default_factory=dict, description="Affinity of its pod.")
     priority_class_name: str = Field("", description="Priority class of its pod.")
-    pod_labels: dict[str, str] = Field(default_factory=dict, description="Further labels of its pod.")
+    pod_labels: dict[str, str] = Field(default_factory=dict, description="Additional labels of its pod.")
     pod_annotations: dict[str, str] = Field(default_factory=dict, description="Annotations of its pod.")
     extra_env: list[EnvEntry] = Field(
         default_factory=list,
-        description="Further variables of its container, such as HTTPS_PROXY and NO_PROXY, as in a pod.",
+        description="Additional environment variables, as in a pod, such as HTTPS_PROXY and NO_PROXY.",
     )
     pod_security_context: dict[str, Any] = Field(
         default_factory=lambda: dict(POD_SECURITY),
-        description="Security context of its pod; null takes a field away. See also `openshift`.",
+        description="Security context of its pod; null removes a field. See also `openshift`.",
     )
     container_security_context: dict[str, Any] = Field(
         default_factory=lambda: dict(CONTAINER_SECURITY), description="Security context of its container."
@@ -219,86 +223,91 @@ class Operator(ChartModel):
 
 
 class ServiceAccount(ChartModel):
-    """The operator's identity."""
+    """The operator's service account."""
 
-    create: bool = Field(default=True, description="Make it; otherwise it must exist under `name`.")
-    name: str = Field("", description="Its name; that of the operator when empty.")
-    annotations: dict[str, str] = Field(default_factory=dict, description="Its annotations.")
+    create: bool = Field(
+        default=True, description="Create the service account. With false, `name` must exist."
+    )
+    name: str = Field("", description="Name of the service account; the operator's name when empty.")
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description="Annotations of the service account."
+    )
 
 
 class Rbac(ChartModel):
     """The operator's rights; each rule carries its reason in the template and in docs/operations/rbac.md."""
 
-    create: bool = Field(default=True, description="Make roles and bindings.")
+    create: bool = Field(default=True, description="Create roles and bindings.")
     aggregate: bool = Field(
         default=True,
-        description="Let Kubernetes' own roles view, edit and admin do so with KVCacheTiers as well; edit "
-        "and admin only with admissionPolicy.enabled: without it a KVCacheTier can do more than they can.",
+        description="Add KVCacheTiers to Kubernetes' own roles view, edit and admin. To edit and admin only "
+        "with admissionPolicy.enabled, since without it a KVCacheTier can do more than its author may.",
     )
     cluster_reads: bool = Field(
         default=True,
-        description="May see nodes and storage classes, which belong to no namespace: a small ClusterRole "
-        "also with watchNamespaces. With false, condition NodesFit is Unknown, and a missing class unnamed.",
+        description="Let the operator see nodes and storage classes, which belong to no namespace: a small "
+        "ClusterRole, even with watchNamespaces. With false, condition NodesFit is Unknown, and a missing "
+        "storage class is not reported.",
     )
     picker_leader_election: bool = Field(
         default=True,
-        description="May write Leases, to grant that to pickers with spec.router.replicas above 1. With "
-        "false, such a resource gets no picker: condition RouterReady says so.",
+        description="Let the operator write Leases, so that it can grant this to pickers with "
+        "spec.router.replicas above 1. With false, such a resource gets no picker, as RouterReady says.",
     )
     pod_deletion_cost: bool = Field(
         default=True,
-        description="May patch pods, so that with spec.autoscaling the engines that hold least go first. "
-        "With false they go in Kubernetes' own order, the youngest first.",
+        description="Let the operator patch pods, so that spec.autoscaling removes the engines that hold the "
+        "least first. With false, Kubernetes removes the youngest first.",
     )
     store_password: bool = Field(
         default=True,
-        description="May make Secrets, and neither read nor change them, so that a store of "
-        "spec.tiers.remote.managed gets a random password. With false, name a Secret in the resource.",
+        description="Let the operator create Secrets, but neither read nor change them, so that a store with "
+        "spec.tiers.remote.managed gets a random password. With false, the resource has to name a Secret.",
     )
 
 
 class AdmissionPolicy(ChartModel):
-    """ValidatingAdmissionPolicy: what a KVCacheTier asks for, its author may do as well."""
+    """ValidatingAdmissionPolicy: a KVCacheTier may ask only for what its author may do."""
 
     enabled: bool = Field(
         default=True,
-        description="Make it, for the whole cluster. One is enough where several operators share a cluster.",
+        description="Create the policy, for the whole cluster: one is enough for several operators.",
     )
 
 
 class Attach(ChartModel):
-    """MutatingAdmissionPolicy: gives the tier of a KVCacheTier with spec.attach to pods that others own."""
+    """MutatingAdmissionPolicy: gives pods that others own the tier of a KVCacheTier with spec.attach."""
 
     enabled: bool = Field(
         default=True,
-        description="Make it, for namespaces labelled kvtier.dev/attach: enabled, where the cluster serves "
-        "the kind: Kubernetes 1.36, and 1.34 or 1.35 with its feature gate and API turned on. helm template "
-        "asks no cluster and makes none, unless it is told so by "
+        description="Create the policy, for namespaces labelled kvtier.dev/attach: enabled, if the cluster "
+        "has the kind: Kubernetes 1.36, and 1.34 or 1.35 with its feature gate and API turned on. helm "
+        "template asks no cluster and leaves it out without "
         "--api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy.",
     )
     payload: Literal["init-container", "image-volume"] = Field(
         "init-container",
-        description="How the connector comes into those pods: init-container copies it, image-volume mounts "
-        "its image, which takes Kubernetes 1.35 and containerd 2.1 or CRI-O 1.31 on every node.",
+        description="How the connector gets into those pods. init-container: copied; image-volume: mounted "
+        "from its image, which needs Kubernetes 1.35 and containerd 2.1 or CRI-O 1.31 on every node.",
     )
 
 
 class Monitor(ChartModel):
     """ServiceMonitor of the operator (needs the Prometheus operator's CRDs)."""
 
-    enabled: bool = Field(default=False, description="Make it.")
+    enabled: bool = Field(default=False, description="Create a ServiceMonitor.")
     interval: str = Field("30s", description="How often to scrape.", pattern=r"^[0-9]+(ms|s|m|h)$")
     labels: dict[str, str] = Field(
-        default_factory=dict, description="Further labels, by which a Prometheus selects it."
+        default_factory=dict, description="Additional labels, for a Prometheus that selects by label."
     )
 
 
 class Alerts(ChartModel):
     """PrometheusRule with the operator's own alerts (needs the Prometheus operator's CRDs)."""
 
-    enabled: bool = Field(default=False, description="Make it.")
+    enabled: bool = Field(default=False, description="Create a PrometheusRule.")
     labels: dict[str, str] = Field(
-        default_factory=dict, description="Further labels, by which a Prometheus selects it."
+        default_factory=dict, description="Additional labels, for a Prometheus that selects by label."
     )
 
 
@@ -306,36 +315,36 @@ class OwnDashboard(ChartModel):
     """ConfigMap with a Grafana dashboard of the operator, for Grafana's sidecar."""
 
     enabled: bool = Field(
-        default=False, description="Make it. One is enough where several operators share a cluster."
+        default=False, description="Create the dashboard; one is enough for several operators in a cluster."
     )
     labels: dict[str, str] = Field(
-        default_factory=lambda: dict(SIDECAR_LABEL), description="Labels, by which the sidecar finds it."
+        default_factory=lambda: dict(SIDECAR_LABEL), description="Labels by which Grafana's sidecar finds it."
     )
     annotations: dict[str, str] = Field(
-        default_factory=dict, description="Its annotations, such as the folder: {grafana_folder: kvtier}."
+        default_factory=dict, description="Annotations, such as the folder: {grafana_folder: kvtier}."
     )
 
 
 class DisruptionBudget(ChartModel):
-    """PodDisruptionBudget of the operator: says that its one pod may be evicted."""
+    """PodDisruptionBudget of the operator; it allows its only pod to be evicted."""
 
-    enabled: bool = Field(default=False, description="Make it.")
+    enabled: bool = Field(default=False, description="Create a PodDisruptionBudget.")
 
 
 class NetworkPolicy(ChartModel):
-    """NetworkPolicy of the operator: in, metrics; out, the API server and DNS."""
+    """NetworkPolicy of the operator: ingress for metrics, egress to the API server and DNS."""
 
-    enabled: bool = Field(default=False, description="Make it.")
+    enabled: bool = Field(default=False, description="Create a NetworkPolicy.")
 
 
 class Tier(ChartModel):
     """One KVCacheTier."""
 
-    name: str = Field(description="Its name.", min_length=1, max_length=48)
-    namespace: str = Field("", description="Its namespace; the release's when empty.", max_length=63)
-    labels: dict[str, str] = Field(default_factory=dict, description="Its labels.")
-    annotations: dict[str, str] = Field(default_factory=dict, description="Its annotations.")
-    spec: dict[str, Any] = Field(description="Its spec: see docs/reference/api.md.")
+    name: str = Field(description="Name of the KVCacheTier.", min_length=1, max_length=48)
+    namespace: str = Field("", description="Namespace; the release's when empty.", max_length=63)
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels.")
+    annotations: dict[str, str] = Field(default_factory=dict, description="Annotations.")
+    spec: dict[str, Any] = Field(description="Spec: see docs/reference/api.md.")
 
 
 class Values(ChartModel):
@@ -345,18 +354,18 @@ class Values(ChartModel):
         "", description="Name of the operator's objects; RELEASE-operator when empty."
     )
     fullname_override: _ObjectName = Field(
-        "", description="The same, by the name that most charts have it by; it goes first."
+        "", description="As nameOverride, under the name that most charts use; it wins if both are set."
     )
     watch_namespaces: list[_Namespace] = Field(
         default_factory=list,
         json_schema_extra={"uniqueItems": True},
-        description="Namespaces to serve, which must exist, with a Role in each. Empty: all of them.",
+        description="Namespaces to serve, with a Role in each; they must exist. Empty: all namespaces.",
     )
     global_: Global = _part(Global, alias="global")
     openshift: str = Field(
         "auto",
-        description="Leave the operator's user to the platform, as the SCC restricted-v2 demands: no "
-        "runAsUser, runAsGroup, fsGroup. auto: where the cluster has security.openshift.io; force; disabled.",
+        description="Leave out runAsUser, runAsGroup and fsGroup, which OpenShift's SCC restricted-v2 sets "
+        "itself. auto: if the cluster has security.openshift.io; force: always; disabled: never.",
         pattern="^(auto|force|disabled)$",
     )
     crds: Crds = _part(Crds)
@@ -374,14 +383,14 @@ class Values(ChartModel):
     network_policy: NetworkPolicy = _part(NetworkPolicy)
     picker: dict[str, Any] = Field(
         default_factory=dict,
-        description="Defaults of spec.router for `tiers`, such as {flavor: gaie, failureMode: FailClose}.",
+        description="Defaults for spec.router of `tiers`, such as {flavor: gaie, failureMode: FailClose}.",
     )
     tiers: list[Tier] = Field(
         default_factory=list,
-        description="KVCacheTiers to make with the chart. Where the cluster lacks the CRD, the first install "
-        "leaves them out (Helm cannot make a kind and its first object at once): run helm upgrade once more.",
+        description="KVCacheTiers to install with the chart. On a cluster without the CRD the first install "
+        "leaves them out, as Helm cannot create a kind and its first object at once: run helm upgrade then.",
     )
     extra_objects: list[dict[str, Any]] = Field(
         default_factory=list,
-        description="Further objects to make with the release; expressions of Helm in them are worked out.",
+        description="Additional objects to install with the release; Helm templates in them are evaluated.",
     )
