@@ -7,8 +7,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+UV := $(VENV)/.ready-uv-$(UV_VERSION)
 READY := $(VENV)/.ready
 LIGHT := $(VENV)/.ready-light
+DOCS := $(VENV)/.ready-docs
 PYTEST_ARGS ?=
 # Engines and clusters that start, stop and wait leave a part of the cores idle: a worker more than there are cores.
 # What stays together on a worker, and in which order: tests/workers.py. PYTEST_ARGS='-n 0': one after the other.
@@ -52,16 +54,25 @@ setup: $(READY) ## Everything, vLLM for the CPU included (about 5.2 GB, cached b
 .PHONY: setup-light
 setup-light: $(LIGHT) ## kvtier's commands without an engine, lint, generated files, unit tests (0.8 GB)
 
-# Both locks have the same versions: the light one's are a part of the other's.
-$(LIGHT): pyproject.toml requirements-light.lock
+$(UV):
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: $(PYTHON) is not Python 3.11 or newer: install that, or name it with make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: Python's venv module is missing: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@$(call say,"set-up: uv $(UV_VERSION) and $(VENV)")
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+# All locks have the same versions: the light one's are a part of the whole one's, and those of the pages are a part of the light one's.
+$(LIGHT): pyproject.toml requirements-light.lock | $(UV)
 	@$(call say,"set-up: packages of requirements-light.lock")
 	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode --requirement requirements-light.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $@
+
+$(DOCS): pyproject.toml requirements-docs.lock | $(UV)
+	@$(call say,"set-up: packages of requirements-docs.lock")
+	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes --requirement requirements-docs.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
@@ -74,10 +85,11 @@ $(READY): $(LIGHT) requirements.lock
 
 COMPILE := compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 .PHONY: lock
-lock: ## Renew both lock files from pyproject.toml
+lock: ## Renew the lock files from pyproject.toml
 	@$(BIN)/uv pip $(COMPILE) --all-extras --output-file requirements.lock $(LOCK_ARGS)
 	@$(BIN)/uv pip $(COMPILE) --extra operator --extra connector --extra scorer --extra dev --constraint requirements.lock \
 		--output-file requirements-light.lock
+	@$(BIN)/uv pip $(COMPILE) --extra docs --constraint requirements.lock --output-file requirements-docs.lock
 
 ##@ Checks
 .PHONY: lint
@@ -104,9 +116,14 @@ generate: setup-light ## Write the generated files (CRD and its copies, API refe
 
 SITE := build/site
 .PHONY: docs
-docs: setup-light ## The pages as a site in build/site; a link, an anchor or a page that leads nowhere is an error
+docs: $(DOCS) ## The pages as a site in build/site; a link, an anchor or a page that leads nowhere is an error
 	@$(call say,"docs: $(SITE)")
 	@$(BIN)/python -m sphinx --builder html --fail-on-warning --fresh-env --quiet --doctree-dir build/doctrees docs $(SITE)
+
+.PHONY: docs-look
+docs-look: docs ## Every page in a Chromium at three widths: what is cut off is an error (Debian: apt-get install chromium)
+	@$(call say,"docs: looked at")
+	@$(BIN)/python -m tests.pictures.look $(SITE)
 
 .PHONY: format
 format: setup-light ## Format the code
