@@ -1,5 +1,6 @@
 """`make docs`: the pages build without a warning, and what leads nowhere is one."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,26 @@ def test_the_makefile_builds_it_as_this_does() -> None:
 def test_every_page_is_there(site: Path) -> None:
     pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
     assert {page for page in pages if not (site / page).is_file()} == set()
+
+
+def test_a_page_has_one_name() -> None:
+    """What the index calls it is what its navigation, which has titles, calls it."""
+    lists = (DOCS / "index.md").read_text(encoding="utf-8").partition("\n## ")[2]
+    for name, page in re.findall(r"^- \[(.*?)\]\((.*?)\)", lists, re.MULTILINE):
+        assert f"\n# {name}\n" in "\n" + (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_the_navigation_has_the_headings_of_the_index(site: Path) -> None:
+    headings = re.findall(r"^## (.*)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'class="caption-text">(.*?)<', text) == headings
+
+
+def test_long_names_in_tables_may_break_and_commands_may_wrap(site: Path) -> None:
+    text = (site / "reference" / "api.html").read_text(encoding="utf-8")
+    assert '<span class="pre">spec.</span><wbr><span class="pre">model.</span><wbr>' in text
+    page = (site / "user-guide" / "run" / "plain-vllm.html").read_text(encoding="utf-8")
+    assert page.count('class="typed highlight-console') == 1
 
 
 def test_a_link_to_a_source_leads_to_the_repository(site: Path) -> None:

@@ -13,9 +13,9 @@ from kvtier_operator.api.schema.crd import PLURAL, SHORT_NAME, Schema, openapi_s
 from kvtier_operator.errors import InvalidInputError, Problem
 
 _INTRODUCTION: Final = f"""\
-# {KIND}
+# API reference
 
-`{API_VERSION}`, namespaced, short name `kvct`, category `kvtier`. A first resource needs `spec.model.name` and
+Every field of a {KIND}: `{API_VERSION}`, namespaced, short name `kvct`, category `kvtier`. A first resource needs `spec.model.name` and
 `spec.tiers.cpu.capacity`; everything else has a default or is computed. Fields marked **required** are so wherever
 their parent is given.
 
