@@ -69,7 +69,7 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     from kvtier_common.terminal.console import PlainConsole  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.prompts import Questions, corpus, demo_documents  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.report import Report, routing_table, sharing_table, table  # noqa: PLC0415 - as above
-    from kvtier_operator.runtime.demo.routing import in_one_line, run_routing  # noqa: PLC0415 - as above
+    from kvtier_operator.runtime.demo.routing import in_one_line, longer_tails, run_routing  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.sharing import run_sharing  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.demo.tier import run_tier  # noqa: PLC0415 - as above
     from kvtier_operator.runtime.machine import run_folder  # noqa: PLC0415 - as above
@@ -106,8 +106,9 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
     console.print(sharing_table(report.sharing))
     console.print(
         Text.assemble(
-            (f"{result.speedup:.0f} times faster", "bold green"),
-            f" than cold, {result.over_device_hit:.2f} times a device-cache hit; outputs are ",
+            (f"{result.over_off:.0f} times faster", "bold green"),
+            f" than with the tier off ({result.speedup:.0f} times than cold), "
+            f"{result.over_device_hit:.2f} times a device-cache hit; outputs are ",
             "equal" if result.outputs_equal else ("not equal", "red"),
             ".",
         )
@@ -119,8 +120,9 @@ def demo(*, model: Path | None, tokens: int | None, minutes: float, output: Path
         f"outputs are {'equal' if sharing.outputs_equal else 'not equal'}. "
         f"{time.monotonic() - started:.0f} s in all."
     )
-    if lengths.note:
-        console.print(lengths.note)
+    for remark in (longer_tails(routing), lengths.note, report.facts.load_note):
+        if remark:
+            console.print(remark)
     console.print(f"The model is {note}.")
     console.print(f"report: {html_path} and {json_path.name} beside it")
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.report.explain import explain
 from kvtier_operator.planning.report.fields import report
-from kvtier_operator.runtime.demo.routing import RoutingResult, Way, routing_rows, routing_title
+from kvtier_operator.runtime.demo.routing import RoutingResult, Way, longer_tails, routing_rows, routing_title
 from kvtier_operator.runtime.demo.sharing import SharingResult, Source
 from kvtier_operator.runtime.demo.tier import Facts, Kind, TierResult
 from kvtier_operator.runtime.measure import seconds
@@ -164,10 +164,12 @@ class Report:
             warm=result.ttft(Kind.WARM),
             cold=result.ttft(Kind.COLD),
             hit=result.ttft(Kind.DEVICE_HIT),
+            off=result.ttft(Kind.OFF),
             plot=dot_plot(times),
             routing=routing,
             ways=[str(way) for way in Way],
             routing_rows=routing_rows(routing),
+            longer_tails=longer_tails(routing),
             routing_plot=dot_plot({str(way): routing.ways[way].ttft_s for way in Way}),
             sharing=self.sharing,
             sharing_rows=[(source, _WHERE[source], self.sharing.ttft(source)) for source in Source],

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -180,6 +181,25 @@ _ROWS: Final[Sequence[tuple[str, Callable[[WayFigures], str]]]] = (
 def routing_rows(result: RoutingResult) -> list[tuple[str, tuple[str, ...]]]:
     """For a reader: each figure's name and its value for each way, in the order of the ways."""
     return [(label, tuple(cell(result.ways[way]) for way in Way)) for label, cell in _ROWS]
+
+
+def longer_tails(result: RoutingResult) -> str:
+    """Why a 90th percentile is longer with the tier than without, for a reader; empty where none is."""
+    off = result.ways[Way.OFF]
+    longer = [
+        f"{seconds(figures.ttft_p90_s)} with {way}"
+        for way, figures in result.ways.items()
+        if figures.ttft_p90_s > off.ttft_p90_s
+    ]
+    if not longer:
+        return ""
+    slowest = math.ceil(result.load.requests / 10)
+    return (
+        f"P90 TTFT is not better everywhere: {' and '.join(longer)}, {seconds(off.ttft_p90_s)} with "
+        f"{Way.OFF}. A tier does not shorten the first question about a system prompt, which an engine has "
+        f"to compute. Of {result.load.requests} requests P90 is about the {slowest} slowest, which are such "
+        "first questions and what waits behind them, so it varies from run to run."
+    )
 
 
 def routing_title(load: RoutingLoad) -> str:

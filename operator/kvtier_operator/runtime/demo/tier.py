@@ -132,6 +132,11 @@ class TierResult:
         return self.ttft(Kind.COLD).median_s / self.ttft(Kind.WARM).median_s
 
     @property
+    def over_off(self) -> float:
+        """Median time to first token with the tier off over warm: the same question, on the same machine."""
+        return self.ttft(Kind.OFF).median_s / self.ttft(Kind.WARM).median_s
+
+    @property
     def over_device_hit(self) -> float:
         """Median time to first token warm over a device-cache hit."""
         return self.ttft(Kind.WARM).median_s / self.ttft(Kind.DEVICE_HIT).median_s
@@ -149,6 +154,7 @@ class TierResult:
                 "prompt_tokens": self.prompt_tokens,
                 **{f"{kind.name.lower()}_ttft_s": self.ttft(kind).median_s for kind in Kind},
                 "speedup": self.speedup,
+                "off_over_warm": self.over_off,
                 "over_device_hit": self.over_device_hit,
                 "outputs_equal": self.outputs_equal,
                 "http_and_tokenization_s": self.http_s.median_s,
@@ -270,6 +276,18 @@ class Facts:
     kvtier: str
     start_s: float  # seconds until both engines were ready
     measure_s: float  # seconds all queries took
+    load_before: float  # processes that wanted a core, a mean of the last minute, before the engines started
+    load_after: float  # the same after the last query, those of the engines among them
+
+    @property
+    def load_note(self) -> str:
+        """What to make of the figures where others used the machine; empty where it was idle."""
+        if self.load_before <= self.cores / 2:
+            return ""
+        return (
+            f"The machine was busy: {self.load_before:.1f} processes wanted its {self.cores} cores before "
+            "the demo began. Times are longer than on an idle machine and vary more."
+        )
 
 
 async def run_tier(
@@ -279,7 +297,7 @@ async def run_tier(
     on_port, off_port = free_ports(2, LOOPBACK)
     on = Session(RunOptions(LOOPBACK, on_port, logs / "tier-on", model), plan.engine, 1)
     off = Session(RunOptions(LOOPBACK, off_port, logs / "tier-off", model), without_tier(plan.engine), 1)
-    started = time.monotonic()
+    started, load_before = time.monotonic(), os.getloadavg()[0]
     async with AsyncExitStack() as stack:
         with console.status("starting two real vLLM engines, tier on and tier off"):
             for session in (on, off):
@@ -300,7 +318,7 @@ async def run_tier(
                 return measure(on_client, off_client, plan.resource.spec.model.names[0], asked, tell)
 
         result = await unless_an_engine_fails(asyncio.to_thread(ask), (on, off))
-        measured = time.monotonic()
+        measured, load_after = time.monotonic(), os.getloadavg()[0]
     return result, Facts(
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=physical_bytes(),
@@ -309,6 +327,8 @@ async def run_tier(
         kvtier=version("kvtier"),
         start_s=ready - started,
         measure_s=measured - ready,
+        load_before=load_before,
+        load_after=load_after,
     )
 
 

@@ -24,6 +24,7 @@ from kvtier_operator.runtime.demo.routing import (
     fit_routing_resource,
     fitting_load,
     in_one_line,
+    longer_tails,
     routing_rows,
 )
 from kvtier_operator.runtime.demo.sharing import SharingResult, Source
@@ -31,7 +32,7 @@ from kvtier_operator.runtime.demo.tier import RESOURCE_PATH, Facts
 from kvtier_operator.runtime.measure import Answer
 
 OBSERVED = Observed(model_config=model_config(ModelShape()))
-FACTS = Facts(2, 8 << 30, "a processor", "0.32.0", "0.1.0", 20.0, 200.0)
+FACTS = Facts(2, 8 << 30, "a processor", "0.32.0", "0.1.0", 20.0, 200.0, 0.5, 2.0)
 BENCH: dict[str, Any] = {
     "seconds": 20.0,
     "ttft_s": [0.1, 2.0],
@@ -145,11 +146,30 @@ def test_the_ways_side_by_side() -> None:
     assert [column.header for column in routing_table(routing()).columns[1:]] == [str(way) for way in Way]
 
 
+def test_a_tail_that_got_longer_is_explained_and_others_are_not() -> None:
+    assert longer_tails(routing()) == ""
+    shown = routing()
+    turns = replace(shown.ways[Way.TURNS], ttft_p90_s=7.0)
+    remark = longer_tails(replace(shown, ways={**shown.ways, Way.TURNS: turns}))
+    assert "7.0 s with tier on, in turns, 2.0 s with tier off" in remark
+    assert "Of 60 requests P90 is about the 6 slowest" in remark
+
+
+def test_a_busy_machine_is_told_of(tmp_path: Path) -> None:
+    plan = make_plan(demo_resource(), OBSERVED)
+    busy = replace(FACTS, load_before=20.0)
+    assert FACTS.load_note == ""
+    _, page = Report(result(), routing(), sharing(), busy, plan, "a model").write(tmp_path)
+    assert "20.0 processes wanted its 2 cores" in page.read_text()
+
+
 def test_names_in_the_report_are_what_people_read(tmp_path: Path) -> None:
     plan = make_plan(demo_resource(), OBSERVED)
     path, _ = Report(result(), routing(), sharing(), FACTS, plan, "a model").write(tmp_path)
     document = json.loads(path.read_text())
-    assert " ".join(document["machine"]) == "cores memory_bytes processor vllm kvtier start_s measure_s"
+    assert " ".join(document["machine"]) == (
+        "cores memory_bytes processor vllm kvtier start_s measure_s load_before load_after"
+    )
     assert " ".join(document["routing"]["load"]) == (
         "groups prompts_per_group system_tokens question_tokens output_tokens concurrency"
     )
@@ -175,4 +195,6 @@ def test_the_report_has_all_parts(tmp_path: Path) -> None:
     assert page.count("<svg") == page.count("</svg>") == 3
     assert page.count('<circle class="dot"') == 5 + 2 * 3 + 3
     assert "<td>mean TTFT</td>" in page
+    assert "is 114 times faster with the CPU tier than without" in page
+    assert document["query_twice"]["off_over_warm"] == pytest.approx(12.5 / 0.11)
     assert "a &lt;model&gt;" in page
