@@ -79,7 +79,11 @@ def support_page(root: Path) -> str:
         ("Kubernetes", f"{OLDEST_KUBERNETES} and later", _module(root, "kubernetes", "k8s.io/kubernetes")),
         ("Helm", "3.8 and later, for charts in registries", _module(root, "helm", "helm.sh/helm/v4")),
         ("Python", _python(root), "3.11"),
-        ("vLLM, backend KVTier", ", ".join(TESTED_RELEASES), ", ".join(TESTED_RELEASES.values())),
+        (
+            "vLLM, backend KVTier",
+            ", ".join(TESTED_RELEASES),
+            f"{', '.join(TESTED_RELEASES.values())} on the CPU; GPUs: see below",
+        ),
         ("vLLM, backend Native", _tag(ImageName.VLLM), _tag(ImageName.VLLM)),
         ("LMCache, backends LMCache and LMCacheMP", _tag(ImageName.LMCACHE), _tag(ImageName.LMCACHE)),
         ("llm-d-router, flavor llm-d", ", ".join(_minors("0.")), f"0.9.0, {llm_d.TESTED_VERSION}"),
