@@ -212,6 +212,7 @@ class AttachStatus(StatusModel):
         None,
         description="Pods that are not given the plan, since other KVCacheTiers select them.",
         max_length=MOST_RIVALS,
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     withdrawn: AttachWithdrawal | None = Field(
         None, description="Why the plan was taken back last; gone when a pod has started with it since."
