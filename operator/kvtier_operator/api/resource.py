@@ -347,8 +347,13 @@ class Spec(ApiModel):
 
     @property
     def most_replicas(self) -> int:
-        """Engine pods that there may be at a time."""
+        """Engine pods that there may be, but for one that a rollout adds."""
         return self.autoscaling.max_replicas if self.autoscaling else self.replicas
+
+    @property
+    def most_pods(self) -> int:
+        """Engine pods that there may be at a time, with the one that a rollout adds."""
+        return self.most_replicas and self.most_replicas + self.engine.rollout.surplus_pods
 
     @property
     def least_replicas_field(self) -> str:

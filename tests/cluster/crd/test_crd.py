@@ -42,6 +42,7 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "kvCacheDtype": "auto",
             "port": 8000,
             "drainSeconds": 120,
+            "rollout": {"strategy": "InPlace"},
             "resources": {},
         },
         "tiers": {

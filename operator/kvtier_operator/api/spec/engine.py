@@ -114,6 +114,27 @@ class Device(StrEnum):
     CPU = "cpu"
 
 
+class RolloutStrategy(StrEnum):
+    """How an engine's pod is replaced."""
+
+    IN_PLACE = "InPlace"
+    SURGE = "Surge"
+
+
+class Rollout(ApiModel):
+    """How engines are replaced when their pods change."""
+
+    strategy: RolloutStrategy = Field(
+        RolloutStrategy.IN_PLACE,
+        description="InPlace replaces one engine at a time in the room that the old one leaves: one is missing while it starts, and of a single one nobody serves meanwhile. Surge starts one more first, for which nodes need room, and takes the old one away once that is ready.",
+    )
+
+    @property
+    def surplus_pods(self) -> int:
+        """Engines beside those that are asked for, while they are replaced."""
+        return 1 if self.strategy is RolloutStrategy.SURGE else 0
+
+
 class KVCacheDtype(StrEnum):
     """vLLM's --kv-cache-dtype, the names that both supported minors take (config/cache.py, CacheDType)."""
 
@@ -194,6 +215,9 @@ class EngineSpec(ApiModel):
         description="How long requests under way may take when their pod has to go (vLLM's --shutdown-timeout); what takes longer is cut off. The pods' grace periods follow, the picker's too.",
         ge=0,
         le=86400,
+    )
+    rollout: Rollout = Field(
+        default_factory=Rollout, description="How engines are replaced when their pods change."
     )
     extra_args: CommandLine = Field(
         default_factory=CommandLine,

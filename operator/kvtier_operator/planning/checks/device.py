@@ -239,18 +239,18 @@ def _of_another_minor(parts: CheckInput, minor: int) -> CheckResult:
 @check("spec.engine.resourceClaims")
 def shared_claim(parts: CheckInput) -> CheckResult:
     """A ResourceClaim is allocated once, and its devices are on one node as a rule."""
-    replicas = parts.spec.most_replicas
+    pods = parts.spec.most_pods
     shared = [
         (index, claim.resource_claim_name)
         for index, claim in enumerate(parts.spec.engine.resource_claims)
         if claim.resource_claim_name
     ]
-    if not shared or replicas <= 1:
+    if not shared or pods <= 1:
         return shared_claim.passed("no devices that pods share")
     index, name = shared[0]
     return shared_claim.warn(
         "ClaimShared",
-        f"{replicas} engine pods would share the devices of ResourceClaim {name}, and its node: use "
+        f"{pods} engine pods would share the devices of ResourceClaim {name}, and its node: use "
         "resourceClaimTemplateName, which makes a claim with each pod",
         field=f"{shared_claim.field}[{index}].resourceClaimName",
     )

@@ -91,6 +91,7 @@ def disk_folder(parts: CheckInput) -> CheckResult:
     """
     disk, here = parts.spec.tiers.disk, parts.observed.machine is not None
     replicas = parts.spec.least_replicas if here else parts.spec.most_replicas
+    pods = replicas if here else parts.spec.most_pods
     if disk is None:
         return disk_folder.passed("no disk tier", reason="NoDiskTier")
     if parts.traits.disk.folder is not Folder.OWN:
@@ -100,22 +101,10 @@ def disk_folder(parts: CheckInput) -> CheckResult:
         )
     claim, host = disk.volume.persistent_volume_claim, disk.volume.host_path
     kept_apart = host and not here and parts.one_engine_a_node
-    if replicas <= 1 or kept_apart or not (host or (claim and not here)):
+    if pods <= 1 or kept_apart or not (host or (claim and not here)):
         return disk_folder.passed("each engine pod has a folder of its own")
-    if claim:
-        return disk_folder.reject(
-            "FolderShared",
-            f"{replicas} replicas would share claim {claim.claim_name}, and an engine needs its folder to "
-            "itself: use ephemeral, which makes a volume for each pod, or set "
-            f"{parts.spec.most_replicas_field} to 1",
-        )
-    if here:
-        return disk_folder.reject(
-            "FolderShared",
-            f"{replicas} replicas of this machine would share it, and an engine needs its folder to itself: "
-            f"use emptyDir, or set {parts.spec.least_replicas_field} to 1",
-            field="spec.tiers.disk.volume.hostPath",
-        )
+    if shared := _shared_folder(parts, disk.volume, replicas, surge=pods > replicas):
+        return shared
     return disk_folder.warn(
         "OneEngineOfANode",
         f"an engine needs its folder to itself: of {replicas} replicas a second one on a node does not "
@@ -124,6 +113,34 @@ def disk_folder(parts: CheckInput) -> CheckResult:
         field="spec.tiers.disk.volume.hostPath",
         weight=120,
     )
+
+
+def _shared_folder(parts: CheckInput, volume: Volume, replicas: int, *, surge: bool) -> CheckResult | None:
+    """The refusal where two engines would certainly have one folder."""
+    claim = volume.persistent_volume_claim
+    if surge:
+        apart = "" if claim else ", or keep engines apart with a required anti-affinity by host name"
+        return disk_folder.reject(
+            "FolderShared",
+            "Surge starts an engine while the one before has the disk tier's folder, and an engine needs its "
+            f"folder to itself: use InPlace, or emptyDir or ephemeral in spec.tiers.disk.volume{apart}",
+            field="spec.engine.rollout.strategy",
+        )
+    if claim:
+        return disk_folder.reject(
+            "FolderShared",
+            f"{replicas} replicas would share claim {claim.claim_name}, and an engine needs its folder to "
+            "itself: use ephemeral, which makes a volume for each pod, or set "
+            f"{parts.spec.most_replicas_field} to 1",
+        )
+    if parts.observed.machine is not None:
+        return disk_folder.reject(
+            "FolderShared",
+            f"{replicas} replicas of this machine would share it, and an engine needs its folder to itself: "
+            f"use emptyDir, or set {parts.spec.least_replicas_field} to 1",
+            field="spec.tiers.disk.volume.hostPath",
+        )
+    return None
 
 
 @check("spec.tiers.disk.capacity")

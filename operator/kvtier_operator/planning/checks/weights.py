@@ -111,7 +111,7 @@ def model_source(parts: CheckInput) -> CheckResult:
     match source.kind:
         case SourceKind.CLAIM:
             several = ": on several nodes its access mode must be ReadOnlyMany or ReadWriteMany"
-            more = several if parts.spec.most_replicas > 1 else ""
+            more = several if parts.spec.most_pods > 1 else ""
             return model_source.passed(f"{source.folder} is claim {source.place}'s, for reading{more}")
         case SourceKind.IMAGE:
             return model_source.passed(
@@ -171,12 +171,12 @@ def _by_path(parts: CheckInput) -> CheckResult:
 
 
 def _by_fetcher(parts: CheckInput, source: ModelSource) -> CheckResult:
-    volume, replicas = parts.spec.model.volume, parts.spec.most_replicas
+    volume, pods = parts.spec.model.volume, parts.spec.most_pods
     shared = volume is not None and volume.outlives_pods
-    if shared and replicas > 1:
+    if shared and pods > 1:
         return model_source.warn(
             "FetchersShareVolume",
-            f"the fetchers of {replicas} replicas write into one folder, and each may find what another is "
+            f"the fetchers of {pods} pods write into one folder, and each may find what another is "
             "still writing: take one that writes beside and renames, or bring the model once and write pvc://",
             field="spec.model.fetcher",
         )
@@ -233,7 +233,7 @@ def _folder(name: str, volume: Volume) -> CheckResult:
 
 
 def _by_download(parts: CheckInput, volume: Volume) -> CheckResult:
-    weights, replicas = parts.geometry.weights_bytes, parts.spec.most_replicas
+    weights, pods = parts.geometry.weights_bytes, parts.spec.most_pods
     if volume.ephemeral and weights is None:
         return model_volume.reject(
             "ModelVolumeWithoutSize",
@@ -245,9 +245,9 @@ def _by_download(parts: CheckInput, volume: Volume) -> CheckResult:
         return model_volume.passed("each pod gets the weights into a volume of its own")
     keeps = f"keeps {size(weights)} of weights" if weights else "keeps the weights"
     claim = volume.persistent_volume_claim
-    if claim and replicas > 1:
+    if claim and pods > 1:
         return model_volume.passed(
-            f"claim {claim.claim_name} {keeps} for {replicas} replicas: on several nodes its access mode "
+            f"claim {claim.claim_name} {keeps} for {pods} pods: on several nodes its access mode "
             "must be ReadWriteMany"
         )
     return model_volume.passed(f"the volume {keeps}")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kvtier_operator.api.resource import Spec
 from kvtier_operator.planning.base.devices import is_device
 from kvtier_operator.planning.base.node import Node
 from kvtier_operator.planning.cluster.pod_needs import (
@@ -36,7 +37,9 @@ class NodesFit:
     What other pods take of the nodes is not counted: the scheduler has the last word.
     """
 
-    fits: bool  # whether as many replicas fit as the resource asks for; with an autoscaler the least of them
+    # whether as many replicas fit as the resource asks for, with an autoscaler the least of them, and the one
+    # more that a rollout may add
+    fits: bool
     matching_nodes: int  # nodes that take an engine's pod, whatever its size
     fitting_nodes: int  # those of them that hold at least one
     replicas_that_fit: int  # engines that they hold together
@@ -54,7 +57,7 @@ def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
         nodes: All nodes of the cluster.
     """
     needs = pod_needs(engine_deployment(plan)["spec"]["template"])
-    wanted = plan.resource.spec.least_replicas
+    wanted = _pods_wanted(plan.resource.spec)
     left, no_room = place_store(plan, nodes, needs)
     faults = [(node, mismatch(node, needs)) for node in left]
     matching = [MatchingNode.of(node, needs) for node, fault in faults if fault is None]
@@ -73,35 +76,43 @@ def nodes_fit(plan: Plan, nodes: Sequence[Node]) -> NodesFit:
     )
 
 
+def _pods_wanted(spec: Spec) -> int:
+    """Replicas that there always are, and the one more while they are replaced."""
+    return spec.least_replicas and spec.least_replicas + spec.engine.rollout.surplus_pods
+
+
 def _verdict(
     plan: Plan, needs: PodNeeds, matching: Sequence[MatchingNode], away: Sequence[Mismatch]
 ) -> tuple[str, str]:
     """Reason and message."""
     spec = plan.resource.spec
-    wanted, most = spec.least_replicas, spec.most_replicas
+    least, most, wanted = spec.least_replicas, spec.most_replicas, _pods_wanted(spec)
     total, seen = sum(node.holds for node in matching), len(matching) + len(away)
     beside = " beside the store" if plan.store else ""
     numbers = (
         f"room for {many(total, 'engine')}{beside}, "
-        f"{wanted if wanted == most else f'{wanted} to {most}'} wanted "
+        f"{least if least == most else f'{least} to {most}'} wanted"
+        f"{' and one more in a rollout' if wanted > least else ''} "
         f"(nodes: {seen}, matching {len(matching)}, with room {sum(node.holds > 0 for node in matching)})"
     )
     claims = _claims(plan)
     if total >= wanted:
         takes = f"one takes {_summary(needs)}; other pods are not counted"
-        more = f"; beyond {total} the autoscaler needs more nodes" if total < most else ""
+        more = f"; beyond {total} the autoscaler needs more nodes" if total < spec.most_pods else ""
         return "EnoughNodes", f"{numbers}{more}; {takes}{f'. {claims}' if claims else ''}"
     if not seen:
         return "NoNodes", f"{numbers}; add nodes to the cluster"
     if not matching:
         return "NoMatchingNodes", f"{numbers}. Not matching: {why_away(away)}"
     lack, *others = closest(matching, needs)
-    add = (f"lower {spec.least_replicas_field} to {total}",) if total else ()
+    fewer = total - spec.engine.rollout.surplus_pods
+    in_place = ("set spec.engine.rollout.strategy to InPlace",) if least <= total < wanted else ()
+    lower = (f"lower {spec.least_replicas_field} to {fewer}",) if fewer > 0 else ()
     too = f"; it also lacks {', '.join(other.resource for other in others)}" if others else ""
     sentences = [
         numbers,
         f"The node closest to holding one more {lack}{too}",
-        alternatives((*lack.advice(plan), *add, "add nodes")),
+        alternatives((*in_place, *lack.advice(plan), *lower, "add nodes")),
     ]
     if away:
         sentences.append(f"Not matching: {why_away(away)}")

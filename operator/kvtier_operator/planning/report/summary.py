@@ -21,6 +21,7 @@ from kvtier_operator.planning.report.lines import (
     rule,
     verdict,
 )
+from kvtier_operator.planning.report.rollout import rollout
 from kvtier_operator.planning.tiers.loading import loadings
 from kvtier_operator.planning.tiers.store_demand import store_demand
 from kvtier_operator.planning.units import count, many, size
@@ -123,7 +124,7 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "picker", _picker(plan)
     if plan.router.gateway and plan.router.gateway.url:
         yield "URL", plan.router.gateway.url
-    yield "rollout", _rollout(plan)
+    yield "rollout", rollout(plan)
     yield "checks", ", ".join(filter(None, (passes(plan), verdict(plan))))
 
 
@@ -144,20 +145,3 @@ def _picker(plan: Plan) -> str:
         entries.insert(0, "gpu from the engine's metrics")
     prefixes = f"prefix entries of {router.tokens_per_entry} tokens: {', '.join(entries)}"
     return f"{router.flavor} {router.version}, {prefixes}"
-
-
-def _rollout(plan: Plan) -> str:
-    """The Deployment's strategy is never a pod in excess (planning/objects/engine/deployment.py)."""
-    pods = plan.resource.spec.most_replicas
-    start_s = plan.budget.fetch_s + plan.budget.startup_s
-    if pods == 0:
-        return "no engines: replicas is 0"
-    if pods == 1:
-        return (
-            "a change of model, engine or tiers replaces the engine in place: nobody serves for up to "
-            f"{count(start_s)} s"
-        )
-    return (
-        "a change of model, engine or tiers replaces the engines one at a time, in place: one is away for up "
-        f"to {count(start_s)} s, all take {count(start_s * pods)} s"
-    )

@@ -228,7 +228,7 @@ def _engines(spec: Spec) -> int:
     Other resources are another pod, and a picker that restarts forgets its index, which scaling the engines
     must not cost each time.
     """
-    return max(_LEAST_PODS, 1 << (spec.most_replicas - 1).bit_length())
+    return max(_LEAST_PODS, 1 << (spec.most_pods - 1).bit_length())
 
 
 def _gateway(resource: KVCacheTier, images: ImageSource, bodies: BodyLimits) -> GatewayPlan | None:

@@ -60,7 +60,7 @@ def plan_store(resource: KVCacheTier, images: ImageSource) -> StorePlan | None:
     if remote is None or remote.managed is None:
         return None
     spec = resource.spec
-    engines = max(spec.most_replicas, 1) * spec.engine.data_parallel_size
+    engines = max(spec.most_pods, 1) * spec.engine.data_parallel_size
     all_connections = _in_steps(engines * connections(spec, remote))
     managed, named = remote.managed, remote.credentials
     part_bytes = ceil_div(remote.capacity.bytes, managed.shards)

@@ -9,6 +9,7 @@ from kvtier_operator.errors import Problem
 from kvtier_operator.planning.cluster.nodes_fit import NodesFit
 from kvtier_operator.planning.cluster.storage import CLASS_MISSING
 from kvtier_operator.planning.plan import Plan
+from kvtier_operator.planning.report.rollout import nobody_serves
 from kvtier_operator.planning.units import many, size
 from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 from kvtier_operator.reconcile.facts.cached_plan import (
@@ -34,11 +35,15 @@ def accepted_condition(plan: Plan) -> UntimedCondition:
     ranks = spec.engine.ranks
     few = f"{spec.least_replicas} to " if spec.least_replicas < spec.most_replicas else ""
     pods = f"{few}{many(spec.most_replicas, 'engine pod')} of {many(ranks, 'rank')}"
+    gap = nobody_serves(plan)
+    alone = f"; {gap}" if gap else ""
     what = f"{spec.model.name} on backend {spec.backend.value}, {pods}"
     warnings = [check for check in most_important_first(plan.checks) if check.outcome is Outcome.WARN]
     if warnings:
-        return true_condition(ACCEPTED, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}")
-    return true_condition(ACCEPTED, "Accepted", f"{what}; {len(plan.checks)} checks passed")
+        return true_condition(
+            ACCEPTED, "AcceptedWithWarnings", f"{what}; to look at: {_lines(warnings)}{alone}"
+        )
+    return true_condition(ACCEPTED, "Accepted", f"{what}; {len(plan.checks)} checks passed{alone}")
 
 
 def attach_accepted_condition(spec: Spec) -> UntimedCondition:

@@ -31,15 +31,15 @@ _LAST_PORT: Final = 65535
 
 
 def engine_deployment(plan: Plan) -> dict[str, Any]:
-    """One pod a replica, replaced one at a time in the place that the old one leaves."""
+    """One pod a replica, replaced one at a time: in the room that the old one leaves, or beside it."""
     names, spec = Names.of(plan), plan.resource.spec
+    surplus = spec.engine.rollout.surplus_pods
     return deployment(
         names,
         names.engine,
         Component.ENGINE,
         merged(planned_engine_template(plan), spec.engine.pod_template or {}),
-        # GPUs, huge pages and local disks of a node cannot be had twice, so no pod comes in excess
-        strategy=rolling_update(surge=0, unavailable=1),
+        strategy=rolling_update(surge=surplus, unavailable=1 - surplus),
         # the next one may have to wait for one that drains
         progressDeadlineSeconds=plan.ending.grace_s + plan.budget.fetch_s + plan.budget.startup_s + 600,
         # an apply would overwrite an autoscaler's number

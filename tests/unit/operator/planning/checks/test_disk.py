@@ -22,6 +22,16 @@ FOLDER = {"disk": {"capacity": "100Gi", "volume": {"hostPath": {"path": "/mnt/nv
 CLAIM = {"disk": {"capacity": "100Gi", "volume": {"persistentVolumeClaim": {"claimName": "kv"}}}}
 
 
+def kept_apart(key: str) -> dict[str, Any]:
+    """Anti-affinity of engines by a label of nodes."""
+    like = {"matchLabels": {"app.kubernetes.io/component": "engine"}}
+    term = {"topologyKey": key, "labelSelector": like}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+APART = kept_apart("kubernetes.io/hostname")
+
+
 def test_no_disk_no_word() -> None:
     says(verdict(disk_restart, resource()), PASS, "NoDiskTier")
 
@@ -92,6 +102,20 @@ def test_a_folder_of_the_node_is_one_engines() -> None:
     says(here, REJECT, "FolderShared", "2 replicas of this machine")
 
 
+@pytest.mark.parametrize("tiers", [CLAIM, FOLDER])
+def test_no_engine_beside_the_one_that_has_the_folder(tiers: dict[str, Any]) -> None:
+    surge = {"rollout": {"strategy": "Surge"}}
+    result = verdict(disk_folder, resource(tiers=tiers, engine=surge))
+    says(result, REJECT, "FolderShared", "Surge", "InPlace", "emptyDir")
+    assert result.field == "spec.engine.rollout.strategy"
+    apart = {**surge, "affinity": APART}
+    assert verdict(disk_folder, resource(tiers=tiers, engine=apart)).outcome is (
+        PASS if tiers is FOLDER else REJECT
+    )
+    says(verdict(disk_folder, resource(tiers=DISK, engine=surge)), PASS, "Passed")
+    says(verdict(disk_folder, resource(tiers=tiers, engine=surge), on()), PASS, "Passed")
+
+
 @pytest.mark.parametrize("observed", [None, on()])
 def test_a_volume_of_its_own_is_each_engines(observed: Observed | None) -> None:
     says(verdict(disk_folder, resource(tiers=DISK, replicas=3), observed), PASS, "Passed")
@@ -104,10 +128,7 @@ def test_a_folder_of_the_node() -> None:
 
 @pytest.mark.parametrize(("key", "apart"), [("kubernetes.io/hostname", True), ("zone", False)])
 def test_engines_that_are_kept_apart_already(key: str, apart: bool) -> None:
-    like = {"matchLabels": {"app.kubernetes.io/component": "engine"}}
-    term = {"topologyKey": key, "labelSelector": like}
-    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    cases: dict[str, Any] = {"tiers": FOLDER, "replicas": 2, "engine": {"affinity": anti}}
+    cases: dict[str, Any] = {"tiers": FOLDER, "replicas": 2, "engine": {"affinity": kept_apart(key)}}
     assert verdict(disk_folder, resource(**cases)).outcome is (PASS if apart else WARN)
     said = verdict(host_path, resource(backend="LMCache", **cases)).message
     assert ("keep them apart" in said) != apart

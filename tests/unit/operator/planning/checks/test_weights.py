@@ -51,7 +51,7 @@ def test_volumes_that_hold_what_is_downloaded() -> None:
         PASS,
         "Passed",
         "claim models",
-        "2 repl",
+        "2 pods",
         "ReadWriteMany",
     )
     says(verdict_on_model(model_volume, HOST | UNKNOWN), PASS, "Passed", "keeps the weights")
@@ -107,7 +107,7 @@ def test_fetchers_that_write_into_one_folder(volume: dict[str, Any], replicas: i
     result = verdict_on_model(model_source, {**SOURCES[-1][0], **volume}, replicas=replicas)
     assert result.outcome is outcome
     if outcome is WARN:
-        says(result, WARN, "FetchersShareVolume", f"{replicas} replicas", "pvc://")
+        says(result, WARN, "FetchersShareVolume", f"{replicas} pods", "pvc://")
         assert result.field == "spec.model.fetcher"
 
 

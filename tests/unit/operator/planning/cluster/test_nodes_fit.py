@@ -44,6 +44,18 @@ def test_enough_nodes() -> None:
     )
 
 
+def test_room_for_the_one_more_of_a_rollout() -> None:
+    surge = {"rollout": {"strategy": "Surge"}}
+    enough = fit(node("a"), node("b"), replicas=3, engine=surge)
+    assert enough.fits
+    assert enough.message.startswith("room for 4 engines, 3 wanted and one more in a rollout (")
+    full = fit(node("a"), node("b"), engine=surge)
+    assert not full.fits
+    assert "Set spec.engine.rollout.strategy to InPlace, reserve 22,528 more" in full.message
+    assert "lower spec.replicas to 3 or" in full.message
+    assert "in a rollout" not in fit(node("a"), node("b"), replicas=0, engine=surge).message
+
+
 def test_pages_that_a_node_s_kernel_does_not_have() -> None:
     huge = {"cpu": {"capacity": "100Gi", "hugepages": {"policy": "Require", "pageSize": "1Gi"}}}
     arm = node(allocatable={"hugepages-2Mi": 0, "hugepages-512Mi": 0, "hugepages-16Gi": 0})

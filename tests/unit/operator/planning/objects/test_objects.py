@@ -80,11 +80,12 @@ def test_what_is_referred_to_comes_first() -> None:
     assert kinds[-1] == "HTTPRoute"
 
 
-def test_engines_are_replaced_one_at_a_time() -> None:
-    built = objects({"spec.replicas": 3})
+@pytest.mark.parametrize(("strategy", "surplus"), [("InPlace", 0), ("Surge", 1)])
+def test_engines_are_replaced_one_at_a_time(strategy: str, surplus: int) -> None:
+    built = objects({"spec.replicas": 3, "spec.engine.rollout": {"strategy": strategy}})
     assert one(built, "Deployment", "engine")["spec"]["strategy"] == {
         "type": "RollingUpdate",
-        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+        "rollingUpdate": {"maxSurge": surplus, "maxUnavailable": 1 - surplus},
     }
 
 

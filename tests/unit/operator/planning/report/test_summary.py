@@ -44,7 +44,15 @@ def test_memory_is_all_that_a_node_gives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "said"), [(0, "no engines"), (1, "nobody serves for up to"), (3, "one at a time, in place")]
+    ("replicas", "strategy", "said"),
+    [
+        (0, "Surge", "no engines"),
+        (1, "InPlace", "nobody serves for up to"),
+        (1, "Surge", "starts one engine more before one goes"),
+        (3, "InPlace", "one at a time, in place"),
+        (3, "Surge", "starts one engine more before one goes"),
+    ],
 )
-def test_what_a_change_costs(replicas: int, said: str) -> None:
-    assert said in summarise(make_plan(resource(replicas=replicas), Observed()))
+def test_what_a_change_costs(replicas: int, strategy: str, said: str) -> None:
+    case = resource(replicas=replicas, engine={"rollout": {"strategy": strategy}})
+    assert said in summarise(make_plan(case, Observed()))

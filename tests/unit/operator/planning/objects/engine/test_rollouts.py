@@ -38,6 +38,7 @@ def templates(images: ImageSource | None = None, **spec: Any) -> dict[str, Any]:
         ({"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Require"}}}}, [ENGINE]),
         ({"engine": {**BASE["engine"], "extraArgs": ["--enforce-eager"]}}, [ENGINE]),
         ({"engine": {**BASE["engine"], "drainSeconds": 300}}, [ENGINE, PICKER]),
+        ({"engine": {**BASE["engine"], "rollout": {"strategy": "Surge"}}}, []),
         ({"engine": {**BASE["engine"], "gpuMemory": "141Gi"}}, [PICKER]),
         ({"engine": {"tensorParallelSize": 2, "gpu": "b200"}}, [PICKER]),
         ({"engine": {"tensorParallelSize": 2, "gpu": "mi325x"}}, [ENGINE, PICKER]),
