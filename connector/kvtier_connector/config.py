@@ -62,7 +62,7 @@ class Policy(StrEnum):
 
     REQUIRE = "Require"
     PREFER = "Prefer"
-    OFF = "Off"
+    NEVER = "Never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ ACCEPTED: Final[dict[str, Mapping[str, object]]] = {
             "shmSize": "16Gi",
         },
         "spec.tiers.cpu.hugepages": {"policy": "Require", "pageSize": "1Gi"},
-        "spec.tiers.cpu.memlock": {"policy": "Off"},
+        "spec.tiers.cpu.memlock": {"policy": "Never"},
         "spec.tiers.disk": {
             **DISK,
             "volume": {"ephemeral": {"storageClassName": "fast"}},

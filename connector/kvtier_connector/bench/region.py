@@ -70,8 +70,8 @@ class Kind:
 KINDS: Final = {
     "hugepage": Kind(Policy.PREFER, PAGE_BYTES, shared=True, wanted="hugetlbfs 2 MiB"),
     "transparent": Kind(Policy.PREFER, _OTHER_PAGE_BYTES, shared=False, wanted=TRANSPARENT),
-    "page4k": Kind(Policy.OFF, PAGE_BYTES, shared=False, wanted=SMALL),
-    "page4k_shared": Kind(Policy.OFF, PAGE_BYTES, shared=True, wanted=SMALL),
+    "page4k": Kind(Policy.NEVER, PAGE_BYTES, shared=False, wanted=SMALL),
+    "page4k_shared": Kind(Policy.NEVER, PAGE_BYTES, shared=True, wanted=SMALL),
 }
 """Ordinary pages are quicker to be had where one process uses them alone; that is what huge pages are
 compared with, though theirs are shared."""

@@ -15,7 +15,7 @@ from kvtier_connector.bench.vllm_arguments import make_llm
 from kvtier_connector.config import GIB, ConnectorConfig, Policy, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
 
-_TIER: Final = ConnectorConfig(cpu_capacity_bytes=2 * GIB, hugepages=Policy.OFF)
+_TIER: Final = ConnectorConfig(cpu_capacity_bytes=2 * GIB, hugepages=Policy.NEVER)
 """On ordinary pages, which take longest."""
 _PROMPT_TOKENS: Final = 32
 _OUTPUT_TOKENS: Final = 1

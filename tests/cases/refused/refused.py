@@ -160,9 +160,7 @@ REFUSED: Final = {
     ),
     "boolean for a policy": Refused(
         {"spec.tiers.cpu.hugepages.policy": True},
-        "spec.tiers.cpu.hugepages.policy: expected one of Require, Prefer, Off, not true; "
-        "YAML reads on, off, yes and no without quotes as true or false: quote it, as in "
-        '"Off"',
+        "spec.tiers.cpu.hugepages.policy: expected one of Require, Prefer, Never, not true",
     ),
     "number for text": Refused(
         {"spec.engine.env": [{"name": "OMP_NUM_THREADS", "value": 4}]},

@@ -56,7 +56,15 @@ def test_a_defaulted_resource_still_parses(kvcachetiers: KVCacheTiers, rule: Rul
     assert parse_resource(stored, "stored").spec == sent.spec
 
 
+def test_a_policys_former_word(kvcachetiers: KVCacheTiers) -> None:
+    changes = {"spec.tiers.cpu.hugepages": {"policy": "Off"}}
+    stored = kvcachetiers.create(document(changes), dry_run=True)
+    assert parse_resource(stored, "stored").spec.tiers.cpu.hugepages.policy == "Never"
+    paged = document({"spec.tiers.cpu.hugepages": {"policy": "Off", "pageSize": "2Mi"}})
+    assert "pageSize needs a policy" in _server_says(kvcachetiers, paged)
+
+
 def test_an_unquoted_off_is_kinder_here_than_there(kvcachetiers: KVCacheTiers) -> None:
     resource = document({"spec.tiers.cpu.memlock.policy": False})  # how YAML 1.1 reads `policy: Off`
-    assert parse_resource(resource, "here").spec.tiers.cpu.memlock.policy == "Off"
+    assert parse_resource(resource, "here").spec.tiers.cpu.memlock.policy == "Never"
     assert "must be of type string" in _server_says(kvcachetiers, resource)

@@ -46,7 +46,7 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "resources": {},
         },
         "tiers": {
-            "cpu": {"capacity": "100Gi", "hugepages": {"policy": "Off"}, "memlock": {"policy": "Prefer"}}
+            "cpu": {"capacity": "100Gi", "hugepages": {"policy": "Never"}, "memlock": {"policy": "Prefer"}}
         },
         "router": {
             "flavor": "llm-d",

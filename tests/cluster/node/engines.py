@@ -26,7 +26,7 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
         "router": {"flavor": "builtin", "kvEvents": True},
     },
     "locked memory, upstream's picker": {
-        "tiers": {"cpu": {"hugepages": {"policy": "Off"}, "memlock": {"policy": "Require"}}},
+        "tiers": {"cpu": {"hugepages": {"policy": "Never"}, "memlock": {"policy": "Require"}}},
         "router": {"flavor": "gaie", "version": "1.5"},
     },
 }

@@ -11,7 +11,7 @@ from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_co
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
-TIER = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.OFF)
+TIER = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.NEVER)
 
 
 def test_an_engine_stores_only_while_it_has_its_connector(engine: Callable[..., Any]) -> None:

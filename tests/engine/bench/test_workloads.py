@@ -16,7 +16,7 @@ def test_both_workloads_with_and_without_the_tier(
     model_folder: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The machine's huge pages may be another test's.
-    monkeypatch.setattr(workloads, "ConnectorConfig", partial(ConnectorConfig, hugepages=Policy.OFF))
+    monkeypatch.setattr(workloads, "ConnectorConfig", partial(ConnectorConfig, hugepages=Policy.NEVER))
     said: list[str] = []
     report = workloads.bench_workloads(
         model_folder(vocab_size=16_384),

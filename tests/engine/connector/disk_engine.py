@@ -26,7 +26,7 @@ def tier(path: Path, capacity_bytes: int = 3 * MIB) -> ConnectorConfig:
     """Return the settings of an engine with a disk tier."""
     return ConnectorConfig(
         cpu_capacity_bytes=4 * MIB,
-        hugepages=Policy.OFF,
+        hugepages=Policy.NEVER,
         disk_path=str(path),
         disk_capacity_bytes=capacity_bytes,
         disk_timeout_s=120.0,  # a shared machine's file system now and then needs seconds for a few bytes

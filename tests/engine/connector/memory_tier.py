@@ -5,7 +5,7 @@ from tests.engine.connector.prompts import prompt
 from kvtier_connector.config import MIB, ConnectorConfig, Policy
 
 # A chunk of 32 tokens has 32 KiB in the tiny model: the tier holds 128 of them, the device 48.
-TIER = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.OFF)
+TIER = ConnectorConfig(cpu_capacity_bytes=4 * MIB, hugepages=Policy.NEVER)
 KNOWN = prompt(480)
 # The first keeps the engine busy until all are there; the others share a prefix that the tier knows.
 TOGETHER = [

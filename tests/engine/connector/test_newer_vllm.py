@@ -74,6 +74,6 @@ def test_what_stays_as_it_is_is_told_as_labels(engine: Callable[..., Any], tmp_p
         "cpu_kv_cache_size_bytes": str(4 * MIB),
         "cpu_kv_cache_size_tokens": "4096",
         "cpu_memlock": "Prefer",
-        "cpu_hugepages": "Off",
+        "cpu_hugepages": "Never",
         "disk_size_bytes": str(3 * MIB),
     }

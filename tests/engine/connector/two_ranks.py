@@ -16,7 +16,7 @@ def two_ranks(model: str, **behind: Any) -> "LLM":  # noqa: ANN401 - settings of
 
     tier = ConnectorConfig(
         cpu_capacity_bytes=4 * MIB,
-        hugepages=Policy.OFF,  # the machine's may be another test's
+        hugepages=Policy.NEVER,  # the machine's may be another test's
         blocks_per_chunk=2,
         **behind,
     )

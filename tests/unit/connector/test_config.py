@@ -9,7 +9,7 @@ FULL = ConnectorConfig(
     cpu_capacity_bytes=3 * GIB,
     hugepages=Policy.REQUIRE,
     hugepage_bytes=GIB,
-    memlock=Policy.OFF,
+    memlock=Policy.NEVER,
     blocks_per_chunk=4,
     offload_prompt_only=False,
     self_describing_kv_events=True,
@@ -71,8 +71,8 @@ def test_capacity_has_no_default() -> None:
 
 
 def test_policies_given_as_text_become_policies() -> None:
-    extra = kv_transfer_config(FULL)["kv_connector_extra_config"] | {"hugepages": "Off"}
-    assert parse_extra_config(extra) == replace(FULL, hugepages=Policy.OFF)
+    extra = kv_transfer_config(FULL)["kv_connector_extra_config"] | {"hugepages": "Never"}
+    assert parse_extra_config(extra) == replace(FULL, hugepages=Policy.NEVER)
 
 
 ON_DISK = replace(FULL, disk_path="/var/lib/kvtier", disk_capacity_bytes=GIB, disk_direct_io=False)

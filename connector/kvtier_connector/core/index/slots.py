@@ -49,7 +49,7 @@ def tier_geometry(
     slot_bytes = block_bytes * blocks_per_chunk
     if config.disk_path:
         slot_bytes = align_to_disk(slot_bytes)
-    page_bytes = SMALL_PAGE_BYTES if config.hugepages is Policy.OFF else config.hugepage_bytes
+    page_bytes = SMALL_PAGE_BYTES if config.hugepages is Policy.NEVER else config.hugepage_bytes
     slots = config.cpu_capacity_bytes // slices // page_bytes * page_bytes // slot_bytes
     slots = max(slots, int(config.attached))  # a tier of one chunk is none, and nothing to end an engine for
     if slots < 1:

@@ -57,7 +57,7 @@ class PinReport:
     def __str__(self) -> str:
         if self.is_locked:
             return f"locked ({self.why})"
-        asked = "" if self.asked is Policy.OFF else f"asked {self.asked}: "
+        asked = "" if self.asked is Policy.NEVER else f"asked {self.asked}: "
         if not self.pinned_bytes:
             return f"not locked ({asked}{self.why})"
         share = f"{format_bytes(self.pinned_bytes)} of {format_bytes(self.size_bytes)}"
@@ -116,8 +116,8 @@ def by_kernel(memory: Slice, policy: Policy) -> Pinning:
     The kernel counts what a process has locked against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK is effective
     (mlock(2)). A soft limit below the hard one is raised.
     """
-    if policy is Policy.OFF:
-        return Pinning(policy, "memlock: Off", counts=False)
+    if policy is Policy.NEVER:
+        return Pinning(policy, "memlock: Never", counts=False)
     if memory.report.on_hugetlbfs:
         return Pinning(policy, "hugetlbfs pages are never swapped")
 
@@ -143,8 +143,8 @@ def by_driver(policy: Policy, register_piece: Register) -> Pinning:
     Copies from and to memory that is not page-locked hold up the engine's own work: a prompt that was
     computed and stored took a third longer than without a tier (docs/development/connector-figures.md).
     """
-    if policy is Policy.OFF:
-        return Pinning(policy, "memlock: Off", counts=False)
+    if policy is Policy.NEVER:
+        return Pinning(policy, "memlock: Never", counts=False)
 
     def register_(address: int, size_bytes: int) -> str | None:
         refusal = register_piece(address, size_bytes)

@@ -41,7 +41,7 @@ class RegionRequest:
 
     def round_up(self) -> Self:
         """Return the request with each slice rounded up to whole pages of the kind asked for."""
-        page = pages.SMALL_PAGE_BYTES if self.hugepages is Policy.OFF else self.hugepage_bytes
+        page = pages.SMALL_PAGE_BYTES if self.hugepages is Policy.NEVER else self.hugepage_bytes
         return replace(self, slice_bytes=-(-self.slice_bytes // page) * page)
 
     def node(self, number: int) -> int | None:
@@ -106,7 +106,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
     descriptor = -1
     asked = got = SMALL
     why = []
-    if request.hugepages is not Policy.OFF:
+    if request.hugepages is not Policy.NEVER:
         asked = f"hugetlbfs {pages.format_pages(request.hugepage_bytes)}"
         try:
             descriptor = _on_hugetlbfs(request)
@@ -124,7 +124,7 @@ def create(request: RegionRequest) -> tuple[RegionHandle, int]:
         if request.shared:
             descriptor = os.memfd_create("kvtier", os.MFD_CLOEXEC)
             os.ftruncate(descriptor, total)
-        if request.hugepages is not Policy.OFF:
+        if request.hugepages is not Policy.NEVER:
             obstacle = pages.transparent_obstacle(shared=request.shared)
             got = SMALL if obstacle else TRANSPARENT
             why += [obstacle] if obstacle else []

@@ -89,7 +89,7 @@ _DEVICE_TIER: Final = (
 _ELSEWHERE: Final = {("spec", "tiers", name): _DEVICE_TIER for name in ("gpu", "device", "hbm", "vram")}
 """Names that mean something which is set in another way."""
 _READ_AS_BOOLEAN: Final = (
-    "; YAML reads on, off, yes and no without quotes as true or false: quote it, as in {example}"
+    '; YAML reads on, off, yes and no without quotes as true or false: quote it, as in "yes"'
 )
 # By pydantic's kind of error. `given` is the value, `a_given` says of what type it is, `described` is the field's
 # description; the other names are pydantic's own.
@@ -229,8 +229,7 @@ def _is_on_branch(location: Location, place: str) -> bool:
 
 def _not_one_of(value: object, choices: list[str]) -> str:
     if isinstance(value, bool):
-        advice = _READ_AS_BOOLEAN.format(example=f'"{choices[-1]}"')
-        return f"expected one of {', '.join(choices)}, not {_with_type(value)}{advice}"
+        return f"expected one of {', '.join(choices)}, not {_with_type(value)}"
     near = _near(str(value).lower(), {choice.lower(): choice for choice in choices})
     suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"{show_value(value)} is not one of {', '.join(choices)}{suggestion}"
@@ -254,7 +253,7 @@ def _near(text: str, choices: Mapping[str, str]) -> list[str]:
 
 def _quoting_advice(value: object, location: Location) -> str:
     if isinstance(value, bool):
-        return _READ_AS_BOOLEAN.format(example='"yes"')
+        return _READ_AS_BOOLEAN
     if not isinstance(value, int | float):
         return ""
     as_read, longer = f"{value}", f"{value}0"

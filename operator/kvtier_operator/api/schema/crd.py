@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault
 from pydantic_core import core_schema
 
 from kvtier_operator.api.base import VALIDATIONS, ApiModel
+from kvtier_operator.api.former import FORMER
 from kvtier_operator.api.resource import GROUP, KIND, VERSION, KVCacheTier
 
 Schema = dict[str, Any]
@@ -88,10 +89,14 @@ def _without_empty(value: Schema) -> Schema:
     return {key: item for key, item in filled.items() if item not in ({}, [])}
 
 
-def openapi_schema() -> Schema:
-    """The resource's structural schema."""
+def openapi_schema(*, with_former: bool = False) -> Schema:
+    """The resource's structural schema.
+
+    Args:
+        with_former: Whether choices that are read but no longer written are among the others.
+    """
     generated = KVCacheTier.model_json_schema(by_alias=True, schema_generator=_Generator)
-    schema = _structural(generated, generated["$defs"])
+    schema = _structural(generated, generated["$defs"], with_former=with_former)
     for name, purpose in (("apiVersion", f"{GROUP}/{VERSION}."), ("kind", f"{KIND}.")):
         schema["properties"][name] = {"type": "string", "description": purpose}
     schema["properties"]["metadata"] = {"type": "object"}
@@ -130,24 +135,31 @@ def crd() -> Schema:
                             "labelSelectorPath": ".status.selector",
                         },
                     },
-                    "schema": {"openAPIV3Schema": openapi_schema()},
+                    "schema": {"openAPIV3Schema": openapi_schema(with_former=True)},
                 }
             ],
         },
     }
 
 
-def _structural(node: Schema, definitions: dict[str, Schema]) -> Schema:
+def _structural(node: Schema, definitions: dict[str, Schema], *, with_former: bool) -> Schema:
     """One node of JSON Schema and all below it as a structural schema."""
+
+    def below(child: Schema) -> Schema:
+        return _structural(child, definitions, with_former=with_former)
+
     node = _resolve(node, definitions)
     result = {key: value for key, value in node.items() if key not in _DROPPED}
     if properties := node.get("properties"):
-        result["properties"] = {name: _structural(field, definitions) for name, field in properties.items()}
+        result["properties"] = {name: below(field) for name, field in properties.items()}
+    former = result.pop(FORMER, [])
+    if former and with_former:
+        result["enum"] = [*result["enum"], *former]
     if "items" in node:
-        result["items"] = _structural(node["items"], definitions)
+        result["items"] = below(node["items"])
     values = result.pop("additionalProperties", None)
     if isinstance(values, dict):
-        result["additionalProperties"] = _structural(values, definitions)
+        result["additionalProperties"] = below(values)
     elif values is True:
         result[_PRESERVE] = True
     if "exclusiveMinimum" in result:

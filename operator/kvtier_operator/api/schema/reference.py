@@ -20,8 +20,7 @@ Every field of a {KIND}: `{API_VERSION}`, namespaced, short name `kvct`, categor
 their parent is given.
 
 A *quantity* is Kubernetes' own: a number with a suffix `Ki`, `Mi`, `Gi`, `Ti` (powers of 1024) or `k`, `M`, `G`,
-`T` (powers of 1000), or a plain number of bytes. Quote the value `"Off"`: YAML 1.1, which kubectl reads, takes the
-unquoted word for false.
+`T` (powers of 1000), or a plain number of bytes.
 
 `kvtier plan`, `kvtier render` and `kvtier run` refuse what the API server refuses, except what needs the stored
 resource (an immutable field). The rules at the end of this page are the same in both, word for word.

@@ -12,6 +12,7 @@ from kvtier_common.formats.yaml_text import read_yaml
 from kvtier_common.one_line import one_line
 from kvtier_common.terminal.say import say
 from kvtier_operator.api.edits import Edit, edited
+from kvtier_operator.api.former import OFF, FormerWord, former_words
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -90,7 +91,7 @@ def load_resources(paths: Sequence[str]) -> tuple[tuple[str, KVCacheTier], ...]:
 def load(paths: Sequence[str], edits: Sequence[Edit] = ()) -> Loaded:
     """Every KVCacheTier in the given places, with these fields set, and the ConfigMaps that they may name.
 
-    Other objects beside them are left alone. A policy that YAML read as false is taken for `Off`, with a
+    Other objects beside them are left alone. Words of earlier versions are read as those of now, with a
     warning on standard error. A place without a KVCacheTier, and the same one twice, are InvalidInputErrors.
     """
     config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
@@ -163,12 +164,8 @@ def _load(
         resources += 1
         changed = edited(document, edits, source) if edits and isinstance(document, dict) else document
         resource = parse_resource(changed, source)
-        for field in _unquoted_off(document, ""):
-            say(
-                f"{source}: {field}: Off without quotes is false in YAML; taken for Off here, but kubectl "
-                'sends false and the cluster refuses it: leave it out or write "Off"',
-                err=True,
-            )
+        for field, word in former_words(document, *OFF):
+            say(f"{source}: {field}: {_former_text(word)}", err=True)
         yield source, resource
     if not resources and (alone or kinds != {"ConfigMap"}):
         beside = f"; it has {', '.join(sorted(kinds)[:_MOST_KINDS])}" if kinds else ""
@@ -244,15 +241,13 @@ def _is_ours(document: object, *, named: bool) -> bool:
     return kind == KIND or group == GROUP or (named and kind is None)
 
 
-def _unquoted_off(value: object, path: str) -> Iterator[str]:
-    """Paths of the policies that YAML read as false."""
-    if not isinstance(value, dict):
-        return
-    for key, item in value.items():
-        below = f"{path}.{key}".removeprefix(".")
-        if key == "policy" and item is False:
-            yield below
-        yield from _unquoted_off(item, below)
+def _former_text(word: FormerWord) -> str:
+    if word.was is False:
+        return (
+            f"Off without quotes is false in YAML; taken for {word.now} here, but kubectl sends false and "
+            f"the cluster refuses it: write {word.now}"
+        )
+    return f"{word.was} is called {word.now} now, and read for this version only: write {word.now}"
 
 
 def policy_file(path: Path) -> OwnerPolicy:

@@ -194,7 +194,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         mounts=mounts,
         secrets=secret_mounts(spec.tiers.remote),
         tier_memory_bytes=0 if hugepages else engine_bytes * share.engines,
-        page_locked=by_driver and cpu.memlock.policy is not Policy.OFF,
+        page_locked=by_driver and cpu.memlock.policy is not Policy.NEVER,
         per_rank_overhead_bytes=index_bytes_per_rank(geometry, share, chunk_tokens, INDEX_BYTES_PER_CHUNK)
         + ceil_div(disk_index_bytes + remote_bytes, share.ranks_per_engine),
         bytes_per_rank={

@@ -179,7 +179,7 @@ _PREFER: Final = (
 def hugepages_backend(parts: CheckInput) -> CheckResult:
     """`Require` is refused where it cannot be kept, `Prefer` is told what it gets."""
     cpu, backend, traits = parts.spec.tiers.cpu, parts.spec.backend, parts.traits
-    if cpu.hugepages.policy is Policy.OFF:
+    if cpu.hugepages.policy is Policy.NEVER:
         return hugepages_backend.passed("no huge pages asked for", reason="NotAskedFor")
     wanted = cpu.hugepages.page_size or HugepageSize.TWO_MIB
     if wanted in traits.cpu.page_sizes:
@@ -199,7 +199,9 @@ def hugepages_backend(parts: CheckInput) -> CheckResult:
         if able
         else f"backend {backend} cannot use explicit huge pages{_why_none(traits)}"
     )
-    advice = f"set pageSize to {able}" if able else f"set policy to Off, or spec.backend to {DEFAULT_BACKEND}"
+    advice = (
+        f"set pageSize to {able}" if able else f"set policy to Never, or spec.backend to {DEFAULT_BACKEND}"
+    )
     if cpu.hugepages.policy is Policy.REQUIRE:
         return hugepages_backend.reject("HugepagesNotSupported", f"{problem}; {advice}")
     fallback = "goes on with 4 KiB pages, which Prefer allows"
@@ -245,7 +247,8 @@ def hugepages_pool(parts: CheckInput) -> CheckResult:
     if parts.backend.hugepages and parts.observed.machine is None:
         return hugepages_pool.passed(
             "nodes have to have the pages: Karpenter makes no node for a pod that requests huge pages, "
-            "and cluster-autoscaler only in a group that it knows to have them; where nodes come so, set Off",
+            "and cluster-autoscaler only in a group that it knows to have them; where nodes come so, set "
+            "Never",
             reason="LeftToNodes",
         )
     if pages is None or pool is None:
@@ -293,7 +296,7 @@ def memlock(parts: CheckInput) -> CheckResult:
     if Ability.TELLS_OF_TIERS not in parts.spec.backend.abilities:
         return _other_backend(parts.spec.backend, policy)
     on_cuda = parts.spec.engine.device is Device.CUDA and not not_tested(parts.spec)
-    if policy is Policy.OFF:
+    if policy is Policy.NEVER:
         return _off(on_cuda=on_cuda)
     if policy is Policy.PREFER and on_cuda:
         return memlock.passed(
@@ -305,7 +308,7 @@ def memlock(parts: CheckInput) -> CheckResult:
 
 
 def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
-    if policy is Policy.OFF:
+    if policy is Policy.NEVER:
         return memlock.passed(f"backend {backend} is not told to lock anything", reason="NotAskedFor")
     itself = f"backend {backend} pins its tier by itself on a GPU, and nothing reports whether it did"
     if policy is Policy.REQUIRE:
@@ -320,12 +323,12 @@ def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
 
 def _off(*, on_cuda: bool) -> CheckResult:
     if not on_cuda:
-        return memlock.passed("nothing is locked: the policy is Off", reason="NotAskedFor")
+        return memlock.passed("nothing is locked: the policy is Never", reason="NotAskedFor")
     return memlock.warn(
         "NotPageLocked",
-        "Off: the tier is not page-locked, which DMA needs for its full speed (measured: a load took 353 ms "
-        "in place of 100, a cold prompt 632 in place of 466); set Prefer, which needs no rights. Off was the "
-        "default once, and the API server has written it into resources that did not choose it",
+        "Never: the tier is not page-locked, which DMA needs for its full speed (measured: a load took 353 "
+        "ms in place of 100, a cold prompt 632 in place of 466); set Prefer, which needs no rights. As Off "
+        "it was the default once, and the API server has written it into resources that did not choose it",
         by_itself="locks nothing",
     )
 

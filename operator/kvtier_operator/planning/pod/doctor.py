@@ -42,7 +42,7 @@ def plan_doctor(
 
 def _hugepages(spec: Spec, tiers: TiersPlan) -> HugepagesDemand | None:
     cpu, tier = spec.tiers.cpu, tiers.cpu
-    if cpu.hugepages.policy is Policy.OFF:
+    if cpu.hugepages.policy is Policy.NEVER:
         return None
     if tier.hugepages is not None:
         return HugepagesDemand(tier.hugepages.page_bytes, tier.hugepages.pages, required=True)

@@ -216,7 +216,7 @@ def _tiers(plan: Plan, findings: EngineFindings) -> dict[str, Any]:
     if plan.tiers.observed_block_tokens is not None and "gpu" in tiers:
         tiers["gpu"] |= {"blockTokens": plan.tiers.observed_block_tokens}
     most_pinned = _most_pinned_bytes(plan)
-    asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.OFF
+    asks_for_locking = plan.resource.spec.tiers.cpu.memlock.policy is not Policy.NEVER
     for tier in plan.tiers.by_tier.keys() & findings.keys():
         pinned_bytes, pays = findings[tier].pinned_bytes, findings[tier].pays
         if pinned_bytes is not None and pinned_bytes <= most_pinned and asks_for_locking:

@@ -18,7 +18,7 @@ from kvtier_connector.errors import RegionError
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
-TIER = ConnectorConfig(cpu_capacity_bytes=512 * MIB, hugepages=Policy.OFF, attached=True)
+TIER = ConnectorConfig(cpu_capacity_bytes=512 * MIB, hugepages=Policy.NEVER, attached=True)
 WARM_TOKENS = [0, 32, 64, 192, 320, 640]
 
 Asked = Callable[[ConnectorConfig], tuple[float, list[int]]]

@@ -20,7 +20,7 @@ SMALL = Scaling(device_cache_tokens=9_271 * 16, tier_cache_tokens=41_000 * 16, d
 @pytest.fixture(scope="module")
 def comparison(model_folder: Callable[..., Path]) -> Comparison:
     # The machine's huge pages may be another test's.
-    tier = ConnectorConfig(cpu_capacity_bytes=64 * MIB, hugepages=Policy.OFF, memlock=Policy.OFF)
+    tier = ConnectorConfig(cpu_capacity_bytes=64 * MIB, hugepages=Policy.NEVER, memlock=Policy.NEVER)
     arguments = (
         *("--served-model-name", "some/model", "--port", "8000", "--data-parallel-size", "2"),
         *("--dtype", "bfloat16", "--block-size", "32", "--enforce-eager"),

@@ -19,7 +19,7 @@ from kvtier_connector.config import MIB, ConnectorConfig, Policy, kv_transfer_co
 from kvtier_connector.supported import minor_of
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
-TIER = ConnectorConfig(cpu_capacity_bytes=16 * MIB, hugepages=Policy.OFF)
+TIER = ConnectorConfig(cpu_capacity_bytes=16 * MIB, hugepages=Policy.NEVER)
 BLOCK_TOKENS = 32
 LAYER_BYTES = 512
 """Of one token in one layer of the tests' model, and of the drafts: 2 x 2 heads x 32 x 4 B."""

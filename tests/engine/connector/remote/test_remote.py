@@ -33,7 +33,7 @@ def remote(url: str, share: str = "team") -> ConnectorConfig:
     """Settings of an engine that shares what it computes."""
     return ConnectorConfig(
         cpu_capacity_bytes=4 * MIB,
-        hugepages=Policy.OFF,
+        hugepages=Policy.NEVER,
         remote_url=url,
         remote_share=share,
         remote_capacity_bytes=64 * MIB,

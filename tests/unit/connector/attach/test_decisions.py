@@ -21,9 +21,9 @@ FITTING = EngineFacts(connector="", prefix_caching=True, pipeline_ranks=1, nodes
 
 
 def test_settings_are_read_and_never_insist() -> None:
-    text = json.dumps({"cpu_capacity_bytes": GIB, "hugepages": "Require", "memlock": "Off"})
+    text = json.dumps({"cpu_capacity_bytes": GIB, "hugepages": "Require", "memlock": "Never"})
     assert read_settings(text) == ConnectorConfig(
-        cpu_capacity_bytes=GIB, hugepages=Policy.PREFER, memlock=Policy.OFF, attached=True
+        cpu_capacity_bytes=GIB, hugepages=Policy.PREFER, memlock=Policy.NEVER, attached=True
     )
 
 

@@ -73,7 +73,7 @@ def test_tiers_of_both_connectors_hold_the_same(model: Path) -> None:
 
 
 def test_a_given_tier_is_kvtier_s_and_its_size_both_s(model: Path) -> None:
-    transfer = kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=5 * GIB, hugepages="Off"))  # type: ignore[arg-type]
+    transfer = kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=5 * GIB, hugepages="Never"))  # type: ignore[arg-type]
     comparison = Comparison(
         model=model, serve_options=ServeOptions(transfer=transfer), sides=("kvtier", "vllm")
     )

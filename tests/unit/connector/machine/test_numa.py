@@ -20,7 +20,7 @@ def nodes(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def request(nodes: tuple[int | None, ...], slices: int, policy: Policy = Policy.OFF) -> RegionRequest:
+def request(nodes: tuple[int | None, ...], slices: int, policy: Policy = Policy.NEVER) -> RegionRequest:
     return RegionRequest(slices, 4 * MIB, slices > 1, policy, 2 * MIB, nodes)
 
 
@@ -44,7 +44,7 @@ def test_the_node_of_a_device(tmp_path: Path, text: str, node: int | None) -> No
     assert node_of_pci(1, 0x3B, 0, tmp_path) is None
 
 
-@pytest.mark.parametrize("policy", [Policy.OFF, Policy.REQUIRE])
+@pytest.mark.parametrize("policy", [Policy.NEVER, Policy.REQUIRE])
 def test_each_slice_is_touched_first_on_a_cpu_of_its_node(
     policy: Policy, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -23,7 +23,7 @@ class Scene:
     def __init__(
         self,
         make_pinning: Callable[[region.Slice], pin.Pinning],
-        policy: Policy = Policy.OFF,
+        policy: Policy = Policy.NEVER,
         *,
         slots: int = SLOTS,
         piece_bytes: int = 2 * MIB,
@@ -138,9 +138,9 @@ def test_a_kernel_that_does_not_lock_all_of_it_bounds_nothing_else() -> None:
 
 
 def test_off_takes_the_memory_and_locks_none() -> None:
-    scene = Scene(lambda memory: pin.by_kernel(memory, Policy.OFF))
+    scene = Scene(lambda memory: pin.by_kernel(memory, Policy.NEVER))
     assert scene.grown() == Grown(SLOTS, 0, is_over=True)
-    assert "; not locked (memlock: Off); all there" in scene.said[0][0]
+    assert "; not locked (memlock: Never); all there" in scene.said[0][0]
 
 
 def test_memory_that_the_kernel_refuses_ends_the_growth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def test_a_killed_engine_gives_its_huge_pages_back(hugepage_pool: PROVIDE) -> No
 
 
 def test_a_killed_engine_leaves_nothing_that_holds_its_memory() -> None:
-    with two_that_are_killed(Policy.OFF, 2 * MIB) as (inode, names):
+    with two_that_are_killed(Policy.NEVER, 2 * MIB) as (inode, names):
         assert (len(users(inode)), names) == (2, 0)
     assert users(inode) == set()
 

@@ -66,7 +66,7 @@ def test_only_what_was_touched_is_resident() -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_prompts_are_not_in_core_dumps(shared: bool) -> None:
-    memory = region.alone(region.RegionRequest(1, MIB, shared, Policy.OFF, 2 * MIB))
+    memory = region.alone(region.RegionRequest(1, MIB, shared, Policy.NEVER, 2 * MIB))
     start = f"{memory.address:x}-"
     lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     assert any(line.startswith(start) for line in lines)

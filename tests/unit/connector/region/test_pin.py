@@ -21,7 +21,7 @@ NOBODY = 65534
 
 
 def small_pages(mib: int = 1) -> region.Slice:
-    return region.alone(region.RegionRequest(1, mib * MIB, False, Policy.OFF, 2 * MIB))  # noqa: FBT003
+    return region.alone(region.RegionRequest(1, mib * MIB, False, Policy.NEVER, 2 * MIB))  # noqa: FBT003
 
 
 def locked(memory: region.Slice, policy: Policy) -> pin.PinReport:
@@ -78,7 +78,7 @@ def test_other_memory_that_is_locked_does_not_vouch_for_the_slice(monkeypatch: p
 def test_off_locks_nothing() -> None:
     before = locked_kib()
     memory = small_pages()
-    assert str(locked(memory, Policy.OFF)) == "not locked (memlock: Off)"
+    assert str(locked(memory, Policy.NEVER)) == "not locked (memlock: Never)"
     assert locked_kib() == before
 
 

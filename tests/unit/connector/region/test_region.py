@@ -134,7 +134,7 @@ def test_a_page_size_that_the_kernel_lacks_is_said(hugepage_pool: PROVIDE) -> No
 
 @pytest.mark.parametrize("slices", [1, 2])
 def test_off_takes_small_pages_without_excuse(slices: int) -> None:
-    memory = region.alone(request(policy=Policy.OFF, slices=slices))
+    memory = region.alone(request(policy=Policy.NEVER, slices=slices))
     assert (memory.report.got, memory.report.asked, memory.report.why) == (SMALL, SMALL, "")
     assert usable(memory)
 
@@ -147,7 +147,7 @@ def test_transparent_huge_pages_are_reported_only_where_the_kernel_gave_them(hug
 
 
 def test_ranks_in_other_processes_share_the_region_and_nothing_has_a_name() -> None:
-    handle, descriptor = region.create(request(mib=2, policy=Policy.OFF, slices=2))
+    handle, descriptor = region.create(request(mib=2, policy=Policy.NEVER, slices=2))
     assert Path(handle.path).stat().st_nlink == 0
     first, second = region.attach(handle, 0), region.attach(handle, 1)
     command = [sys.executable, "-c", WRITER, handle.path, str(handle.slice_bytes)]
@@ -169,7 +169,7 @@ def test_a_control_group_below_the_pool_is_an_error_with_numbers_and_no_signal(h
 
 
 def test_memory_that_is_not_there_is_an_error_and_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
-    handle, descriptor = region.create(request(mib=2, policy=Policy.OFF, slices=2))
+    handle, descriptor = region.create(request(mib=2, policy=Policy.NEVER, slices=2))
     mapped = region._map
 
     def and_gone(path: str, size_bytes: int, offset: int) -> mmap.mmap:
@@ -187,7 +187,7 @@ def test_memory_that_is_not_there_is_an_error_and_no_signal(monkeypatch: pytest.
 
 
 def test_one_more_process_maps_the_whole_region_in_place(tmp_path: Path) -> None:
-    handle, descriptor = region.create(request(mib=2, policy=Policy.OFF, slices=2))
+    handle, descriptor = region.create(request(mib=2, policy=Policy.NEVER, slices=2))
     first, second = region.attach(handle, 0), region.attach(handle, 1)
     ctypes.memset(second.address, 0x5C, second.size_bytes)
     block = tmp_path / "block"
@@ -198,7 +198,7 @@ def test_one_more_process_maps_the_whole_region_in_place(tmp_path: Path) -> None
     assert ctypes.string_at(first.address + MIB, MIB) == b"\x5c" * MIB
 
 
-@pytest.mark.parametrize("policy", [Policy.OFF, Policy.REQUIRE])
+@pytest.mark.parametrize("policy", [Policy.NEVER, Policy.REQUIRE])
 def test_mapping_the_whole_takes_no_memory(policy: Policy, hugepage_pool: PROVIDE) -> None:
     hugepage_pool(4)
     handle, descriptor = region.create(request(mib=4, policy=policy, slices=2))
@@ -212,13 +212,13 @@ def test_mapping_the_whole_takes_no_memory(policy: Policy, hugepage_pool: PROVID
 
 
 def test_a_region_of_one_process_has_no_whole_for_others() -> None:
-    handle, _ = region.create(request(mib=2, policy=Policy.OFF))
+    handle, _ = region.create(request(mib=2, policy=Policy.NEVER))
     with pytest.raises(RegionError, match="one process's own memory; make it with shared=True"):
         region.open_whole(handle)
 
 
 def test_a_region_whose_creator_let_go_of_it_is_said_to_be_gone() -> None:
-    handle, descriptor = region.create(request(mib=2, policy=Policy.OFF, slices=2))
+    handle, descriptor = region.create(request(mib=2, policy=Policy.NEVER, slices=2))
     os.close(descriptor)
     for reach in (region.open_whole, lambda handle: region.attach(handle, 0)):
         with pytest.raises(RegionError, match=r"cannot be opened at /proc/\d+/fd/\d+: No such file"):
@@ -228,7 +228,7 @@ def test_a_region_whose_creator_let_go_of_it_is_said_to_be_gone() -> None:
 def test_more_than_the_machine_has_is_refused_before_anything_is_taken() -> None:
     total = int(Path("/proc/meminfo").read_text().split()[1]) * 1024
     with pytest.raises(RegionError, match=r"cpu_capacity_bytes: the region needs .*, but .* leaves .* GiB"):
-        region.create(request(mib=2 * total // MIB, policy=Policy.OFF))
+        region.create(request(mib=2 * total // MIB, policy=Policy.NEVER))
 
 
 def test_a_slice_is_rounded_up_to_whole_pages() -> None:

@@ -109,10 +109,11 @@ def test_no_version() -> None:
     assert said == "apiVersion: is required: write kvtier.dev/v1alpha1"
 
 
-def test_a_policy_that_yaml_read_as_false_is_off() -> None:
-    resource = parse_resource(document({"spec.tiers.cpu.hugepages.policy": False}), "cr.yaml")
-    assert resource.spec.tiers.cpu.hugepages.policy == "Off"
-    assert resource.manifest()["spec"]["tiers"]["cpu"]["hugepages"] == {"policy": "Off"}
+@pytest.mark.parametrize("was", ["Off", False])
+def test_a_policy_by_its_former_word(was: object) -> None:
+    resource = parse_resource(document({"spec.tiers.cpu.hugepages.policy": was}), "cr.yaml")
+    assert resource.spec.tiers.cpu.hugepages.policy == "Never"
+    assert resource.manifest()["spec"]["tiers"]["cpu"]["hugepages"] == {"policy": "Never"}
 
 
 def test_a_document_that_contains_itself() -> None:

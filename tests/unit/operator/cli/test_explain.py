@@ -13,11 +13,11 @@ spec.tiers.cpu.memlock (kvtier.dev/v1alpha1)
   Locking this tier in memory.
 
 fields
-  policy  Require | Prefer | Off, default Prefer
+  policy  Require | Prefer | Never, default Prefer
       Require refuses to start where the memory cannot be locked, and runs as
       root with IPC_LOCK; Prefer, the default, locks what it may without rights
-      and says what it got; Off locks nothing: copies from and to a GPU are then
-      slower. Quote "Off": kubectl reads an unquoted Off as false.
+      and says what it got; Never locks nothing: copies from and to a GPU are
+      then slower.
 """
 AT_120 = """\
 spec.tiers.cpu.memlock (kvtier.dev/v1alpha1)
@@ -25,10 +25,10 @@ spec.tiers.cpu.memlock (kvtier.dev/v1alpha1)
   Locking this tier in memory.
 
 fields
-  policy  Require | Prefer | Off, default Prefer
+  policy  Require | Prefer | Never, default Prefer
       Require refuses to start where the memory cannot be locked, and runs as root with IPC_LOCK; Prefer, the default,
-      locks what it may without rights and says what it got; Off locks nothing: copies from and to a GPU are then
-      slower. Quote "Off": kubectl reads an unquoted Off as false.
+      locks what it may without rights and says what it got; Never locks nothing: copies from and to a GPU are then
+      slower.
 """  # noqa: E501 - 120 columns
 
 

@@ -28,11 +28,13 @@ def test_each_says_not_to_edit() -> None:
         assert "do not edit: run `make generate`" in "".join(start), path
 
 
-def test_off_is_quoted() -> None:
+def test_a_former_word_is_the_crds_alone_and_quoted() -> None:
     """Unquoted, YAML 1.1 reads false."""
-    text = generated_files()["manifests/base/kvcachetiers.kvtier.dev.yaml"]
-    assert "default: 'Off'" in text
-    assert "default: Off" not in text
+    written = generated_files()
+    text = written["manifests/base/kvcachetiers.kvtier.dev.yaml"]
+    assert text.count("- 'Off'") == 2
+    assert "- Off" not in text
+    assert "`Off`" not in written["docs/reference/api.md"]
 
 
 def test_check_names_what_differs_and_writes_nothing(

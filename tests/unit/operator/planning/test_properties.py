@@ -52,7 +52,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         )
     if draw(st.booleans()):
         engine["resources"] = {"requests": {"memory": f"{draw(st.integers(1, 500))}Gi"}}
-    policies = st.sampled_from(["Require", "Prefer", "Off"])
+    policies = st.sampled_from(["Require", "Prefer", "Never"])
     cpu = {
         "capacity": f"{draw(st.integers(1, 1 << 21))}Mi",
         "hugepages": {"policy": draw(policies)},

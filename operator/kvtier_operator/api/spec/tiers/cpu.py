@@ -3,8 +3,9 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from kvtier_operator.api import former
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
 from kvtier_operator.api.spec.gpu import LARGE_PAGE_BYTES, SMALL_PAGE_BYTES
@@ -16,16 +17,13 @@ class Policy(StrEnum):
 
     REQUIRE = "Require"
     PREFER = "Prefer"
-    OFF = "Off"
+    NEVER = former.NEVER
 
 
-def _off_from_boolean(value: object) -> object:
-    """Takes the boolean for the word: YAML 1.1 reads an unquoted Off as false before anyone can look at it."""
-    return Policy.OFF.value if value is False else value
-
-
-# How a policy is read from YAML, where its author may have left the quotes out.
-YamlPolicy = Annotated[Policy, BeforeValidator(_off_from_boolean)]
+PolicyField = Annotated[
+    Policy, former.read_as_now(*former.OFF), Field(json_schema_extra=former.schema_of(*former.OFF))
+]
+"""A policy as a resource has it, which may be by its former word."""
 
 
 class HugepageSize(StrEnum):
@@ -52,9 +50,9 @@ class HugepageSize(StrEnum):
 class Hugepages(ApiModel):
     """Explicit huge pages under the CPU tier."""
 
-    policy: YamlPolicy = Field(
-        Policy.OFF,
-        description='Require refuses to run without; Prefer falls back to transparent huge pages, then 4 KiB; Off, the default, uses 4 KiB pages. Leave it out or quote it for "Off": kubectl reads an unquoted Off as false.',
+    policy: PolicyField = Field(
+        Policy.NEVER,
+        description="Require refuses to run without; Prefer falls back to transparent huge pages, then 4 KiB; Never, the default, uses 4 KiB pages.",
     )
     page_size: HugepageSize | None = Field(
         None,
@@ -62,21 +60,21 @@ class Hugepages(ApiModel):
     )
 
     @rule(
-        "!has(self.pageSize) || self.policy != 'Off'",
+        "!has(self.pageSize) || !(self.policy in ['Never', 'Off'])",
         "pageSize needs a policy: set hugepages.policy to Require or Prefer",
         field=".pageSize",
     )
     def page_size_has_policy(self) -> bool:
         """A page size that nothing uses was meant otherwise."""
-        return self.page_size is None or self.policy is not Policy.OFF
+        return self.page_size is None or self.policy is not Policy.NEVER
 
 
 class Memlock(ApiModel):
     """Locking the CPU tier in memory: by the driver for DMA on CUDA, by mlock(2) on a CPU."""
 
-    policy: YamlPolicy = Field(
+    policy: PolicyField = Field(
         Policy.PREFER,
-        description='Require refuses to start where the memory cannot be locked, and runs as root with IPC_LOCK; Prefer, the default, locks what it may without rights and says what it got; Off locks nothing: copies from and to a GPU are then slower. Quote "Off": kubectl reads an unquoted Off as false.',
+        description="Require refuses to start where the memory cannot be locked, and runs as root with IPC_LOCK; Prefer, the default, locks what it may without rights and says what it got; Never locks nothing: copies from and to a GPU are then slower.",
     )
 
 

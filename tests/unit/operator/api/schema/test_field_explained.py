@@ -79,9 +79,9 @@ def test_default_bounds_and_rules() -> None:
     replicas = explain_field("spec.replicas")
     assert (replicas.type, replicas.default, replicas.bounds) == ("integer", 1, "0 to 10,000.")
     pages = explain_field("spec.tiers.cpu.hugepages")
-    assert pages.default == {"policy": "Off"}
+    assert pages.default == {"policy": "Never"}
     assert pages.rules == ("pageSize needs a policy: set hugepages.policy to Require or Prefer",)
-    assert explain_field("spec.tiers.cpu.hugepages.policy").type == "Require | Prefer | Off"
+    assert explain_field("spec.tiers.cpu.hugepages.policy").type == "Require | Prefer | Never"
 
 
 @pytest.mark.parametrize(

@@ -117,19 +117,26 @@ def test_the_same_name_in_two_namespaces(tmp_path: Path) -> None:
     assert _names(_write(tmp_path, "a.yaml", TIER, elsewhere)) == ["qwen3-32b", "qwen3-32b"]
 
 
-def test_an_unquoted_off_is_taken_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [("Off", "Off without quotes is false in YAML; taken for Never"), ("'Off'", "Off is called Never now")],
+)
+def test_a_former_word_is_taken_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], policy: str, said: str
+) -> None:
     path = _write(
         tmp_path,
         "cr.yaml",
         "apiVersion: kvtier.dev/v1alpha1\n"
         "kind: KVCacheTier\n"
         "metadata: {name: a}\n"
-        "spec: {model: {name: m}, tiers: {cpu: {capacity: 1Gi, memlock: {policy: Off}}}}\n",
+        "spec: {model: {name: m}, tiers: {cpu: {capacity: 1Gi, memlock: {policy: "
+        f"{policy}}}}}}}}}\n",
     )
     assert _names(path) == ["a"]
-    said = capsys.readouterr().err
-    assert said.startswith(f"{path}: spec.tiers.cpu.memlock.policy: Off without quotes is false in YAML")
-    assert said.count("\n") == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: spec.tiers.cpu.memlock.policy: {said}")
+    assert line.count("\n") == 1
 
 
 def test_a_file_that_is_longer_than_any(tmp_path: Path) -> None:

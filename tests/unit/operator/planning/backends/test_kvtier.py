@@ -20,11 +20,11 @@ def connector_config(changes: dict[str, object]) -> ConnectorConfig:
 def test_the_connector_reads_what_is_rendered() -> None:
     config = connector_config({})
     assert config.cpu_capacity_bytes == 100 * GIB
-    assert (config.hugepages, config.memlock) == (Policy.OFF, Policy.PREFER)
+    assert (config.hugepages, config.memlock) == (Policy.NEVER, Policy.PREFER)
     assert config.blocks_per_chunk == 4
 
 
-@pytest.mark.parametrize("policy", ["Require", "Off"])
+@pytest.mark.parametrize("policy", ["Require", "Never"])
 def test_the_connector_locks_as_the_resource_says(policy: str) -> None:
     assert connector_config({"spec.tiers.cpu.memlock": {"policy": policy}}).memlock == policy
 

@@ -95,8 +95,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         )
     )
     cpu: dict[str, Any] = {"capacity": draw(sizes)}
-    cpu["hugepages"] = {"policy": draw(st.sampled_from(["Require", "Prefer", "Off"]))}
-    cpu["memlock"] = {"policy": draw(st.sampled_from(["Require", "Prefer", "Off"]))}
+    cpu["hugepages"] = {"policy": draw(st.sampled_from(["Require", "Prefer", "Never"]))}
+    cpu["memlock"] = {"policy": draw(st.sampled_from(["Require", "Prefer", "Never"]))}
     tiers: dict[str, Any] = {"cpu": cpu}
     if draw(st.booleans()):
         tiers["disk"] = {"capacity": draw(sizes), "volume": draw(st.sampled_from(_VOLUMES))}

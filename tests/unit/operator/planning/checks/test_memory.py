@@ -54,7 +54,7 @@ def test_what_makes_a_local_run_smaller(
     assert ("capacity" in result.message) == (cpu_gib == 60)
 
 
-@pytest.mark.parametrize("policy", ["Off", "Require"])
+@pytest.mark.parametrize("policy", ["Never", "Require"])
 def test_huge_pages_count_too(policy: str) -> None:
     one = resource(tiers={"cpu": {"capacity": "100Gi", "hugepages": {"policy": policy}}})
     limit = sum(line.bytes for line in check_input(one).budget.memory)
@@ -196,7 +196,7 @@ def test_kvtier_takes_both_sizes(size: str) -> None:
 
 def test_native_has_none() -> None:
     result = verdict(hugepages_backend, resource(backend="Native", tiers=pages("Require")))
-    says(result, REJECT, "HugepagesNotSupported", "cannot use explicit huge pages", "Off")
+    says(result, REJECT, "HugepagesNotSupported", "cannot use explicit huge pages", "Never")
     assert result.field == "spec.tiers.cpu.hugepages"
 
 
@@ -278,14 +278,14 @@ def test_a_resource_that_says_nothing_is_warned_of_nothing() -> None:
 
 
 def test_off_on_a_gpu_says_what_it_costs_and_what_to_do() -> None:
-    result = verdict(memlock, lock("Off"))
-    says(result, WARN, "NotPageLocked", "353 ms in place of 100", "set Prefer", "Off was the default once")
+    result = verdict(memlock, lock("Never"))
+    says(result, WARN, "NotPageLocked", "353 ms in place of 100", "set Prefer", "As Off it was the default")
     assert result.field == LOCK
 
 
 @pytest.mark.parametrize("spec", [{"engine": ON_CPU}, *({"backend": backend} for backend in OTHERS)], ids=str)
 def test_off_elsewhere_asks_for_nothing(spec: dict[str, Any]) -> None:
-    says(verdict(memlock, lock("Off", **spec), on(memlock_bytes=1)), PASS, "NotAskedFor")
+    says(verdict(memlock, lock("Never", **spec), on(memlock_bytes=1)), PASS, "NotAskedFor")
 
 
 @pytest.mark.parametrize("observed", [None, SMALL], ids=["cluster", "here"])

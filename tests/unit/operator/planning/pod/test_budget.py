@@ -29,7 +29,7 @@ def test_a_cuda_engine_whose_tier_is_page_locked() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Off"}}}},
+        {"tiers": {"cpu": {"capacity": "100Gi", "memlock": {"policy": "Never"}}}},
         {"engine": {"device": "cpu", "blockSize": 32}},
         {"backend": "LMCache"},  # which is not asked, and does not say
     ],

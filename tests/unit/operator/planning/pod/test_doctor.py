@@ -57,7 +57,7 @@ def test_memory_and_shared_memory_are_the_budget_s() -> None:
         ("Prefer", "KVTier", HugepagesDemand(2 * MIB, 5120, required=False)),
         ("Require", "LMCacheMP", HugepagesDemand(2 * MIB, 5120, required=True)),
         ("Prefer", "LMCache", None),  # it uses none then
-        ("Off", "KVTier", None),
+        ("Never", "KVTier", None),
     ],
 )
 def test_huge_pages(policy: str, backend: str, expected: HugepagesDemand | None) -> None:
@@ -74,7 +74,7 @@ def test_huge_pages(policy: str, backend: str, expected: HugepagesDemand | None)
             "KVTier",
             MemlockDemand(0, required=True),
         ),
-        ({"memlock": {"policy": "Off"}}, "KVTier", None),
+        ({"memlock": {"policy": "Never"}}, "KVTier", None),
         ({"memlock": {"policy": "Require"}}, "Native", None),  # it locks nothing itself
     ],
 )

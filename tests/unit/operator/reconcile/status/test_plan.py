@@ -12,8 +12,8 @@ def test_a_default_of_before_that_is_stored_is_kept_and_the_remedy_told() -> Non
     before = plan_objects({"spec.tiers.cpu.memlock": {"policy": "Off"}})[0]
     found = conditions(replace(FULL, plan=before))["Accepted"]
     assert (found["status"], found["reason"]) == ("True", "AcceptedWithWarnings")
-    assert "spec.tiers.cpu.memlock.policy: Off: the tier is not page-locked" in found["message"]
-    assert "set Prefer, which needs no rights. Off was the default once" in found["message"]
+    assert "spec.tiers.cpu.memlock.policy: Never: the tier is not page-locked" in found["message"]
+    assert "set Prefer, which needs no rights. As Off it was the default once" in found["message"]
     assert "memlock" not in conditions(FULL)["Accepted"]["message"]
 
 

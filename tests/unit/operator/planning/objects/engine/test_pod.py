@@ -35,7 +35,7 @@ def test_shared_memory_has_a_bound() -> None:
         ({}, False),
         ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}}, False),
         ({"spec.tiers.cpu.memlock": {"policy": "Prefer"}, "spec.engine.device": "cpu"}, False),
-        ({"spec.tiers.cpu.memlock": {"policy": "Off"}}, False),
+        ({"spec.tiers.cpu.memlock": {"policy": "Never"}}, False),
         ({"spec.tiers.cpu.memlock": {"policy": "Require"}}, True),
         ({"spec.tiers.cpu.memlock": {"policy": "Require"}, "spec.backend": "Native"}, True),
         (
@@ -64,7 +64,7 @@ def test_root_only_where_nothing_else_works(changes: dict[str, object], *, root:
 def test_locking_memory_is_the_only_capability_there_is() -> None:
     locking = engine_container({"spec.tiers.cpu.memlock": {"policy": "Require"}})
     assert locking["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
-    for policy in ("Prefer", "Off"):
+    for policy in ("Prefer", "Never"):
         without = engine_container({"spec.tiers.cpu.memlock": {"policy": policy}})
         assert without["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
