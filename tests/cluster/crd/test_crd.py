@@ -169,7 +169,11 @@ def test_scales(kvcachetiers: KVCacheTiers, stored: str) -> None:
     assert kvcachetiers.get(stored)["spec"]["replicas"] == 4
 
 
-def test_prints_what_a_person_looks_for(api: client.ApiClient, stored: str) -> None:
+def test_prints_what_a_person_looks_for(
+    api: client.ApiClient, kvcachetiers: KVCacheTiers, stored: str
+) -> None:
+    status = {"replicas": 3, "readyReplicas": 2, "router": {"url": "http://a/v1"}}
+    kvcachetiers.replace(kvcachetiers.get(stored) | {"status": status}, subresource="status")
     answer = api.call_api(
         *api.param_serialize(
             "GET",
@@ -181,10 +185,12 @@ def test_prints_what_a_person_looks_for(api: client.ApiClient, stored: str) -> N
     columns = [definition["name"] for definition in body["columnDefinitions"] if definition["priority"] == 0]
     names = [definition["name"] for definition in body["columnDefinitions"]]
     cells = dict(zip(names, body["rows"][0]["cells"], strict=True))
-    assert columns == ["Name", "Model", "Backend", "CPU", "Disk", "Replicas", "Ready", "Age"]
-    assert (cells["Model"], cells["Backend"], cells["CPU"], cells["Replicas"]) == (
-        "Qwen/Qwen3-32B",
-        "KVTier",
-        "100Gi",
-        1,
-    )
+    assert columns == ["Name", "Model", "Ready", "Reason", "Engines", "Replicas", "URL", "CPU", "Age"]
+    shown = {name: cells[name] for name in ("Model", "Engines", "Replicas", "URL", "CPU")}
+    assert shown == {
+        "Model": "Qwen/Qwen3-32B",
+        "Engines": 2,
+        "Replicas": 3,
+        "URL": "http://a/v1",
+        "CPU": "100Gi",
+    }

@@ -21,6 +21,7 @@ from tests.unit.docs.pages import (
 )
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.api.schema.crd import crd
 from kvtier_operator.cli.cluster.next_step import next_step
 from kvtier_operator.cli.cluster.screen import status_screen
 from kvtier_operator.planning.attach.plan import plan_attach
@@ -91,6 +92,14 @@ def test_the_readme_shows_what_the_command_prints() -> None:
     summary = summarise(make_plan(parse_resource(first, "README.md"), Observed()))
     for part in "\n".join(command.shown).split("\n...\n"):
         assert part.removesuffix("\n...") in summary
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "user-guide/run/kubernetes.md"], ids=name)
+def test_what_kubectl_shows_of_a_resource_has_the_crds_columns(page: Path) -> None:
+    [shown] = [command.shown for command in typed_commands(page) if command.command.endswith(" get kvct")]
+    columns = crd()["spec"]["versions"][0]["additionalPrinterColumns"]
+    names = [column["name"].upper() for column in columns if "priority" not in column]
+    assert shown[0].split() == ["NAME", *names]
 
 
 def test_failure_modes_name_reasons_that_the_operator_gives() -> None:

@@ -28,7 +28,26 @@ _INT32_MAX: Final = 2**31 - 1
 _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 _COLUMNS: Final = (
     {"name": "Model", "type": "string", "jsonPath": ".spec.model.name"},
-    {"name": "Backend", "type": "string", "jsonPath": ".spec.backend"},
+    {"name": "Ready", "type": "string", "jsonPath": f"{_READY}.status"},
+    {"name": "Reason", "type": "string", "jsonPath": f"{_READY}.reason", "description": "Why it is so"},
+    {
+        "name": "Engines",
+        "type": "integer",
+        "jsonPath": ".status.readyReplicas",
+        "description": "Engine pods ready",
+    },
+    {
+        "name": "Replicas",
+        "type": "integer",
+        "jsonPath": ".status.replicas",
+        "description": "Engine pods, whoever scales them",
+    },
+    {
+        "name": "URL",
+        "type": "string",
+        "jsonPath": ".status.router.url",
+        "description": "Base URL for clients, with gateway provider standalone",
+    },
     {
         "name": "CPU",
         "type": "string",
@@ -40,30 +59,10 @@ _COLUMNS: Final = (
         "type": "string",
         "jsonPath": ".spec.tiers.disk.capacity",
         "description": "Disk tier per engine pod",
-    },
-    {
-        "name": "Replicas",
-        "type": "integer",
-        "jsonPath": ".spec.replicas",
-        "description": "Engine pods wanted",
-    },
-    {"name": "Ready", "type": "string", "jsonPath": f"{_READY}.status"},
-    {
-        "name": "Engines",
-        "type": "integer",
-        "jsonPath": ".status.readyReplicas",
-        "description": "Engine pods ready",
         "priority": 1,
     },
+    {"name": "Backend", "type": "string", "jsonPath": ".spec.backend", "priority": 1},
     {"name": "Picker", "type": "string", "jsonPath": ".spec.router.flavor", "priority": 1},
-    {
-        "name": "URL",
-        "type": "string",
-        "jsonPath": ".status.router.url",
-        "description": "Base URL for clients, with gateway provider standalone",
-        "priority": 1,
-    },
-    {"name": "Reason", "type": "string", "jsonPath": f"{_READY}.reason", "priority": 1},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
 

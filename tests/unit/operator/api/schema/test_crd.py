@@ -108,11 +108,12 @@ def test_names_columns_and_subresources() -> None:
     assert set(version["subresources"]) == {"status", "scale"}
     assert [column["name"] for column in version["additionalPrinterColumns"] if "priority" not in column] == [
         "Model",
-        "Backend",
-        "CPU",
-        "Disk",
-        "Replicas",
         "Ready",
+        "Reason",
+        "Engines",
+        "Replicas",
+        "URL",
+        "CPU",
         "Age",
     ]
 
