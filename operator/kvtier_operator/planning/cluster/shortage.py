@@ -135,8 +135,9 @@ def _another_volume(plan: Plan) -> str:
 def _lower_cpu(short: Shortage, plan: Plan) -> tuple[str, ...]:
     resources = plan.resource.spec.engine.resources
     if CPU not in {**resources.requests, **resources.limits}:
-        needed = f"{amount(CPU, short.needed)} for the remote tier's client"
-        return (f"set spec.engine.resources.requests.cpu to less than the {needed}",)
+        return (
+            f"set spec.engine.resources.requests.cpu to less than the planned {amount(CPU, short.needed)}",
+        )
     where = "requests" if CPU in resources.requests else "limits"
     return (f"lower spec.engine.resources.{where}.cpu by {amount(CPU, short.missing)}",)
 

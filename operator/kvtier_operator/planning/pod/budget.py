@@ -12,8 +12,8 @@ from kvtier_operator.planning.base.devices import engine_devices
 from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
+from kvtier_operator.planning.pod.engine_cpu import CpuLine, cpu_quantity, engine_cpu
 from kvtier_operator.planning.pod.engine_memory import BudgetLine, engine_memory, options_in_shm
-from kvtier_operator.planning.tiers.store_demand import client_millicores
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import (
     SourceKind,
@@ -42,6 +42,8 @@ class Budget:
     memory: tuple[BudgetLine, ...]
     # the lines whose sum is the request for the node's own disk; empty where there is none
     storage: tuple[BudgetLine, ...]
+    # the lines whose sum is the request for CPU; empty where the resource has one, or needs none
+    cpu: tuple[CpuLine, ...]
     requests: Mapping[str, str]  # the engine pod's requests, as quantities
     limits: Mapping[str, str]  # its limits
     shm_bytes: int  # size of /dev/shm
@@ -102,13 +104,15 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: Backe
     limit = quantity(sum(line.bytes for line in memory))
     resources = spec.engine.resources
     extra = engine_devices(spec) | _hugepages(backend)
+    cpu = engine_cpu(spec, geometry)
     storage = plan_storage(
         spec, backend.mounts, plan_weights(spec, geometry), moved_weights_bytes(spec, geometry)
     )
     return Budget(
         memory=memory,
         storage=storage,
-        requests=_cpu_request(spec, geometry)
+        cpu=cpu,
+        requests=_cpu_request(cpu)
         | _text(resources.requests)
         | extra
         | _storage_request(storage)
@@ -172,13 +176,9 @@ def _hugepages(backend: BackendPlan) -> dict[str, str]:
     return {f"hugepages-{quantity(pages.page_bytes)}": quantity(pages.bytes)}
 
 
-def _cpu_request(spec: Spec, geometry: Geometry) -> dict[str, str]:
-    """For the remote tier's client, where the resource has no CPU at all: a limit alone is a request, too."""
-    millicores = client_millicores(spec, geometry)
-    if not millicores or CPU in {**spec.engine.resources.requests, **spec.engine.resources.limits}:
-        return {}
-    # as the API server writes it down
-    return {CPU: f"{millicores}m" if millicores % 1000 else str(millicores // 1000)}
+def _cpu_request(lines: tuple[CpuLine, ...]) -> dict[str, str]:
+    """A request and no limit: what is free on the node is had all the same."""
+    return {CPU: cpu_quantity(lines)} if lines else {}
 
 
 def _storage_request(storage: tuple[BudgetLine, ...]) -> dict[str, str]:

@@ -39,6 +39,7 @@ def plan_figures(
             for figure in _tier_figures(tier, spec, geometry, planned, backend)
         ),
         *store_figures(spec, geometry),
+        *_cpu_figures(budget),
         Figure(
             "startup seconds",
             budget.startup_s,
@@ -48,6 +49,13 @@ def plan_figures(
         ),
         _drain_figure(spec),
     )
+
+
+def _cpu_figures(budget: Budget) -> Iterator[Figure]:
+    if budget.cpu:
+        parts = " + ".join(f"{line.millicores} {line.what}" for line in budget.cpu)
+        how = f"{parts}: a core for each process of vLLM; no limit"
+        yield Figure("CPU millicores", sum(line.millicores for line in budget.cpu), how)
 
 
 def _drain_figure(spec: Spec) -> Figure:

@@ -57,7 +57,7 @@ def _asked(spec: Spec, geometry: Geometry) -> str:
     millicores = client_millicores(spec, geometry)
     if not millicores or CPU in {**resources.requests, **resources.limits}:
         return "have them in spec.engine.resources.requests"
-    return f"the engine requests {millicores}m, enough to read as fast as it computes"
+    return f"the engine requests {millicores}m for it, enough to read as fast as it computes"
 
 
 def _redis_figures(spec: Spec, demand: StoreDemand, managed: ManagedStore | None) -> Iterator[Figure]:

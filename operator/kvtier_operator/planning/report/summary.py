@@ -6,6 +6,7 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import storage_bytes
+from kvtier_operator.planning.pod.engine_cpu import cpu_quantity
 from kvtier_operator.planning.report.demand import devices, largest_first, memory_bytes, memory_parts
 from kvtier_operator.planning.report.lines import (
     REPORT_COLUMNS,
@@ -118,6 +119,9 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
         "memory",
         f"{size(whole)} of the node for each pod: {largest_first(memory_parts(plan), whole // _SHARE)}",
     )
+    if plan.budget.cpu:
+        parts = ", ".join(line.what for line in plan.budget.cpu)
+        yield "cores", f"{cpu_quantity(plan.budget.cpu)} of the node for each pod: {parts}"
     if disk := storage_bytes(plan.budget.storage):
         yield "disk", f"{size(disk)} of the node for each pod"
     yield "image", plan.engine.image

@@ -364,8 +364,7 @@ def test_a_store_without_room() -> None:
     assert "1 without label pool=caches (see spec.router.nodeSelector)" in found.message
 
 
-def test_cores_of_the_remote_tiers_client() -> None:
-    remote = {"capacity": "100Gi", "url": "redis://cache:6379"}
-    found = fit(node(allocatable={"cpu": 500}), tiers={"remote": remote})
+def test_cores_of_the_engines_processes() -> None:
+    found = fit(node(allocatable={"cpu": 3500}))
     assert found.reason == "InsufficientCPU"
-    assert "Set spec.engine.resources.requests.cpu to less than the 900m for the remote" in found.message
+    assert "Set spec.engine.resources.requests.cpu to less than the planned 4 " in found.message

@@ -146,19 +146,20 @@ def test_weights_seen_on_disk_count() -> None:
     assert lines(budget)["model weights"] == 146_000_000
 
 
-def test_the_remote_tiers_client_has_a_request_unless_the_resource_has_one() -> None:
+def test_cores_are_requested_unless_the_resource_has_some() -> None:
     remote: dict[str, object] = {"capacity": "1Ti", "url": "redis://cache:6379"}
     tiers = {"cpu": {"capacity": "100Gi"}, "remote": remote}
 
-    def requests(**resources: dict[str, str]) -> tuple[str | None, str | None]:
-        one = resource(engine={"tensorParallelSize": 2, "resources": resources}, tiers=tiers)
-        _, budget, _ = plan_sizes(one)
+    def cpu(tiers: dict[str, Any] | None = None, **engine: object) -> tuple[str | None, str | None]:
+        _, budget, _ = plan_sizes(resource(engine={"tensorParallelSize": 2, **engine}, tiers=tiers or {}))
         return budget.requests.get("cpu"), budget.limits.get("cpu")
 
-    assert requests() == ("900m", None)
-    assert requests(requests={"cpu": "500m"}) == ("500m", None)
-    assert requests(limits={"cpu": "8"}) == (None, "8")  # which is a request of 8
+    assert cpu() == ("4", None)
+    # two front ends and two engines of two ranks
+    assert cpu(dataParallelSize=2, extraArgs=["--api-server-count", "2"]) == ("8", None)
+    assert cpu(device="cpu") == (None, None)
+    assert cpu(resources={"requests": {"cpu": "500m"}}) == ("500m", None)
+    assert cpu(resources={"limits": {"cpu": "8"}}) == (None, "8")  # which is a request of 8
+    assert cpu(tiers) == ("4900m", None)
     remote |= {"url": "rediss://cache:6379", "connections": 2}
-    assert requests() == ("3", None)  # as the API server writes 3000m
-    _, without, _ = plan_sizes(resource(engine={"tensorParallelSize": 2}))
-    assert "cpu" not in without.requests
+    assert cpu(tiers) == ("7", None)  # as the API server writes 7000m
