@@ -128,7 +128,7 @@ def _pod_template(row: str, part: str, what: str, protected: tuple[str, ...]) ->
     # any change of what runs: with another image somebody else would have that service account
     requested = f"object.spec.?{part}.?podTemplate.hasValue()"
     return Privilege(
-        *(row, "podtemplates", f"spec.{part}.podTemplate", requested, _differs(*protected)),
+        *(row, "podtemplates", f"spec.{part.replace('?', '')}.podTemplate", requested, _differs(*protected)),
         *(f"{what} of one's choice,", "deployments.apps"),
         also_protected=protected,
     )
@@ -147,6 +147,12 @@ PRIVILEGES: Final = (
     ),
     _pod_template("engine-template", "engine", "containers, volumes and a service account", _PODS),
     _pod_template("picker-template", "router", "containers and volumes", ("router",)),
+    _pod_template(
+        "gateway-template",
+        "router.?gateway.?standalone",
+        "containers, volumes and a service account",
+        ("router",),
+    ),
     Privilege(
         *("attach", "attachments", "spec.attach", "object.spec.?attach.hasValue()", _differs(*_PODS)),
         "memory, variables and an init container in pods that others own",

@@ -77,6 +77,7 @@ _MAY_BE_SECRET: Final = (
     ("spec", "engine", "podTemplate"),
     ("spec", "model", "fetcher"),
     ("spec", "model", "tokenSecretRef"),
+    ("spec", "router", "gateway", "standalone", "podTemplate"),
     ("spec", "router", "podTemplate"),
     ("spec", "tiers", "remote"),
 )

@@ -83,6 +83,7 @@ class Standalone(ApiModel):
         default_factory=ResourceRequirements,
         description="Envoy's compute resources, over kvtier's own: 500m of CPU and 256Mi of memory as requests, 1Gi of memory as a limit, or as much more as twelve bodies of maxBodySize: four at a time, three copies each. Near the limit it refuses requests.",
     )
+    pod_template: PodTemplate = None
     models: list[OtherModel] = Field(
         default_factory=list,
         description="Other KVCacheTiers behind the same URL: requests whose body names one of these models go on to them. All others are this resource's, those with more than 524,288 values in their body among them. A container model-router, whose memory follows maxBodySize, reads the names.",

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
+from kvtier_operator.planning.pod_template.template import ENGINE, OF_COMPONENT
 from kvtier_operator.planning.verdict import CheckResult, Verdicts
 from kvtier_operator.planning.weights.pod_weights import SOURCE_VOLUME_NAME, VOLUME_NAME
 
@@ -119,11 +119,16 @@ def _missing(volumes: PodVolumes, namespace: Namespace) -> Iterator[CheckResult]
             yield _reject("ClaimMissing", lacks, "make it", _volume_field(volumes.component, volume), _CLAIM)
 
 
+_WHOSE: Final = dict(
+    zip(OF_COMPONENT.values(), ("the engines'", "the picker's", "the gateway's"), strict=True)
+)
+
+
 def _reject(reason: str, lacks: str, choice: str, where: str, key: str) -> CheckResult:
     what = "the volume of their weights" if where in (_WEIGHTS, _SOURCE) else "their disk"
     whose = "the engines'"
-    if where.startswith((ENGINE, ROUTER)):
-        what, whose = "that volume", "the picker's" if where.startswith(ROUTER) else whose
+    if template := next((path for path in OF_COMPONENT.values() if where.startswith(path)), ""):
+        what, whose = "that volume", _WHOSE[template]
         key = _IN_A_TEMPLATE.get(key, key)
     field = where if where == _SOURCE else f"{where}.{key}"
     return _STORAGE.reject(reason, f"{lacks}, so {whose} pods would wait for {what}: {choice}", field=field)
@@ -132,7 +137,7 @@ def _reject(reason: str, lacks: str, choice: str, where: str, key: str) -> Check
 def _volume_field(component: Component, volume: str) -> str:
     """Path of the field behind a volume of a component's pods."""
     if component is not Component.ENGINE:
-        return f"{ROUTER}.spec.volumes[{volume}]"
+        return f"{OF_COMPONENT[component]}.spec.volumes[{volume}]"
     own = {VOLUME_NAME: _WEIGHTS, SOURCE_VOLUME_NAME: _SOURCE}
     if volume in own:
         return own[volume]

@@ -234,6 +234,14 @@ _PICKER_CONTAINER: Final = {
     "resources": "write spec.router.resources",
     "lifecycle": "write spec.engine.drainSeconds",
 }
+_GATEWAY_CONTAINER: Final = {
+    "image": "write spec.router.gateway.standalone.image",
+    "args": "kvtier derives them from spec.router.gateway",
+    "command": "kvtier plans it",
+    "envFrom": "it would hide what kvtier plans; write each variable into env",
+    "resources": "write spec.router.gateway.standalone.resources",
+    "lifecycle": "write spec.engine.drainSeconds",
+}
 _IN_THE_PICKERS: Final = dict.fromkeys(
     ("serviceAccountName", "automountServiceAccountToken"), "the picker's rights are bound to its own account"
 )
@@ -328,6 +336,18 @@ def picker_table(pod: Mapping[str, Any]) -> Fields:
     mounts = _free_mounts(pod["volumes"])
     own = _own_containers(pod["containers"], _PICKER_CONTAINER, mounts)
     return _table(pod, mounts, own, {}, _IN_THE_PICKERS)
+
+
+def gateway_table(pod: Mapping[str, Any]) -> Fields:
+    """Of spec.router.gateway.standalone.podTemplate; `pod` is the spec of an Envoy's pod without it."""
+    mounts, of_others = _free_mounts(pod["volumes"]), dict.fromkeys(_GATEWAY_CONTAINER, "kvtier plans it")
+    return _table(
+        pod,
+        mounts,
+        _own_containers(pod["containers"], _GATEWAY_CONTAINER, mounts),
+        _own_containers(pod.get("initContainers", ()), of_others, mounts),
+        {},
+    )
 
 
 def _table(

@@ -10,12 +10,16 @@ from kvtier_operator.planning.base.merge import DIRECTIVE, merged
 from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.objects.engine.containers import runs_as_root
 from kvtier_operator.planning.objects.engine.deployment import planned_engine_template
+from kvtier_operator.planning.objects.gateway.standalone import planned_gateway_template
 from kvtier_operator.planning.objects.picker import planned_picker_template
 from kvtier_operator.planning.plan import Plan
-from kvtier_operator.planning.pod_template.tables import engine_table, picker_table
+from kvtier_operator.planning.pod_template.tables import engine_table, gateway_table, picker_table
 
 ENGINE: Final = "spec.engine.podTemplate"
 ROUTER: Final = "spec.router.podTemplate"
+GATEWAY: Final = "spec.router.gateway.standalone.podTemplate"
+OF_COMPONENT: Final = {Component.ENGINE: ENGINE, Component.PICKER: ROUTER, Component.GATEWAY: GATEWAY}
+"""Path of the template of each component's pods."""
 
 
 def refuse_templates(plan: Plan) -> None:
@@ -26,13 +30,21 @@ def refuse_templates(plan: Plan) -> None:
         problems += table(template, ENGINE)
     if (template := spec.router.pod_template) is not None:
         problems += picker_table(planned_picker_template(plan)["spec"])(template, ROUTER)
+    planned = planned_gateway_template(plan)
+    if planned and spec.router.standalone and (template := spec.router.standalone.pod_template) is not None:
+        problems += gateway_table(planned["spec"])(template, GATEWAY)
     if problems:
         raise InvalidInputError("", *problems)
 
 
 def pod_templates(spec: Spec) -> dict[str, Mapping[str, Any]]:
     """Those that a resource has, by their paths."""
-    templates = {ENGINE: spec.engine.pod_template, ROUTER: spec.router.pod_template}
+    gateway = spec.router.standalone
+    templates = {
+        ENGINE: spec.engine.pod_template,
+        ROUTER: spec.router.pod_template,
+        GATEWAY: gateway.pod_template if gateway else None,
+    }
     return {path: template for path, template in templates.items() if template is not None}
 
 

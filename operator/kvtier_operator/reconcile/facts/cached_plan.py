@@ -13,9 +13,9 @@ from kvtier_common.one_line import one_line
 from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import ConditionStatus, Source
 from kvtier_operator.planning.attach.plan import AttachPlan
-from kvtier_operator.planning.base.names import COMPONENT_LABEL, Component
+from kvtier_operator.planning.base.names import COMPONENT_LABEL
 from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
-from kvtier_operator.planning.pod_template.template import ENGINE, ROUTER
+from kvtier_operator.planning.pod_template.template import OF_COMPONENT
 from kvtier_operator.planning.scaling import Scaling
 from kvtier_operator.planning.tiers.capacity import differs
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, Kind, Ref
@@ -27,8 +27,7 @@ _MAX_JOINED_CHARACTERS: Final = 8000
 FIELD_MANAGER: Final = "kvtier"
 APPLIED_HASH: Final = "kvtier.dev/applied-hash"
 """Annotation with the digest of what was applied: only it shows that a field is no longer desired."""
-_TEMPLATES: Final = {Component.ENGINE.value: ENGINE, Component.PICKER.value: ROUTER}
-"""Path of the template of each component's pods."""
+_TEMPLATES: Final = {component.value: path for component, path in OF_COMPONENT.items()}
 _NOTHING: Final = EngineTokens()
 
 

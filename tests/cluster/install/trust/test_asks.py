@@ -38,6 +38,9 @@ ASKED: dict[str, dict[str, Any]] = {
 TEMPLATES: dict[str, dict[str, Any]] = {
     "engine-template": {"engine": {"podTemplate": {"spec": {"serviceAccountName": "theirs"}}}},
     "picker-template": {"router": {"podTemplate": {"metadata": {"labels": {"a": "b"}}}}},
+    "gateway-template": {
+        "router": {"gateway": {"provider": "standalone", "standalone": {"podTemplate": {}}}}
+    },
     "attach": {"attach": {"podSelector": {"matchLabels": {"app": "vllm"}}, "container": "main"}},
 }
 """What `edit` may do by itself, and the right to have pods made alone may not."""

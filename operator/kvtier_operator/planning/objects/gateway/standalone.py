@@ -4,6 +4,7 @@ import json
 from typing import Any, Final
 
 from kvtier_operator.api.spec.router import Standalone
+from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names, content_hash, gateway_name
 from kvtier_operator.planning.envoy.bootstrap import READY_PATH, bootstrap, certificate_resource
 from kvtier_operator.planning.envoy.gateway import (
@@ -54,14 +55,27 @@ def standalone_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
     settings, gateway = plan.resource.spec.router.standalone, plan.router.gateway
     if settings is None or gateway is None:
         return ()
-    files, names = _files(plan, settings, gateway), Names.of(plan)
+    names = Names.of(plan)
     pdb = pod_disruption_budget(names, names.gateway, Component.GATEWAY, settings.replicas)
     return (
-        config_map(names, names.gateway, Component.GATEWAY, files),
+        config_map(names, names.gateway, Component.GATEWAY, _files(plan, settings, gateway)),
         _service(plan, settings),
-        _deployment(plan, settings, gateway, content_hash(*files.values())),
+        deployment(
+            names,
+            names.gateway,
+            Component.GATEWAY,
+            merged(_template(plan, settings, gateway), settings.pod_template or {}),
+            strategy=rolling_update(surge=1, unavailable=0),
+            replicas=settings.replicas,
+        ),
         *([] if pdb is None else [pdb]),
     )
+
+
+def planned_gateway_template(plan: Plan) -> dict[str, Any] | None:
+    """Template of its pods, without what the resource's own template adds; None without such a gateway."""
+    settings, gateway = plan.resource.spec.router.standalone, plan.router.gateway
+    return None if settings is None or gateway is None else _template(plan, settings, gateway)
 
 
 def _files(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[str, str]:
@@ -109,8 +123,8 @@ def _service(plan: Plan, settings: Standalone) -> dict[str, Any]:
     return service(names, names.gateway, Component.GATEWAY, port)
 
 
-def _deployment(plan: Plan, settings: Standalone, gateway: GatewayPlan, files_hash: str) -> dict[str, Any]:
-    """Envoys that are all alike, replaced when their files change."""
+def _template(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[str, Any]:
+    """Of Envoys that are all alike, replaced when their files change."""
     names = Names.of(plan)
     pod = {
         "automountServiceAccountToken": False,
@@ -129,16 +143,9 @@ def _deployment(plan: Plan, settings: Standalone, gateway: GatewayPlan, files_ha
     }
     metadata = {
         "labels": names.labels(Component.GATEWAY),
-        "annotations": {CONFIG_HASH: files_hash},
+        "annotations": {CONFIG_HASH: content_hash(*_files(plan, settings, gateway).values())},
     }
-    return deployment(
-        names,
-        names.gateway,
-        Component.GATEWAY,
-        {"metadata": metadata, "spec": pod},
-        strategy=rolling_update(surge=1, unavailable=0),
-        replicas=settings.replicas,
-    )
+    return {"metadata": metadata, "spec": pod}
 
 
 def _model_router(plan: Plan, gateway: ModelRouterPlan | None) -> dict[str, Any]:

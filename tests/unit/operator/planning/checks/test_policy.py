@@ -318,6 +318,12 @@ def sidecar(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - a container's fi
         ),
         (allowed_templates, template(serviceAccountName="x"), "PodTemplateDenied", "spec.engine.podTemplate"),
         (allowed_templates, template("router"), "PodTemplateDenied", "spec.router.podTemplate"),
+        (
+            allowed_templates,
+            {"router": {"gateway": {"provider": "standalone", "standalone": {"podTemplate": {}}}}},
+            "PodTemplateDenied",
+            "spec.router.gateway.standalone.podTemplate",
+        ),
     ],
 )
 def test_what_is_denied_is_rejected_by_its_field(

@@ -8,6 +8,7 @@ from tests.cases.pod_template import TEMPLATE
 
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment, planned_engine_template
+from kvtier_operator.planning.objects.gateway.standalone import standalone_objects
 from kvtier_operator.planning.objects.picker import picker_deployment
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
@@ -250,6 +251,39 @@ def test_what_is_refused_beside_the_spec(template: dict[str, Any], field: str) -
 def test_what_is_refused_of_the_picker(pod: dict[str, Any], field: str) -> None:
     [problem] = problems({"spec": pod}, "router")
     assert problem.field == f"spec.router.podTemplate.spec.{field}"
+
+
+def with_gateway(template: object) -> dict[str, Any]:
+    """A router whose own gateway has a template, and a model router beside Envoy."""
+    models = [{"name": "m", "resource": "other"}]
+    return {"gateway": {"provider": "standalone", "standalone": {"models": models, "podTemplate": template}}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "field"),
+    [
+        ({"containers": [{"name": "gateway", "args": []}]}, "containers[gateway].args"),
+        ({"containers": [{"name": "model-router"}]}, "containers[model-router]"),
+        ({"initContainers": [{"name": "model-router", "image": "a"}]}, "initContainers[model-router].image"),
+        ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, "volumes[v].hostPath"),
+        ({"hostNetwork": True}, "hostNetwork"),
+    ],
+)
+def test_what_is_refused_of_the_gateway(pod: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        make_plan(resource(router=with_gateway({"spec": pod})), Observed())
+    [problem] = refused.value.problems
+    assert problem.field == f"spec.router.gateway.standalone.podTemplate.spec.{field}"
+
+
+def test_what_the_gateway_may_have_comes_into_its_pods_alone() -> None:
+    template = {"metadata": {"labels": {"team": "a"}}, "spec": {"serviceAccountName": "mesh"}}
+    planned = make_plan(resource(router=with_gateway(template)), Observed())
+    [gateway] = [each for each in standalone_objects(planned) if each["kind"] == "Deployment"]
+    pods = gateway["spec"]["template"]
+    assert (pods["metadata"]["labels"]["team"], pods["spec"]["serviceAccountName"]) == ("a", "mesh")
+    for other in (engine_deployment(planned), picker_deployment(planned)):
+        assert "team" not in other["spec"]["template"]["metadata"]["labels"]
 
 
 @pytest.mark.parametrize("pod", [{"securityContext": {}}, of_engine(securityContext={"runAsUser": 5})])
