@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, field_validator
 from pydantic_core import PydanticCustomError
 
 from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
@@ -19,6 +20,7 @@ from kvtier_operator.api.spec.tiers import (
     DEFAULT_BACKEND,
     Ability,
     Backend,
+    TierFields,
     TierSpec,
     backends_with,
     fields_of,
@@ -58,23 +60,46 @@ class TierStatus(StatusModel):
     bytes: int | None = Field(None, description="Size in bytes.", json_schema_extra={"format": "int64"})
     tokens: int | None = Field(None, description="Tokens it holds.", json_schema_extra={"format": "int64"})
     source: Source = Field(Source.PLANNED, description="Planned, or Observed from the running engines.")
-    block_tokens: int | None = Field(
-        None,
-        description="Tokens of one KV block, as an engine says. GPU tier only.",
-        json_schema_extra={"format": "int64"},
-    )
-    pinned_bytes: int | None = Field(
-        None,
-        description=f"Bytes locked in memory, on a GPU page-locked for DMA, as an engine says. CPU tier of {one_of(backends_with(Ability.TELLS_OF_TIERS))}.",
-        json_schema_extra={"format": "int64"},
-    )
-    pays: bool | None = Field(
-        None,
-        description=f"Whether reading is sooner than computing again, as an engine has measured. Disk and remote tier of {one_of(backends_with(Ability.TELLS_OF_TIERS))}.",
-    )
 
 
-@with_tiers(lambda tier: (TierStatus | None, Field(None, description=tier.status)))
+_ENGINE: Final = f"an engine of backend {one_of(backends_with(Ability.TELLS_OF_TIERS))}"
+_TOLD: Final[Mapping[str, tuple[Any, Any]]] = {
+    "block_tokens": (
+        int | None,
+        Field(
+            None,
+            description="Tokens of one KV block, as an engine says.",
+            json_schema_extra={"format": "int64"},
+        ),
+    ),
+    "pinned_bytes": (
+        int | None,
+        Field(
+            None,
+            description=f"Bytes locked in memory, on a GPU page-locked for DMA, as {_ENGINE} says.",
+            json_schema_extra={"format": "int64"},
+        ),
+    ),
+    "pays": (
+        bool | None,
+        Field(
+            None,
+            description=f"Whether reading is sooner than computing again, as {_ENGINE} has measured.",
+        ),
+    ),
+}
+"""What engines may say of a tier beside its size."""
+
+
+@cache
+def tier_status(tier: TierFields) -> type[TierStatus]:
+    """The status of a tier, with what engines say of this one."""
+    fields: dict[str, Any] = {name: _TOLD[name] for name in tier.tells}
+    name = f"{tier.title.capitalize()}TierStatus"
+    return create_model(name, __base__=TierStatus, __module__=__name__, __doc__=TierStatus.__doc__, **fields)
+
+
+@with_tiers(lambda tier: (tier_status(tier) | None, Field(None, description=tier.status)))
 class TiersStatus(StatusModel):
     """All tiers' sizes."""
 

@@ -18,6 +18,7 @@ class TapeTierSpec(TierSpec):
 FIELDS = TierFields(
     title="tape",
     status="A library of tapes.",
+    tells=("pays",),
     weight=0,
     spec=(TapeTierSpec | None, Field(None, description="A library.")),
     rules=(ability_rule(Ability.TELLS_OF_TIERS, "tape.url", "has a robot"),),

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_operator.api.resource import AttachState, ConditionStatus, Source, TierStatus
+from kvtier_operator.api.resource import AttachState, ConditionStatus, Source, TierStatus, tier_status
+from kvtier_operator.api.spec.tiers import fields_of
 from kvtier_operator.planning.attach.engine_reasons import advice
 from kvtier_operator.planning.attach.left_alone import LeftAlone, Reason
 from kvtier_operator.planning.base.names import ATTACH_OPT_IN
@@ -228,11 +229,13 @@ def least_tokens(reports: Iterable[EngineReport]) -> EngineTokens | None:
 
 def _tier(tier: Tier, report: EngineReport) -> TierStatus:
     findings = report.findings.get(tier, TierFindings())
-    return TierStatus(
-        bytes=report.capacity_bytes.get(tier),
-        tokens=report.tokens.by_tier[tier],
-        source=Source.OBSERVED,
-        block_tokens=report.tokens.block if tier is Tier.GPU else None,
-        pinned_bytes=findings.pinned_bytes,
-        pays=findings.pays,
-    )
+    told = {
+        "bytes": report.capacity_bytes.get(tier),
+        "tokens": report.tokens.by_tier[tier],
+        "source": Source.OBSERVED,
+        "block_tokens": report.tokens.block,
+        "pinned_bytes": findings.pinned_bytes,
+        "pays": findings.pays,
+    }
+    # what is not this tier's is left out
+    return tier_status(fields_of(tier)).model_validate(told)

@@ -85,6 +85,8 @@ class TierFields:
 
     title: str  # its name in descriptions
     status: str  # description of its size in the status
+    # what the status has of it beside its size, where an engine says it: names of fields there
+    tells: tuple[str, ...] = ()
     weight: int = (
         0  # of its prefix scorer, where the resource gives none; of a tier that a pod has for itself
     )
@@ -93,7 +95,9 @@ class TierFields:
     rules: tuple[Rule, ...] = ()  # what joins its fields with others of the spec
 
 
-_DEVICE: Final = TierFields(title="GPU", status="The device's own KV cache.", weight=1)
+_DEVICE: Final = TierFields(
+    title="GPU", status="The device's own KV cache.", tells=("block_tokens",), weight=1
+)
 
 
 @cache

@@ -99,6 +99,7 @@ class CpuTierSpec(TierSpec):
 FIELDS: Final = TierFields(
     title="CPU",
     status="CPU memory.",
+    tells=("pinned_bytes",),
     weight=1,
     spec=(
         CpuTierSpec,

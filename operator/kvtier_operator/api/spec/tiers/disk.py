@@ -36,6 +36,7 @@ class DiskTierSpec(TierSpec):
 FIELDS: Final = TierFields(
     title="disk",
     status="Local disk.",
+    tells=("pays",),
     weight=0,
     spec=(DiskTierSpec | None, Field(None, description="Local disk, below the CPU tier.")),
     rules=(

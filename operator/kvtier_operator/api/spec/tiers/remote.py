@@ -239,6 +239,7 @@ class RemoteTierSpec(TierSpec):
 FIELDS: Final = TierFields(
     title="remote",
     status="A store of all engines.",
+    tells=("pays",),
     spec=(
         RemoteTierSpec | None,
         Field(None, description="A store of all engines, such as Valkey, behind the tiers of each pod."),
