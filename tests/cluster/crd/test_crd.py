@@ -36,7 +36,7 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
         "replicas": 1,
         "backend": "KVTier",
         "engine": {
-            "device": "cuda",
+            "device": "gpu",
             "tensorParallelSize": 1,
             "dataParallelSize": 1,
             "kvCacheDtype": "auto",

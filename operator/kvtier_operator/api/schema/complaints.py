@@ -67,7 +67,7 @@ FORMS: Final[Mapping[str, str]] = {
 # How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
 _SIMILARITY: Final = 0.6
 _VALUE_SIMILARITY: Final = 0.7
-"""Of values: gpu is nearer to cuda than to cpu, whatever its letters say."""
+"""Of values: tpu is no gpu, and no cpu, whatever its letters say."""
 _MAX_PLACES: Final = 3
 _MAX_QUOTED_CHARACTERS: Final = 80
 _MAY_BE_SECRET: Final = (

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from kvtier_operator.api.base import ApiModel, Rule
 from kvtier_operator.api.formats import DnsLabel, Labels
+from kvtier_operator.api.former import ALL
 from kvtier_operator.api.spec.engine import EngineSpec
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.api.spec.tiers import Ability, backends_with, one_of
@@ -53,7 +54,8 @@ def _as_by_default(path: str, default: Mapping[str, Any]) -> list[str]:
         elif isinstance(value, Mapping):
             terms.append(f"(!has({field}) || ({' && '.join(_as_by_default(field, value))}))")
         else:
-            terms.append(f"(!has({field}) || {field} == {_literal(value)})")
+            is_it = [value, *(word.was for word in ALL if (word.field, word.now) == (name, value))]
+            terms.append(f"(!has({field}) || {' || '.join(f'{field} == {_literal(one)}' for one in is_it)})")
     return terms
 
 

@@ -2,10 +2,11 @@
 
 import re
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
+from kvtier_operator.api import former
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.formats import FORBIDDEN_URL, HTTP_URL_PATTERN, IMAGE_NAME_PATTERN
 from kvtier_operator.api.quantity import ByteQuantity
@@ -110,8 +111,14 @@ class Autoscaling(ApiModel):
 class Device(StrEnum):
     """What vLLM computes on."""
 
-    CUDA = "cuda"
+    GPU = former.GPU
     CPU = "cpu"
+
+
+DeviceField = Annotated[
+    Device, former.read_as_now(former.CUDA), Field(json_schema_extra=former.schema_of(former.CUDA))
+]
+"""A device as a resource has it, which may be by its former word."""
 
 
 class RolloutStrategy(StrEnum):
@@ -169,7 +176,10 @@ class EngineSpec(ApiModel):
         max_length=512,
         pattern=IMAGE_NAME_PATTERN,
     )
-    device: Device = Field(Device.CUDA, description="What vLLM computes on.")
+    device: DeviceField = Field(
+        Device.GPU,
+        description="What vLLM computes on: gpu, of whichever maker, or cpu. Backends are made for NVIDIA's and AMD's GPUs; a plan with another accelerator warns.",
+    )
     tensor_parallel_size: int = Field(
         1, description="Ranks that share each layer (vLLM's --tensor-parallel-size).", ge=1, le=64
     )
@@ -184,7 +194,7 @@ class EngineSpec(ApiModel):
     )
     block_size: int | None = Field(
         None,
-        description="Tokens in one KV block of the device cache (vLLM's --block-size). Empty: vLLM's own choice, on cuda 16 or what the model's attention and the GPU need, 128 on cpu.",
+        description="Tokens in one KV block of the device cache (vLLM's --block-size). Empty: vLLM's own choice, on a GPU 16 or what the model's attention and the GPU need, 128 on cpu.",
         ge=1,
         le=1024,
     )
@@ -204,7 +214,7 @@ class EngineSpec(ApiModel):
     )
     kv_cache_memory: ByteQuantity | None = Field(
         None,
-        description="Size of the device's own KV cache, per rank. Empty: on cuda what gpuMemoryUtilization leaves, on cpu 4Gi.",
+        description="Size of the device's own KV cache, per rank. Empty: on a GPU what gpuMemoryUtilization leaves, on cpu 4Gi.",
     )
     kv_cache_dtype: KVCacheDtype = Field(
         KVCacheDtype.AUTO, description="Element type of the KV cache (vLLM's --kv-cache-dtype)."
@@ -232,7 +242,7 @@ class EngineSpec(ApiModel):
     )
     resources: EngineResources = Field(
         default_factory=EngineResources,
-        description="The engine's own compute resources, before the tiers: memory here is its working set without them. Devices go into the limits, whatever their kind, and are then all that a pod asks for; without any, cuda asks for one nvidia.com/gpu a rank, or amd.com/gpu with a gpu of AMD's.",
+        description="The engine's own compute resources, before the tiers: memory here is its working set without them. Devices go into the limits, whatever their kind, and are then all that a pod asks for; without any, device gpu asks for one nvidia.com/gpu a rank, or amd.com/gpu with a gpu of AMD's.",
     )
     resource_claims: list[PodClaim] = Field(
         default_factory=list,

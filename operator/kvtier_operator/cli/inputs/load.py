@@ -12,7 +12,7 @@ from kvtier_common.formats.yaml_text import read_yaml
 from kvtier_common.one_line import one_line
 from kvtier_common.terminal.say import say
 from kvtier_operator.api.edits import Edit, edited
-from kvtier_operator.api.former import OFF, FormerWord, former_words
+from kvtier_operator.api.former import ALL, FormerWord, former_words
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
 from kvtier_operator.errors import InvalidInputError, Problem
@@ -164,7 +164,7 @@ def _load(
         resources += 1
         changed = edited(document, edits, source) if edits and isinstance(document, dict) else document
         resource = parse_resource(changed, source)
-        for field, word in former_words(document, *OFF):
+        for field, word in former_words(document, *ALL):
             say(f"{source}: {field}: {_former_text(word)}", err=True)
         yield source, resource
     if not resources and (alone or kinds != {"ConfigMap"}):

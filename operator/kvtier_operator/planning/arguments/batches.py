@@ -48,7 +48,7 @@ def _batched_tokens(engine: EngineSpec) -> int:
 
 def most_batched_tokens(engine: EngineSpec) -> int:
     """Tokens of a step that vLLM takes at most where nothing says them; of the largest GPU if need be."""
-    if engine.device is Device.CUDA and engine.gpu_bytes is None:
+    if engine.device is Device.GPU and engine.gpu_bytes is None:
         return _factor(engine) * _STEP_TOKENS[0][1]
     return _batched_tokens(engine)
 

@@ -139,7 +139,7 @@ INDEX_BYTES_PER_CHUNK: Final = 100
 TRAITS: Final = BackendTraits(
     title="kvtier's connector",
     project="kvtier",
-    images={Device.CUDA: ImageName.VLLM, Device.CPU: ImageName.VLLM_CPU},
+    images={Device.GPU: ImageName.VLLM, Device.CPU: ImageName.VLLM_CPU},
     cpu=CpuTraits(
         place=TierPlace.ENGINE,
         page_sizes=frozenset(HugepageSize),
@@ -188,7 +188,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         **remote_settings(spec),
     )
     remote_bytes = store_client_bytes(spec)
-    by_driver = spec.engine.device is Device.CUDA and not not_tested(spec)
+    by_driver = spec.engine.device is Device.GPU and not not_tested(spec)
     return BackendPlan(
         args=transfer_args(kv_transfer_config(config)),
         mounts=mounts,

@@ -218,7 +218,7 @@ def _request_port(engine_port: int) -> int:
 
 def _env(spec: Spec) -> dict[str, str]:
     env = {"PYTHONHASHSEED": "0", "LMCACHE_TRACK_USAGE": "false"}
-    if spec.engine.device is Device.CUDA:
+    if spec.engine.device is Device.GPU:
         # the device plugin gives GPUs to one container; the server opens the engine's memory on them
         env |= {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
     return env
@@ -301,7 +301,7 @@ def _notes(spec: Spec) -> tuple[str, ...]:
     notes = [
         "backend LMCacheMP evicts a fifth of the CPU tier at four fifths full: it holds 64 to 80 percent"
     ]
-    if spec.engine.device is Device.CUDA:
+    if spec.engine.device is Device.GPU:
         notes.append(
             "backend LMCacheMP: the server sees the GPUs through NVIDIA_VISIBLE_DEVICES=all, which the "
             "node's NVIDIA runtime must accept from containers without privileges"

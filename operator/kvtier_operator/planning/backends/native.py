@@ -43,7 +43,7 @@ _DISK_TOKENS_PER_FILE: Final = 256
 TRAITS: Final = BackendTraits(
     title="vLLM's own offloading",
     project="vLLM",
-    images={Device.CUDA: ImageName.VLLM, Device.CPU: ImageName.VLLM_CPU},
+    images={Device.GPU: ImageName.VLLM, Device.CPU: ImageName.VLLM_CPU},
     # vLLM 0.32 and 0.33; a region on hugetlbfs is an open pull request (#45693)
     cpu=CpuTraits(place=TierPlace.SHM),
     disk=DiskTraits(

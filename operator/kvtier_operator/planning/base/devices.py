@@ -82,7 +82,7 @@ def engine_devices(spec: Spec) -> dict[str, str]:
     """
     named = named_devices(spec)
     chosen = bool(spec.engine.resource_claims) or any(map(is_accelerator, named))
-    if chosen or spec.engine.device is not Device.CUDA:
+    if chosen or spec.engine.device is not Device.GPU:
         return named
     gpu = spec.engine.gpu.resource if spec.engine.gpu else _GPU
     return {**named, gpu: str(spec.engine.ranks)}

@@ -271,7 +271,7 @@ def cache_layout(parts: CheckInput) -> CheckResult:
     if variable is None:
         return cache_layout.passed("the cache lies as the backend asks", field="spec.engine.env")
     layout = variable.value or "(not known)"
-    on_cuda = parts.spec.engine.device is Device.CUDA
+    on_cuda = parts.spec.engine.device is Device.GPU
     planned = on_cuda and parts.traits.blocks_outermost
     planned = planned and not packs_keys_and_values(parts.geometry.cache_dtype)
     unlike, as_planned = _unlike_pages(parts), (layout in _BLOCKS_FIRST) is planned

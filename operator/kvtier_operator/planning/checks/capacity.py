@@ -58,7 +58,7 @@ def device_cache(parts: CheckInput) -> CheckResult:
         "vLLM will not start; "
         + (f"set spec.engine.maxModelLen to at most {count(tokens)}, or " if tokens else "")
     )
-    if engine.kv_cache_memory is None and engine.device is Device.CUDA:
+    if engine.kv_cache_memory is None and engine.device is Device.GPU:
         beside = ACTIVATION_RESERVE_BYTES + needed
         return device_cache.warn(
             _MAY_NOT_FIT,

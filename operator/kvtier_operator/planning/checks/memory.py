@@ -295,7 +295,7 @@ def memlock(parts: CheckInput) -> CheckResult:
     policy = parts.spec.tiers.cpu.memlock.policy
     if Ability.TELLS_OF_TIERS not in parts.spec.backend.abilities:
         return _other_backend(parts.spec.backend, policy)
-    on_cuda = parts.spec.engine.device is Device.CUDA and not not_tested(parts.spec)
+    on_cuda = parts.spec.engine.device is Device.GPU and not not_tested(parts.spec)
     if policy is Policy.NEVER:
         return _off(on_cuda=on_cuda)
     if policy is Policy.PREFER and on_cuda:
@@ -381,7 +381,7 @@ def pinned_allocation(parts: CheckInput) -> CheckResult:
     elif parts.geometry.mla:
         rank_bytes *= parts.spec.engine.tensor_parallel_size  # the first rank of an engine does
         more_ranks = ""
-    if parts.spec.engine.device is Device.CUDA and one_call and rank_bytes > _ONE_CALL_BYTES:
+    if parts.spec.engine.device is Device.GPU and one_call and rank_bytes > _ONE_CALL_BYTES:
         return pinned_allocation.warn(
             "PinningMayFail",
             f"{project} pins {size(rank_bytes)} in one call; calls above {size(_ONE_CALL_BYTES)} are "

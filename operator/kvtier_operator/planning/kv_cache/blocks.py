@@ -11,7 +11,7 @@ from kvtier_operator.planning.units import ceil_div, round_up
 
 # Smallest block of a kernel that computes such models' attention (vLLM, v1/attention/backends: flash_attn.py,
 # flashinfer.py, triton_attn.py; cpu_attn.py).
-_KERNEL_TOKENS: Final = {Device.CUDA: 16, Device.CPU: 32}
+_KERNEL_TOKENS: Final = {Device.GPU: 16, Device.CPU: 32}
 _LATENT_ALIGNMENT_TOKENS: Final = 128
 
 

@@ -90,7 +90,7 @@ def kv_geometry(shape: ModelShape, spec: Spec, minor: int | None) -> Geometry:
     choice = choose_block(spec.engine, attention, split.dtype)
     sizing = Sizing(shape, layers, spec, split)
     steps = _steps(shape, spec, minor)
-    cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.CUDA else 1)
+    cost = sizing.cost(choice.tokens, steps[0] if spec.engine.device is Device.GPU else 1)
     on_gpus = _on_gpus(sizing, choice, steps)
     partial = tuple(layer for layer in layers if _is_partial(layer, layers))
     per_prefix = cost.prefix_bytes * split.copies

@@ -234,7 +234,7 @@ class Sizing:
         vLLM's own asks for the layers one after another (offloading_connector.py,
         get_required_kvcache_layout), and so do the attention kernels of a CPU and of packed dtypes.
         """
-        asked = traits_of(self.spec.backend).blocks_outermost and self.spec.engine.device is Device.CUDA
+        asked = traits_of(self.spec.backend).blocks_outermost and self.spec.engine.device is Device.GPU
         return asked and not packs_keys_and_values(self.split.dtype)
 
 

@@ -76,7 +76,7 @@ def named_backend(command_line: CommandLine) -> str:
     return str(name or "").upper()
 
 
-DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.CUDA: 16, Device.CPU: 128}
+DEFAULT_BLOCK_TOKENS: Final[Mapping[Device, int]] = {Device.GPU: 16, Device.CPU: 128}
 """Where no backend wants another: config/cache.py, DEFAULT_BLOCK_SIZE; on a CPU platforms/cpu.py,
 check_and_update_config (0.32) and update_block_size_for_backend (0.33)."""
 

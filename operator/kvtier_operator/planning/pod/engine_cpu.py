@@ -34,7 +34,7 @@ def engine_cpu(spec: Spec, geometry: Geometry) -> tuple[CpuLine, ...]:
     if CPU in {**engine.resources.requests, **engine.resources.limits}:
         return ()
     processes: tuple[tuple[str, int], ...] = ()
-    if engine.device is Device.CUDA:
+    if engine.device is Device.GPU:
         processes = (
             (many(api_servers(engine.extra_args), "front end"), api_servers(engine.extra_args)),
             (many(engine.data_parallel_size, "scheduler"), engine.data_parallel_size),

@@ -91,7 +91,7 @@ def api_servers(arguments: CommandLine) -> int:
 
 def _processes(spec: Spec, geometry: Geometry) -> Iterator[BudgetLine]:
     engine, ranks = spec.engine, spec.engine.ranks
-    if engine.device is Device.CUDA:
+    if engine.device is Device.GPU:
         context = "device's" if without_cuda(spec) else "CUDA"
         why = f"{many(ranks, 'rank')} x {size(CUDA_RANK_BYTES)}: {context} context, staging, loading shards"
         yield BudgetLine("engine processes", CUDA_RANK_BYTES * ranks, why)
@@ -169,7 +169,7 @@ _ROUNDING: Final = 2
 def _sleeping_weights(engine: EngineSpec, geometry: Geometry) -> BudgetLine:
     """Level 1 copies the weights of a rank, segment by segment (device_allocator/cumem.py, sleep)."""
     held = rank_weights(engine, geometry)
-    asleep = engine.extra_args.is_on(_SLEEP) and held is not None and engine.device is Device.CUDA
+    asleep = engine.extra_args.is_on(_SLEEP) and held is not None and engine.device is Device.GPU
     rank_bytes = held.most_bytes if held is not None and asleep else 0
     ranks = engine.ranks
     return BudgetLine(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_common.terminal.say import in_style
+from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 
@@ -83,7 +84,7 @@ def _shape(plan: Plan) -> str:
 
 def device_name(plan: Plan) -> str:
     """What the device's own cache is called in rows of tiers."""
-    return "gpu" if plan.resource.spec.engine.device == "cuda" else "device"
+    return "gpu" if plan.resource.spec.engine.device is Device.GPU else "device"
 
 
 def verdict(plan: Plan) -> str:

@@ -32,7 +32,7 @@ class _Speed:
 
 _SPEEDS: Final = {
     # 40 to 51 GB/s to the device above 28 KiB pieces (vLLM #42212).
-    Device.CUDA: _Speed(cpu_bytes_per_s=40e9, cpu_latency_s=5e-3),
+    Device.GPU: _Speed(cpu_bytes_per_s=40e9, cpu_latency_s=5e-3),
     # Two cores; 5 ms over a device hit.
     Device.CPU: _Speed(cpu_bytes_per_s=4e9, cpu_latency_s=5e-3),
 }

@@ -9,7 +9,7 @@ from kvtier_operator.planning.weights.device_weights import active_parameters
 _PREFILL_SHARE: Final = 0.4
 """What prefill reaches of a GPU's dense bf16."""
 _FLOPS_PER_RANK: Final = {
-    Device.CUDA: 4e14,  # H100: 40 % of 989 TFLOP/s dense bf16
+    Device.GPU: 4e14,  # H100: 40 % of 989 TFLOP/s dense bf16
     # two cores: 15,400 tokens of a Llama of 73 million parameters in 12.06 s
     Device.CPU: 1.9e11,
 }

@@ -25,4 +25,4 @@ def test_an_engine_on_a_cpu(engine: Callable[..., AbstractContextManager[Any]]) 
 def test_elsewhere() -> None:
     from vllm.config import CacheConfig  # noqa: PLC0415 - takes seconds
 
-    assert CacheConfig().block_size == DEFAULT_BLOCK_TOKENS[Device.CUDA]
+    assert CacheConfig().block_size == DEFAULT_BLOCK_TOKENS[Device.GPU]

@@ -116,6 +116,11 @@ def test_a_policy_by_its_former_word(was: object) -> None:
     assert resource.manifest()["spec"]["tiers"]["cpu"]["hugepages"] == {"policy": "Never"}
 
 
+def test_a_device_by_its_former_word() -> None:
+    resource = parse_resource(document({"spec.engine.device": "cuda"}), "cr.yaml")
+    assert resource.spec.engine.device == "gpu"
+
+
 def test_a_document_that_contains_itself() -> None:
     resource = document({})
     resource["spec"]["engine"] = {"affinity": resource}

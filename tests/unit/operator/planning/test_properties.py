@@ -35,7 +35,7 @@ VOLUMES = [{"emptyDir": {}}, {"ephemeral": {}}, {"hostPath": {"path": "/mnt"}}]
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
     """Arguments of `resource`, right and wrong ones."""
-    device = draw(st.sampled_from(["cuda", "cpu"]))
+    device = draw(st.sampled_from(["gpu", "cpu"]))
     engine: dict[str, Any] = {
         "device": device,
         "tensorParallelSize": draw(st.sampled_from([1, 2, 3, 8, 16])),
@@ -44,7 +44,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
     if draw(st.booleans()):
         engine["kvCacheMemory"] = f"{draw(st.integers(64, 1 << 20))}Mi"
-    elif device == "cuda" and draw(st.booleans()):
+    elif device == "gpu" and draw(st.booleans()):
         engine |= draw(st.sampled_from([{"gpu": gpu.value} for gpu in Gpu] + [{"gpuMemory": "24Gi"}]))
     if draw(st.booleans()):
         engine["extraArgs"] = draw(

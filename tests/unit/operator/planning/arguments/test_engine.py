@@ -90,11 +90,11 @@ def test_no_option_that_replaces_the_connector(backend: str) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "image"),
     [
-        ("KVTier", "cuda", "vllm/vllm-openai:v0.33.0"),
+        ("KVTier", "gpu", "vllm/vllm-openai:v0.33.0"),
         ("KVTier", "cpu", "vllm/vllm-openai-cpu:v0.33.0"),
-        ("Native", "cuda", "vllm/vllm-openai:v0.33.0"),
-        ("LMCache", "cuda", "lmcache/vllm-openai:v0.5.6"),
-        ("LMCacheMP", "cuda", "lmcache/vllm-openai:v0.5.6"),
+        ("Native", "gpu", "vllm/vllm-openai:v0.33.0"),
+        ("LMCache", "gpu", "lmcache/vllm-openai:v0.5.6"),
+        ("LMCacheMP", "gpu", "lmcache/vllm-openai:v0.5.6"),
     ],
 )
 def test_image_by_backend_and_device(backend: str, device: str, image: str) -> None:

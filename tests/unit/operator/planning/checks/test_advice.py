@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     engine: dict[str, Any] = {"device": draw(st.sampled_from(Device)).value}
     sizes = st.sampled_from(["1Mi", "1Gi", "20Gi", "100Gi", "1Ti"])
     for field in ("kvCacheMemory", "gpuMemory", "shmSize"):
-        if draw(st.booleans()) and (field != "gpuMemory" or engine["device"] == "cuda"):
+        if draw(st.booleans()) and (field != "gpuMemory" or engine["device"] == "gpu"):
             engine[field] = draw(sizes)
     engine |= draw(
         st.sampled_from(

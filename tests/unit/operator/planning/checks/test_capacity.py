@@ -309,7 +309,7 @@ def test_a_small_model_computes_faster_than_a_disk_reads() -> None:
 
 
 def test_a_tiny_model_computes_faster_than_memory_is_read() -> None:
-    one = resource("x/y", engine={"device": "cuda"})
+    one = resource("x/y", engine={"device": "gpu"})
     result = verdict(tier_pays, one, Observed(model_config=TINY, weights_bytes=14_600_000))
     says(result, WARN, "TierDoesNotPay", "serve this model without a KVCacheTier")
     assert result.field == "spec.tiers.cpu"

@@ -261,7 +261,7 @@ def test_cores_asked_for_or_not_needed() -> None:
     for engine in (
         {"device": "cpu", "resources": {"requests": {"cpu": 4}}},
         {"device": "cpu", "resources": {"limits": {"cpu": "4"}}},
-        {"device": "cuda"},
+        {"device": "gpu"},
     ):
         says(verdict(cpu_request, resource(engine=engine)), PASS, "Passed")
 

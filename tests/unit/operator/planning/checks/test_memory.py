@@ -293,7 +293,7 @@ def test_on_a_gpu_no_limit_bounds_what_the_driver_locks(observed: Observed | Non
     says(verdict(memlock, lock("Prefer"), observed), PASS, "LeftToDriver", "does not bound")
 
 
-@pytest.mark.parametrize("engine", [{}, ON_CPU], ids=["cuda", "cpu"])
+@pytest.mark.parametrize("engine", [{}, ON_CPU], ids=["gpu", "cpu"])
 def test_what_is_required_and_a_limit_too_low(engine: dict[str, Any]) -> None:
     result = verdict(memlock, lock("Require", engine=engine), SMALL)
     says(result, REJECT, "MemlockTooLow", "1 GiB", "8 MiB", "to Prefer")

@@ -187,7 +187,7 @@ CHANGES: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
         "spec.replicas": st.integers(0, 5),
         "spec.engine.tensorParallelSize": st.sampled_from([1, 2, 8]),
         "spec.engine.dataParallelSize": st.sampled_from([1, 2]),
-        "spec.engine.device": st.sampled_from(["cuda", "cpu"]),
+        "spec.engine.device": st.sampled_from(["gpu", "cpu"]),
         "spec.engine.port": st.sampled_from([8000, 5555]),
         "spec.tiers.cpu.capacity": st.sampled_from(["1Gi", "100Gi", "333333333333"]),
         "spec.tiers.cpu.hugepages": st.sampled_from([{}, {"policy": "Require"}, {"policy": "Prefer"}]),

@@ -73,7 +73,7 @@ def test_weights_that_leave_no_scorer_are_refused_by_field() -> None:
 
 @pytest.mark.parametrize(
     ("engine", "block"),
-    [({"device": "cpu"}, 128), ({"device": "cpu", "blockSize": 32}, 32), ({"device": "cuda"}, 16)],
+    [({"device": "cpu"}, 128), ({"device": "cpu", "blockSize": 32}, 32), ({"device": "gpu"}, 16)],
     ids=str,
 )
 def test_entries_follow_the_block_that_the_engine_is_given(engine: dict[str, object], block: int) -> None:

@@ -69,7 +69,7 @@ def test_locking_memory_is_the_only_capability_there_is() -> None:
         assert without["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
-@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("device", ["gpu", "cpu"])
 @pytest.mark.parametrize("backend", ["KVTier", "LMCache", "LMCacheMP", "Native"])
 def test_pod_security_restricted_takes_a_resource_that_says_nothing_of_rights(
     device: str, backend: str

@@ -55,7 +55,7 @@ def without_host(image: str) -> str:
     return rest if "." in first else image
 
 
-KINDS = [*zip(product(BACKENDS, ("cuda", "cpu")), cycle(Flavor), strict=False)]
+KINDS = [*zip(product(BACKENDS, ("gpu", "cpu")), cycle(Flavor), strict=False)]
 """An engine's image is one of its backend and device, a picker's one of its flavour."""
 
 
