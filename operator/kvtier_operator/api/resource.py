@@ -339,7 +339,12 @@ class Spec(ApiModel):
         None,
         description="Gives the tiers to pods that others own, in place of engines, a picker and a gateway of the resource's own.",
     )
-    replicas: int = Field(1, description="Engine pods.", ge=0, le=MOST_REPLICAS)
+    replicas: int = Field(
+        1,
+        description="Engine pods; left out with autoscaling, where 1 means as much.",
+        ge=0,
+        le=MOST_REPLICAS,
+    )
     autoscaling: Autoscaling | None = Field(
         None, description="Lets an autoscaler choose how many engine pods there are, in place of replicas."
     )

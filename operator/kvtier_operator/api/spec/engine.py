@@ -49,7 +49,7 @@ class Autoscaling(ApiModel):
     )
     target_value: int | None = Field(
         None,
-        description="What an engine is to have on average: waiting requests (5 when empty), percent of its device's cache in use (80), or percent of prompt tokens found (50).",
+        description="What an engine is to have on average, in the unit of target: with queue waiting requests (5 when empty), with kvCacheUtilization percent of its device's cache in use (80), with hitRate percent of prompt tokens found (50).",
         ge=1,
         le=MOST_REPLICAS,
     )
