@@ -4,7 +4,7 @@ vLLM takes an engine whose connector loads for the decoding half of a pair: clie
 embeddings in its place (--enable-mm-embeds), and may leave even those out. Such input can end an engine, and
 a tier has no need of it: what it loads was computed of pictures.
 
-Source: vLLM 0.32 and 0.33, config/vllm.py, `VllmConfig._resolve_mm_embedding_inputs`. vLLM calls it before it
+Source: vLLM, config/vllm.py, `VllmConfig._resolve_mm_embedding_inputs`. vLLM calls it before it
 imports the connector, so the plug-in changes it, in engines that others own and in all other ones.
 """
 

@@ -37,14 +37,18 @@ def test_planning(base: Environment) -> None:
 
 @pytest.mark.parametrize("command", ["render", "bench job"])
 def test_objects(base: Environment, command: str) -> None:
-    done = base.run("kvtier", *command.split(), "-f", FIRST)
+    done = base.run("kvtier", *command.split(), "-f", FIRST, "--image-registry", "registry.example")
     assert (done.returncode, done.stderr) == (0, "")
     kinds = [document["kind"] for document in yaml.safe_load_all(done.stdout)]
     assert kinds[-1] == "Job" if command == "bench job" else "Deployment" in kinds
 
 
 def test_what_is_looked_up(base: Environment) -> None:
-    for typed in (("images", "-f", FIRST), ("init", "--model", "a/b"), ("explain", "spec.tiers")):
+    for typed in (
+        ("images", "-f", FIRST, "--image-registry", "registry.example"),
+        ("init", "--model", "a/b"),
+        ("explain", "spec.tiers"),
+    ):
         done = base.run("kvtier", *typed)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout
