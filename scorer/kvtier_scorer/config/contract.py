@@ -25,6 +25,10 @@ PRIORITY: Final = "x-kvtier-priority"
 REQUEST_ID: Final = "x-request-id"
 RESOURCE: Final = "x-kvtier-resource"
 """Header of a request whose model another KVCacheTier serves: its name, by which kvtier's gateway routes."""
+CLIENT: Final = "x-kvtier-client"
+"""Header of a request that showed a key to kvtier's gateway: the name of the key's entry in the Secret."""
+KEYS_FILTER: Final = "envoy.filters.http.api_key_auth"
+"""Envoy's filter, and what it asks its file for."""
 
 _MIB: Final = 1 << 20
 _BYTES_PER_TOKEN: Final = 16

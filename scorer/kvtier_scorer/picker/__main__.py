@@ -1,12 +1,13 @@
-"""`python -m kvtier_scorer.picker`: the same as `kvtier picker`; `model-router` is what reads models."""
+"""`python -m kvtier_scorer.picker`: the same as `kvtier picker`, and what runs beside kvtier's gateway."""
 
 import sys
 
-from kvtier_scorer.picker.command import model_router, picker
+from kvtier_scorer.picker.command import api_keys, model_router, picker
 
 if __name__ == "__main__":
     help_options = {"help_option_names": ["-h", "--help"]}
-    if sys.argv[1:2] == [model_router.name]:
-        model_router(sys.argv[2:], **help_options)
+    beside_gateway = {command.name: command for command in (model_router, api_keys)}
+    if command := beside_gateway.get(sys.argv[1] if len(sys.argv) > 1 else None):
+        command(sys.argv[2:], **help_options)
     else:
         picker(**help_options)

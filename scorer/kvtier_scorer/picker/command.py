@@ -1,6 +1,7 @@
-"""`kvtier picker` serves the endpoint picker protocol until it is told to stop; `model-router` reads models.
+"""`kvtier picker` serves the endpoint picker protocol until it is told to stop.
 
-What they run is loaded when it runs: help needs neither gRPC nor numba.
+Beside kvtier's gateway `model-router` reads models, and `api-keys` a Secret's keys. What they run is loaded
+when it runs: help needs neither gRPC nor numba.
 """
 
 import gc
@@ -155,6 +156,24 @@ def model_router(*, routes: Sequence[str], **others: Any) -> None:  # noqa: ANN4
         uvloop.run(serve(RouterOptions(by_model, **others)))
     except OSError as error:
         complain(f"model-router: cannot listen: {error}")
+        sys.exit(1)
+
+
+@click.command("api-keys")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), required=True, help="A mounted Secret: an entry a client."
+)
+@click.option("--file", type=click.Path(path_type=Path), required=True, help="For Envoy; written anew.")
+@click.option("--pass-on", "passes_on", is_flag=True, help="Leave the key in the request.")
+def api_keys(*, folder: Path, file: Path, passes_on: bool) -> None:
+    """Keep Envoy's list of API keys as a Secret has them."""
+    _prepare_logs("json", "info")
+    from kvtier_scorer.picker.api_keys import NoKeysError, keep  # noqa: PLC0415 - see the module
+
+    try:
+        keep(folder, file, passes_on=passes_on)
+    except NoKeysError as error:
+        complain(f"no API key: {error}")
         sys.exit(1)
 
 

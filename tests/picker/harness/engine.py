@@ -40,6 +40,7 @@ class Engine:
         served: Requests answered, without those for metrics and health.
         scraped: Requests for metrics.
         bodies: Takes each request's path and body; None to forget them.
+        heads: Takes each request's first line and headers; None to forget them.
     """
 
     address: str
@@ -56,6 +57,7 @@ class Engine:
     served: int = 0
     scraped: int = 0
     bodies: Callable[[str, bytes], None] | None = None
+    heads: Callable[[bytes], None] | None = None
 
     def exposition(self) -> bytes:
         """Its metrics as vLLM 0.33 writes them, those that pickers read."""
@@ -107,6 +109,8 @@ class EngineProtocol(asyncio.Protocol):
         elif request.path == "/health":
             self._write(engine.status, b"text/plain", b"")
         else:
+            if engine.heads is not None:
+                engine.heads(request.head)
             if engine.bodies is not None:
                 engine.bodies(request.path, bytes(request.body))
             if engine.held is not None:
@@ -140,6 +144,7 @@ class _Request:
     """A request as far as it has come. Envoy sends bodies in chunks where a filter may change them."""
 
     path: str = ""
+    head: bytes = b""
     body: bytearray = field(default_factory=bytearray)
     _left: int = 0
     _chunked: bool = False
@@ -153,7 +158,8 @@ class _Request:
     def _take_head(self, received: bytearray) -> bool:
         if (end := received.find(_END)) < 0:
             return False
-        first, *lines = bytes(received[:end]).split(b"\r\n")
+        self.head = bytes(received[:end])
+        first, *lines = self.head.split(b"\r\n")
         del received[: end + len(_END)]
         self.path = first.split(b" ")[1].decode()
         for line in lines:

@@ -20,6 +20,7 @@ from kvtier_operator.planning.objects.gateway.standalone import (
     CERTIFICATE_FILE,
     CERTIFICATE_FOLDER,
     CONFIG_FOLDER,
+    KEYS_FOLDER,
 )
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -64,7 +65,11 @@ class Wanted:
 
     def routes(self) -> bool:
         """Whether it knows other resources."""
-        return "initContainers" in self.pod()
+        return "model-router" in self.sidecars()
+
+    def sidecars(self) -> dict[str, Any]:
+        """What runs beside its Envoy, by name."""
+        return {one["name"]: one for one in self.pod().get("initContainers", ())}
 
     def concurrency(self) -> int:
         """Envoy's threads."""
@@ -99,15 +104,19 @@ def running_gateway(wanted: Wanted, places: Places, folder: Path) -> Iterator[En
     Args:
         wanted: The resource.
         places: Who answers by the name of each Service.
-        folder: For its files; its certificate is where `certificate_of` puts one.
+        folder: For its files; its certificate is where `certificate_of` puts one, its clients' keys where
+            `mount` puts them as `secret-keys`.
     """
     folder.mkdir(exist_ok=True)
     files = wanted.files()
     if CERTIFICATE_FILE in files:
         text = json.dumps(files[CERTIFICATE_FILE]).replace(CERTIFICATE_FOLDER, str(folder / "certificate"))
         (folder / CERTIFICATE_FILE).write_text(text)
-    whole = json.loads(json.dumps(files["envoy.json"]).replace(CONFIG_FOLDER, str(folder)))
+    text = json.dumps(files["envoy.json"]).replace(CONFIG_FOLDER, str(folder))
+    whole = json.loads(text.replace(KEYS_FOLDER, str(folder)))
     with ExitStack() as stack:
+        if "api-keys" in wanted.sidecars():
+            stack.enter_context(_running_keys_reader(wanted, folder))
         beside = None
         if wanted.routes():
             beside, address = stack.enter_context(_running_model_router(wanted, folder))
@@ -121,7 +130,7 @@ def running_gateway(wanted: Wanted, places: Places, folder: Path) -> Iterator[En
 def _running_model_router(wanted: Wanted, folder: Path) -> Iterator[tuple[Process, tuple[str, int]]]:
     """What reads models beside it, with the arguments that it has in its pod."""
     port, health = free_ports(2)
-    [container] = wanted.pod()["initContainers"]
+    container = wanted.sidecars()["model-router"]
     command = [sys.executable, "-m", "kvtier_scorer.picker", *container["args"]]
     places = {"--grpc-port": port, "--grpc-health-port": health}
     for option, number in places.items():
@@ -130,6 +139,22 @@ def _running_model_router(wanted: Wanted, folder: Path) -> Iterator[tuple[Proces
     try:
         process.wait_until(lambda: is_serving(f"127.0.0.1:{health}"))
         yield process, ("127.0.0.1", port)
+    finally:
+        process.stop()
+
+
+@contextmanager
+def _running_keys_reader(wanted: Wanted, folder: Path) -> Iterator[None]:
+    """What reads the mounted Secret beside it, with the command that it has in its pod."""
+    container = wanted.sidecars()["api-keys"]
+    command = [sys.executable, *container["command"][1:], *container["args"]]
+    places = {"--folder": folder / "secret-keys", "--file": folder / "keys.json"}
+    for option, place in places.items():
+        command[command.index(option) + 1] = str(place)
+    process = Process(command, folder / "api-keys.log")
+    try:
+        process.wait_until(places["--file"].exists)
+        yield
     finally:
         process.stop()
 
@@ -153,16 +178,25 @@ def _place(group: dict[str, Any], places: Places) -> None:
 
 
 def certificate_of(folder: Path) -> Path:
-    """A new certificate, signed by itself, placed as a kubelet places a Secret: by one change of a link."""
-    mounted = folder / "certificate"
+    """A new certificate, signed by itself, mounted as `certificate`."""
+    (made := folder / "made").mkdir(parents=True, exist_ok=True)
+    make_certificate(made)
+    mount(folder / "certificate", {name: (made / name).read_text() for name in ("tls.crt", "tls.key")})
+    return folder / "certificate" / "tls.crt"
+
+
+def mount(mounted: Path, entries: Mapping[str, str]) -> None:
+    """Entries of a Secret, placed as a kubelet places them: by one change of a link."""
     mounted.mkdir(parents=True, exist_ok=True)
     made = mounted / f"..{len([*mounted.iterdir()])}"
     made.mkdir()
-    make_certificate(made)
-    for name in ("tls.crt", "tls.key"):
+    for name, text in entries.items():
+        (made / name).write_text(text)
         if not (mounted / name).is_symlink():
             (mounted / name).symlink_to(f"..data/{name}")
+    for link in mounted.iterdir():
+        if link.is_symlink() and link.name != "..data" and link.name not in entries:
+            link.unlink()
     new = mounted / "..new"
     new.symlink_to(made.name)
     new.rename(mounted / "..data")
-    return mounted / "tls.crt"

@@ -62,12 +62,30 @@ class OtherModel(ApiModel):
     )
 
 
+class ApiKeys(ApiModel):
+    """Who may ask kvtier's own gateway: clients that show a key."""
+
+    secret_name: DnsSubdomain = Field(
+        description="Secret of this namespace: each entry is one key of 16 to 4,096 characters, its name the client's. A changed Secret is taken without a restart, an entry that is no such key left out."
+    )
+    requests_per_minute: int | None = Field(
+        None,
+        description="Requests of each key in a minute, and at once, on each Envoy; more get 429. No bound when empty.",
+        ge=1,
+        le=1_000_000,
+    )
+
+
 class Standalone(ApiModel):
     """kvtier's own gateway: Envoy before the picker, behind the Service NAME-gateway."""
 
     tls_secret_name: DnsSubdomain | None = Field(
         None,
         description="Secret of this namespace with tls.crt and tls.key, which the gateway serves HTTPS with on port 443; HTTP on port 80 when empty.",
+    )
+    api_keys: ApiKeys | None = Field(
+        None,
+        description="Asks each request but /health and /ping for a key, as Authorization: Bearer KEY, which then goes no further. Anybody may ask when empty.",
     )
     replicas: int = Field(
         1, description="Envoys; unlike pickers, all of them serve, and ask the same picker.", ge=1, le=16

@@ -25,8 +25,9 @@ from kvtier_operator.planning.envoy.clusters import (
     extension,
     socket_address,
 )
-from kvtier_operator.planning.envoy.gateway import Address, BodyMode, EngineService, Gateway, Picker
-from kvtier_scorer.config.contract import DESTINATION, RESOURCE, SERVED
+from kvtier_operator.planning.envoy.gateway import Address, BodyMode, EngineService, Gateway, Keys, Picker
+from kvtier_operator.planning.envoy.keys import OPEN_PATHS, UNASKED, key_filters, key_replies
+from kvtier_scorer.config.contract import CLIENT, DESTINATION, RESOURCE, SERVED
 
 ADMIN_PORT: Final = 19000
 """Of an entrance's administration, on loopback."""
@@ -139,15 +140,15 @@ def _listener(gateway: Gateway) -> dict[str, Any]:
     """The one URL."""
     manager = {
         "stat_prefix": "gateway",
-        # what a client writes there must not choose an engine, or another resource
+        # what a client writes there must not choose an engine, or another resource, or be somebody else
         "early_header_mutation_extensions": [
             extension(
                 "envoy.http.early_header_mutation.header_mutation",
                 "http.early_header_mutation.header_mutation.v3.HeaderMutation",
-                {"mutations": [{"remove": name} for name in (DESTINATION, RESOURCE)]},
+                {"mutations": [{"remove": name} for name in _forgeable(gateway)]},
             )
         ],
-        "local_reply_config": {"mappers": [_timeout_reply(gateway)]},
+        "local_reply_config": {"mappers": [_timeout_reply(gateway), *key_replies(_keys(gateway))]},
         # a generation may be silent for as long as it takes
         "stream_idle_timeout": UNLIMITED,
         "route_config": {
@@ -206,18 +207,34 @@ def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
         yield {
             "match": {"path": READY_PATH},
             "direct_response": {"status": 200},
-            **_without_ext_proc(gateway),
+            "typed_per_filter_config": {**_without_ext_proc(gateway), **_unasked(gateway)},
         }
         if "/" not in gateway.entrance.paths:
-            yield {**_keep_back(gateway.entrance.paths), **_without_ext_proc(gateway)}
+            kept_back = _keep_back(gateway.entrance.paths)
+            yield {**kept_back, "typed_per_filter_config": _without_ext_proc(gateway)}
         for resource in gateway.entrance.others:
-            yield {**_pass_on(resource), **_without_ext_proc(gateway)}
+            yield {**_pass_on(resource), "typed_per_filter_config": _without_ext_proc(gateway)}
     everything = {"prefix": "/"}
     if isinstance(gateway.engines, EngineService):
         # the picker's answer sets the header and has the route chosen anew
         picked = {"name": DESTINATION, "present_match": True}
         yield {"match": {**everything, "headers": [picked]}, "route": _to(PICKED)}
+    if unasked := _unasked(gateway):
+        for path in OPEN_PATHS:
+            yield {"match": {"path": path}, "route": _to(ENGINES), "typed_per_filter_config": unasked}
     yield {"match": everything, "route": _to(ENGINES)}
+
+
+def _forgeable(gateway: Gateway) -> tuple[str, ...]:
+    return (DESTINATION, RESOURCE, *((CLIENT,) if _keys(gateway) else ()))
+
+
+def _keys(gateway: Gateway) -> Keys | None:
+    return gateway.entrance.keys if gateway.entrance else None
+
+
+def _unasked(gateway: Gateway) -> Mapping[str, Any]:
+    return UNASKED if _keys(gateway) else {}
 
 
 def _keep_back(passed: Sequence[str]) -> dict[str, Any]:
@@ -253,6 +270,7 @@ def _filters(gateway: Gateway) -> list[dict[str, Any]]:
     entrance = gateway.entrance
     return [
         *([_silence()] if entrance and not entrance.tells_endpoint else []),
+        *key_filters(_keys(gateway)),
         *([_model_router_filter(gateway.body)] if entrance and entrance.model_router else []),
         *([] if gateway.picker is None else [_picker_filter(gateway.picker)]),
         extension("envoy.filters.http.router", "filters.http.router.v3.Router", {}),
@@ -260,13 +278,13 @@ def _filters(gateway: Gateway) -> list[dict[str, Any]]:
 
 
 def _without_ext_proc(gateway: Gateway) -> dict[str, Any]:
-    """`typed_per_filter_config` of a route that neither the model router nor the picker is asked for."""
+    """Of a route that neither the model router nor the picker is asked for."""
     names = (
         *((MODEL_ROUTER,) if gateway.entrance and gateway.entrance.model_router else ()),
         *((EXT_PROC,) if gateway.picker else ()),
     )
     disabled = {**any_of("filters.http.ext_proc.v3.ExtProcPerRoute"), "disabled": True}
-    return {"typed_per_filter_config": dict.fromkeys(names, disabled)} if names else {}
+    return dict.fromkeys(names, disabled)
 
 
 def _silence() -> dict[str, Any]:

@@ -62,6 +62,14 @@ class EngineService:
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """What a client has to show."""
+
+    file: str  # Envoy's filter with the keys, which it reads again when that changes
+    requests_per_minute: int | None = None  # of each key; None for no bound
+
+
+@dataclass(frozen=True, slots=True)
 class Entrance:
     """What a gateway needs whose clients are on other machines."""
 
@@ -74,6 +82,7 @@ class Entrance:
     # other resources' gateways, by the name that the model router has for them
     others: Mapping[str, Address] = field(default_factory=dict)
     tells_endpoint: bool = False  # whether answers may say which engine they came from
+    keys: Keys | None = None  # None to serve whoever comes
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ _MODEL_ROUTER_BYTES: Final = 256 * MIB
 """Without a request, some 140 MiB as seen, and what its transport holds at most."""
 _MODEL_ROUTER_COPIES: Final = 2
 """Of a body: itself, and the parts in which it comes and goes."""
+_KEYS: Final = Compute({"cpu": "10m", "memory": "32Mi"}, {"memory": "64Mi"})
+"""Some 24 MiB as seen, and a Secret's megabyte a few times."""
+_ENGINE_KEY: Final = ("--api-key", "VLLM_API_KEY")
+"""By which vLLM asks for keys itself (0.32 and 0.33, entrypoints/openai)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,15 @@ class ModelRouterPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class KeysPlan:
+    """What reads, beside kvtier's own gateway, the keys that clients may show."""
+
+    image: str  # kvtier's own picker's, which has it
+    compute: Compute  # its requests and limits
+    passes_on: bool  # whether the engine gets a client's key: it asks for one itself
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayPlan:
     """kvtier's own gateway."""
 
@@ -87,6 +100,7 @@ class GatewayPlan:
     url: str  # base URL for clients in the cluster
     # what sends requests for other resources' models on; None where there are none
     model_router: ModelRouterPlan | None = None
+    keys: KeysPlan | None = None  # None where anybody may ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +270,15 @@ def _gateway(resource: KVCacheTier, images: ImageSource, bodies: BodyLimits) -> 
         model_router=_model_router(
             wanted, images, BodyLimits(bodies.max_bytes, max(bodies.max_bytes, held_together_bytes))
         ),
+        keys=_keys(resource.spec, images) if wanted.api_keys else None,
     )
+
+
+def _keys(spec: Spec, images: ImageSource) -> KeysPlan:
+    option, variable = _ENGINE_KEY
+    asks = any(argument.means(option) for argument in spec.engine.extra_args.arguments)
+    asks |= any(one.name == variable for one in spec.engine.env)
+    return KeysPlan(images.picker(FLAVOR, KVTIER_VERSION, tested=True), _KEYS, passes_on=asks)
 
 
 def _model_router(wanted: Standalone, images: ImageSource, bodies: BodyLimits) -> ModelRouterPlan | None:

@@ -13,6 +13,7 @@ from kvtier_operator.planning.envoy.gateway import (
     EngineService,
     Entrance,
     Gateway,
+    Keys,
     Picker,
 )
 from kvtier_operator.planning.flavors import flavor_traits
@@ -32,7 +33,7 @@ from kvtier_operator.planning.objects.common import (
 )
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.router.engine_routes import passed_paths
-from kvtier_operator.planning.router.router_plan import GatewayPlan, ModelRouterPlan
+from kvtier_operator.planning.router.router_plan import GatewayPlan, KeysPlan, ModelRouterPlan
 
 _SERVING_PORT: Final = 8080
 """In the pod."""
@@ -41,6 +42,10 @@ _HTTPS_PORT: Final = 443
 
 CONFIG_FOLDER: Final = "/etc/kvtier/envoy"
 CERTIFICATE_FOLDER: Final = "/etc/kvtier/certificate"
+KEYS_FOLDER: Final = "/etc/kvtier/keys"
+"""Envoy's own; those of the Secret are read elsewhere."""
+_MOUNTED_FOLDER: Final = "/etc/kvtier/secret-keys"
+KEYS_FILE: Final = "keys.json"
 _BOOTSTRAP_FILE: Final = "envoy.json"
 CERTIFICATE_FILE: Final = "certificate.json"
 _CHECK_S: Final = 1.0
@@ -111,6 +116,9 @@ def _envoy(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> Gateway:
             for resource in sorted({model.resource for model in settings.models})
         },
         tells_endpoint=router.expose_endpoint,
+        keys=Keys(f"{KEYS_FOLDER}/{KEYS_FILE}", settings.api_keys.requests_per_minute)
+        if settings.api_keys
+        else None,
     )
     return Gateway(Address("0.0.0.0", _SERVING_PORT), engines, picker, gateway.held_bytes, entrance)  # noqa: S104 - a pod's
 
@@ -133,11 +141,12 @@ def _template(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[st
         "securityContext": WITH_VOLUMES,
         **placement(plan, plan.resource.spec.router),
         "topologySpreadConstraints": spread_over_nodes(names, Component.GATEWAY),
-        **_model_router(plan, gateway.model_router),
+        **_beside(plan, gateway),
         "containers": [_container(plan, settings, gateway)],
         "volumes": [
             {"name": "config", "configMap": {"name": names.gateway}},
             *_certificate(settings),
+            *_keys_volumes(settings),
             *([SCRATCH] if gateway.model_router else []),
         ],
     }
@@ -148,13 +157,60 @@ def _template(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[st
     return {"metadata": metadata, "spec": pod}
 
 
-def _model_router(plan: Plan, gateway: ModelRouterPlan | None) -> dict[str, Any]:
-    """A sidecar: there before Envoy, and until that has ended. It listens on the pod's loopback alone."""
-    if gateway is None:
-        return {}
+def _beside(plan: Plan, gateway: GatewayPlan) -> dict[str, Any]:
+    """Sidecars: there before Envoy, and until that has ended."""
+    containers = [
+        *([_keys_reader(gateway.keys)] if gateway.keys else []),
+        *([_model_router(plan, gateway.model_router)] if gateway.model_router else []),
+    ]
+    return {"initContainers": containers} if containers else {}
+
+
+def _keys_reader(keys: KeysPlan) -> dict[str, Any]:
+    """Without a key it ends, and Envoy, which would let nobody in, does not start."""
+    file = f"{KEYS_FOLDER}/{KEYS_FILE}"
+    return {
+        "name": "api-keys",
+        "image": keys.image,
+        "restartPolicy": "Always",
+        # past the image's own start, which copies the picker's kernels
+        "command": ["python", "-m", "kvtier_scorer.picker", "api-keys"],
+        "args": [
+            *("--folder", _MOUNTED_FOLDER),
+            *("--file", file),
+            *(["--pass-on"] if keys.passes_on else []),
+        ],
+        "startupProbe": {
+            "exec": {"command": ["test", "-s", file]},
+            "periodSeconds": 1,
+            "failureThreshold": 120,
+        },
+        "resources": {"requests": dict(keys.compute.requests), "limits": dict(keys.compute.limits)},
+        "securityContext": _SECURITY_CONTEXT,
+        # it says there what is wrong with the Secret
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "secret-keys", "mountPath": _MOUNTED_FOLDER, "readOnly": True},
+            {"name": "keys", "mountPath": KEYS_FOLDER},
+        ],
+    }
+
+
+def _keys_volumes(settings: Standalone) -> list[dict[str, Any]]:
+    if settings.api_keys is None:
+        return []
+    # for one that is missing the kubelet would wait in silence
+    secret = {"secretName": settings.api_keys.secret_name, "optional": True, "defaultMode": 0o440}
+    # twice the largest Secret, as JSON, while a new one takes the place of the old one
+    memory = {"medium": "Memory", "sizeLimit": "8Mi"}
+    return [{"name": "secret-keys", "secret": secret}, {"name": "keys", "emptyDir": memory}]
+
+
+def _model_router(plan: Plan, gateway: ModelRouterPlan) -> dict[str, Any]:
+    """It listens on the pod's loopback alone."""
     limits = gateway.body_limits
     probe = {"grpc": {"port": HEALTH_PORT, "service": "liveness"}}
-    container = {
+    return {
         "name": "model-router",
         "image": gateway.image,
         "restartPolicy": "Always",
@@ -177,13 +233,13 @@ def _model_router(plan: Plan, gateway: ModelRouterPlan | None) -> dict[str, Any]
         "securityContext": _SECURITY_CONTEXT,
         "volumeMounts": [{"name": SCRATCH["name"], "mountPath": "/tmp"}],  # noqa: S108 - a mount
     }
-    return {"initContainers": [container]}
 
 
 def _container(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[str, Any]:
     # Told to end, Envoy ends at once: what it has under way has to be over by then.
     seconds = plan.ending.pre_stop_s + plan.ending.drain_s
     certificate = {"name": "certificate", "mountPath": CERTIFICATE_FOLDER, "readOnly": True}
+    keys = {"name": "keys", "mountPath": KEYS_FOLDER, "readOnly": True}
     return {
         "name": "gateway",
         "image": gateway.image,
@@ -208,6 +264,7 @@ def _container(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> dict[s
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
             *([certificate] if settings.tls_secret_name else []),
+            *([keys] if settings.api_keys else []),
         ],
     }
 

@@ -157,3 +157,17 @@ def test_it_is_replaced_when_its_configuration_changes_and_not_with_the_pickers(
 def test_an_image_of_ones_own() -> None:
     assert container(changes(image="mirror/envoy:1"))["image"] == "mirror/envoy:1"
     assert container(changes())["image"].startswith("envoyproxy/envoy:distroless-v")
+
+
+def test_a_key_ends_at_the_gateway_unless_the_engine_asks_for_one() -> None:
+    keys = changes(apiKeys={"secretName": "llm-keys"})
+
+    def passes_on(**engine: object) -> bool:
+        [reader] = pod(
+            {**keys, **{f"spec.engine.{name}": value for name, value in engine.items()}}, "gateway"
+        )["initContainers"]
+        return "--pass-on" in reader["args"]
+
+    assert not passes_on()
+    assert passes_on(extraArgs=["--api-key", "$(KEY)"])
+    assert passes_on(env=[{"name": "VLLM_API_KEY", "valueFrom": {"secretKeyRef": {"name": "k", "key": "k"}}}])
