@@ -85,6 +85,10 @@ _GRACE_S: Final = click.FloatRange(min=0)
     help=f"Tell clients which engine answered, in the header {SERVED}.",
 )  # fmt: skip
 @click.option(
+    "--tracing", type=bool, default=False, show_default=True,
+    help="A span for each pick, as OpenTelemetry's variables say (OTEL_EXPORTER_OTLP_ENDPOINT).",
+)  # fmt: skip
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
     show_default=True, help="debug tells of every pick.",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from kvtier_scorer.picker.pods.source import PodSource, StaticPods
 from kvtier_scorer.scheduling.pods import PodTable
 from kvtier_scorer.scheduling.scheduler import Scheduler
 from kvtier_scorer.scheduling.scoring import stale_pods
+
+if TYPE_CHECKING:
+    from kvtier_scorer.picker.observability.traces import PickTraces
 
 _LOG: Final = logging.getLogger(__name__)
 _LOG_INTERVAL_S: Final = 10.0
@@ -91,6 +94,7 @@ async def serve(options: Options) -> None:
     probed = health_server(health, options.host, options.health_port)
     async with AsyncExitStack() as stack:
         stack.callback(requests.close)
+        service.traces = stack.enter_context(_traces(wanted=options.tracing))
         if tokenizer is not None:
             stack.push_async_callback(tokenizer.close)
         layer = await stack.enter_async_context(
@@ -122,13 +126,13 @@ async def serve(options: Options) -> None:
             with _flag(f"--explain-address {access.host}:{access.port}", "give another"):
                 runner = await http_server.start_explain(access)
                 stack.push_async_callback(runner.cleanup)
-        background = [
-            asyncio.create_task(_tell_when_ready(source, health), name="readiness"),
-            asyncio.create_task(service.enforce_deadlines(), name="deadlines"),
-            asyncio.create_task(warn_when_full(connections), name="connections"),
-        ]
-        if certificates is not None:
-            background.append(asyncio.create_task(_renew(certificates), name="certificates"))
+        chores = {
+            "readiness": _tell_when_ready(source, health),
+            "deadlines": service.enforce_deadlines(),
+            "connections": warn_when_full(connections),
+            **({"certificates": _renew(certificates)} if certificates else {}),
+        }
+        background = [asyncio.create_task(chore, name=name) for name, chore in chores.items()]
         _LOG.info(
             "listening: ext_proc %d%s, health %d, metrics %d",
             options.ext_proc_port, " with TLS" if options.tls else "", options.health_port, options.http_port,
@@ -155,6 +159,24 @@ async def _source(pods: PodsOption) -> PodSource:
     if isinstance(pods, Pool):
         return InferencePoolPods(api, pods.namespace, pods.name)
     return SelectedPods(api, pods.namespace, pods.labels, pods.ports)
+
+
+@contextmanager
+def _traces(*, wanted: bool) -> Iterator["PickTraces | None"]:
+    if not wanted:
+        yield None
+        return
+    try:
+        from kvtier_scorer.picker.observability.traces import PickTraces  # noqa: PLC0415 - with the option alone
+    except ImportError as error:
+        raise PickerConfigError(
+            f"--tracing: {error.name} is missing; install kvtier[scorer], or leave the option out"
+        ) from error
+    traces = PickTraces()
+    try:
+        yield traces
+    finally:
+        traces.end()
 
 
 def _tokenizer(settings: PickerSettings, table: PodTable) -> Tokenizer | None:

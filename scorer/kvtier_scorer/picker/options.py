@@ -132,6 +132,7 @@ class Options:
     certificates: Path | None
     grace_s: float
     tells_endpoint: bool
+    tracing: bool  # whether picks are told to a collector that OpenTelemetry's variables name
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,17 @@ class PickRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasons:
+    """Why it was this pod."""
+
+    candidates: int  # pods among which it was picked
+    scores: Mapping[str, float]  # of the pod, by scorer, before weights
+    queue_depth: int  # of its last reading
+    picked: int  # requests sent to it since then
+    kv_cache_utilization: float  # of its last reading
+
+
+@dataclass(frozen=True, slots=True)
 class Pick:
     """The pod that a request goes to."""
 
@@ -51,6 +62,7 @@ class Pick:
     # tokens that each tier of the chosen pod is believed to hold, from the first on
     matched_tokens: Mapping[Tier, int]
     score: float
+    reasons: Reasons | None = None  # None where nobody asked
 
 
 def prompt_tokens(prompt: Prompt) -> int:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from kvtier_scorer.config.settings import PickerSettings
 from kvtier_scorer.errors import NoEndpointError, RefusedRequestError
 from kvtier_scorer.scheduling.explanation import Explanation, explain
-from kvtier_scorer.scheduling.model import Pick, PickRequest, block_hashes, prompt_tokens
+from kvtier_scorer.scheduling.model import Pick, PickRequest, Reasons, block_hashes, prompt_tokens
 from kvtier_scorer.scheduling.pods import PodInfo, PodTable
 from kvtier_scorer.scheduling.scoring import (
+    ScoredCandidates,
     check_saturation,
     fresh_readings,
     may_shed,
@@ -39,8 +40,10 @@ class Scheduler:
         self._rng = rng
         self._now_s = 0.0
 
-    def pick(self, request: PickRequest, now_s: float) -> Pick:
+    def pick(self, request: PickRequest, now_s: float, *, reasons: bool = False) -> Pick:
         """The pod for a request, now on the clock of the readings. Nothing remembers it until `record_sent`.
+
+        With `reasons` it says what the pod was picked for, which takes a moment.
 
         Raises NoEndpointError: no pod is ready, or none of the request's subset is; SaturatedError: every
         candidate is saturated and the request is one to shed.
@@ -63,6 +66,7 @@ class Scheduler:
             prompt_tokens=prompt_tokens(request.prompt),
             matched_tokens=scored.matched_tokens(place, settings.prefix),
             score=float(scored.totals[place]),
+            reasons=_reasons(scored, place) if reasons else None,
         )
 
     def record_sent(self, pick: Pick) -> None:
@@ -110,3 +114,14 @@ class Scheduler:
             is_fresh = fresh_readings(self._settings, table, numbers, now_s)
             depths, used = table.queue_depth[numbers], table.kv_cache_utilization[numbers]
             check_saturation(shedding, saturated_pods(shedding, depths, used, is_fresh))
+
+
+def _reasons(scored: ScoredCandidates, place: int) -> Reasons:
+    columns = scored.columns
+    return Reasons(
+        candidates=len(scored.numbers),
+        scores={name: float(scores[place]) for name, scores in scored.scores.items()},
+        queue_depth=int(columns.queue_depth[place]),
+        picked=int(columns.picked[place]),
+        kv_cache_utilization=float(columns.kv_cache_utilization[place]),
+    )

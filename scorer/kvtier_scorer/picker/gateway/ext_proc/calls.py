@@ -14,6 +14,7 @@ from typing import Final
 
 import grpc
 
+from kvtier_scorer.config.contract import TRACE_PARENT
 from kvtier_scorer.errors import BudgetSpentError, InternalError, RefusedRequestError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.protocol.events import (
@@ -152,6 +153,8 @@ class Call:
     async def _ask(self, event: RequestReceived) -> None:
         begun_s = perf_counter()
         service, share, upload = self._service, self._share, self._upload
+        if service.traced:
+            event = event.within(_trace_parent(self._context))
         try:
             decision = service.decide_now(event, begun_s)
             if decision is None:
@@ -200,6 +203,12 @@ class Call:
             raise asyncio.CancelledError
 
 
+def _trace_parent(context: Context) -> str | None:
+    """The gateway's span of this call: Envoy writes it into the request's own header after the picker."""
+    metadata = context.invocation_metadata() or ()
+    return next((str(value) for name, value in metadata if name == TRACE_PARENT), None)
+
+
 @dataclass(slots=True, kw_only=True)
 class ExtProcCalls(ABC):
     """Serves envoy.service.ext_proc.v3.ExternalProcessor; a subclass decides what becomes of requests."""
@@ -236,6 +245,11 @@ class ExtProcCalls(ABC):
     @abstractmethod
     def on_response(self, decision: Decision | None, served: ResponseReceived) -> None:
         """A response is on its way to the client."""
+
+    @property
+    def traced(self) -> bool:
+        """Whether the trace that a request is part of is looked for."""
+        return False
 
     @property
     def calls(self) -> int:

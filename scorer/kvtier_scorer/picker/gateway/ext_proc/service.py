@@ -7,19 +7,24 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_scorer.config.contract import DESTINATION, PRIORITY, REQUEST_ID
-from kvtier_scorer.errors import BadRequestError
+from kvtier_scorer.errors import BadRequestError, RefusedRequestError
 from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body, read_prompt
 from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
 from kvtier_scorer.picker.observability.logs import printable
 from kvtier_scorer.scheduling.model import Pick, PickRequest, Prompt
 from kvtier_scorer.scheduling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+    from kvtier_scorer.picker.observability.traces import PickTraces
 
 TokenIds = NDArray[np.uint32]
 _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
@@ -125,6 +130,12 @@ class ExtProcService(ExtProcCalls):
     scheduler: Scheduler
     requests: RequestReader
     clock: Callable[[], float]
+    traces: "PickTraces | None" = None
+
+    @property
+    def traced(self) -> bool:
+        """Whether there is somebody to tell of picks."""
+        return self.traces is not None
 
     def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
         """Picks a pod at once; None where tokens have to be waited for, or the body is large."""
@@ -144,7 +155,11 @@ class ExtProcService(ExtProcCalls):
             self.scheduler.record_served_by(pick, served.endpoint)
 
     def _pick(self, event: RequestReceived, request: PickRequest, begun_s: float) -> Decision:
-        pick = self.scheduler.pick(request, self.clock())
+        span = None if self.traces is None else self.traces.begin(event.head.headers, begun_s)
+        if span is None:
+            pick = self.scheduler.pick(request, self.clock())
+        else:
+            pick = self._traced_pick(span, request)
         self.scheduler.record_sent(pick)
         self.counters.count_pick(pick, perf_counter() - begun_s)
         if _LOG.isEnabledFor(logging.DEBUG):
@@ -165,3 +180,35 @@ class ExtProcService(ExtProcCalls):
                 },
             )
         return _PickDecision({DESTINATION: pick.address}, pick.address, pick)
+
+    def _traced_pick(self, span: "Span", request: PickRequest) -> Pick:
+        """The span has no part of a prompt, and ends with the pick."""
+        try:
+            pick = self.scheduler.pick(request, self.clock(), reasons=True)
+        except RefusedRequestError as error:
+            span.set_attribute("error.type", type(error).__name__)
+            span.end()
+            raise
+        span.set_attributes(_attributes(request, pick))
+        span.end()
+        return pick
+
+
+def _attributes(request: PickRequest, pick: Pick) -> dict[str, str | int | float]:
+    said: dict[str, str | int | float] = {
+        "gen_ai.request.model": printable(request.prompt.model),
+        "kvtier.endpoint": pick.address,
+        "kvtier.pod": pick.pod_name,
+        "kvtier.prompt_tokens": pick.prompt_tokens,
+        "kvtier.score": pick.score,
+    }
+    said |= {f"kvtier.matched_tokens.{tier.label}": tokens for tier, tokens in pick.matched_tokens.items()}
+    if (why := pick.reasons) is not None:
+        said |= {f"kvtier.score.{name}": score for name, score in why.scores.items()}
+        said |= {
+            "kvtier.candidates": why.candidates,
+            "kvtier.queue_depth": why.queue_depth,
+            "kvtier.picked_since_reading": why.picked,
+            "kvtier.kv_cache_utilization": why.kv_cache_utilization,
+        }
+    return said

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from kvtier_scorer.config.contract import TRACE_PARENT
 from kvtier_scorer.errors import RefusedRequestError
 
 
@@ -32,6 +33,13 @@ class RequestReceived(NamedTuple):
 
     head: RequestHead
     body: bytes | None
+
+    def within(self, trace_parent: str | None) -> "RequestReceived":
+        """The same as a part of that span; as it was where there is none."""
+        if trace_parent is None:
+            return self
+        headers = {**self.head.headers, TRACE_PARENT: trace_parent}
+        return RequestReceived(RequestHead(self.head.path, headers, self.head.subset), self.body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestHead, 
 _CONTENT_LENGTH: Final = "content-length"
 _STATUS_DIGITS: Final = 3
 _MOST_DIGITS: Final = 18
-_REQUEST_HEADERS: Final = frozenset({":path", _CONTENT_LENGTH, contract.PRIORITY, contract.REQUEST_ID})
+_REQUEST_HEADERS: Final = frozenset(
+    {":path", _CONTENT_LENGTH, contract.PRIORITY, contract.REQUEST_ID, contract.TRACE_PARENT}
+)
 _RESPONSE_HEADERS: Final = frozenset({":status", contract.SERVED})
 _TYPES: Final = {
     400: "invalid_request_error",
