@@ -41,6 +41,9 @@ _HOST: Final = rf"(\[[0-9A-Fa-f:]+\]|{_OCTET}([.]{_OCTET}){{3}}|{_HOST_NAME})"
 HTTP_URL_PATTERN: Final = rf"^https?://{_HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9._~%!$&'()*+,;=:@/-]*)?$"
 """Of the characters that a URL has (RFC 3986); without a query, and without a password, which everybody who
 reads the resource would see. An address has four numbers of base ten, or groups of 16 bits."""
+_PORT: Final = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+OTLP_URL_PATTERN: Final = rf"^http://{_HOST}:{_PORT}$"
+"""Where OTLP over gRPC is taken."""
 _NAMES: Final = (
     r"([^/:]+[.])?localhost|metadata([.]google[.]internal|[.]goog)?|instance-data([.]ec2[.]internal)?"
 )

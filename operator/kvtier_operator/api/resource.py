@@ -30,6 +30,7 @@ from kvtier_operator.api.spec.tiers import (
 from kvtier_operator.api.spec.tiers.cpu import CpuTierSpec
 from kvtier_operator.api.spec.tiers.disk import DiskTierSpec
 from kvtier_operator.api.spec.tiers.remote import RemoteTierSpec
+from kvtier_operator.api.spec.tracing import Tracing
 
 GROUP: Final = "kvtier.dev"
 VERSION: Final = "v1alpha1"
@@ -301,6 +302,10 @@ class Observability(ApiModel):
     )
     interval_seconds: int = Field(
         15, description="How often engines and picker are scraped, in seconds.", ge=1, le=300
+    )
+    tracing: Tracing | None = Field(
+        None,
+        description="Engines, picker and kvtier's own gateway send traces of requests to a collector; no traces when empty.",
     )
 
     @field_validator("labels")

@@ -141,7 +141,7 @@ def _on_provider(row: str, provider: str, what: str, creatable: str) -> Privileg
 
 PRIVILEGES: Final = (
     Privilege(
-        *("pods", "workloads", "spec", "true", _differs(*_PODS, "router")),
+        *("pods", "workloads", "spec", "true", _differs(*_PODS, "router", "observability.?tracing")),
         "pods with images, arguments and Secrets of one's choice",
         "deployments.apps",
     ),

@@ -35,7 +35,7 @@ REFUSED_FIELDS: Final = {
     "unknown field, nowhere": Refused(
         {"spec.observability.xyzzy": True},
         "spec.observability.xyzzy: unknown field; the fields here are serviceMonitor, "
-        "prometheusRule, dashboard, labels, intervalSeconds",
+        "prometheusRule, dashboard, labels, intervalSeconds, tracing",
     ),
     "missing model": Refused(
         {"spec.model": ABSENT},

@@ -10,6 +10,8 @@ from tests.cases.rules.remote_rules import REMOTE_RULES
 from tests.cases.rules.rule_case import RuleCase
 from tests.cases.rules.scaling_rules import SCALING_RULES
 
+_TRACES: Final = "spec.observability.tracing"
+
 RULES: Final = (
     RuleCase(
         "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: "
@@ -17,6 +19,16 @@ RULES: Final = (
         "",
         {"metadata.name": "a" * 48},
         {"metadata.name": "qwen3.32b"},
+    ),
+    *(
+        RuleCase(
+            "no collector is at an address of a pod's own machine, its link or a cloud's metadata; write "
+            "that of its Service",
+            f"{_TRACES}.endpoint",
+            {_TRACES: {"endpoint": "http://otel-collector.monitoring:4317"}},
+            {_TRACES: {"endpoint": f"http://{host}:4317"}},
+        )
+        for host in ("localhost", "169.254.169.254", "[fe80::1]")
     ),
     RuleCase(
         "pageSize needs a policy: set hugepages.policy to Require or Prefer",

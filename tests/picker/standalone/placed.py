@@ -42,6 +42,7 @@ class Wanted:
         settings: `spec.router.gateway.standalone`.
         router: More of `spec.router`.
         gateway: More of `spec.router.gateway`.
+        tracing: `spec.observability.tracing`.
     """
 
     flavor: str = "builtin"
@@ -49,6 +50,7 @@ class Wanted:
     settings: Mapping[str, Any] | None = None
     router: Mapping[str, Any] | None = None
     gateway: Mapping[str, Any] | None = None
+    tracing: Mapping[str, Any] | None = None
 
     def files(self) -> dict[str, Any]:
         """The gateway's ConfigMap, read."""
@@ -58,6 +60,16 @@ class Wanted:
     def picker_config(self) -> str:
         """The picker's configuration."""
         return str(self._built("ConfigMap", "picker")["data"]["picker.yaml"])
+
+    def picker_variables(self) -> dict[str, str]:
+        """Those of the picker's container that have a value."""
+        [container] = self._built("Deployment", "picker")["spec"]["template"]["spec"]["containers"]
+        return {one["name"]: one["value"] for one in container["env"] if "value" in one}
+
+    def picker_arguments(self) -> list[str]:
+        """The picker's arguments."""
+        [container] = self._built("Deployment", "picker")["spec"]["template"]["spec"]["containers"]
+        return list(container["args"])
 
     def pod(self) -> dict[str, Any]:
         """The gateway's pod."""
@@ -89,9 +101,10 @@ class Wanted:
         own = {"standalone": self.settings} if self.settings else {}
         gateway = {"provider": "standalone", **own, **(self.gateway or {})}
         router = {"flavor": self.flavor, "failureMode": self.mode, "gateway": gateway, **(self.router or {})}
+        more: dict[str, Any] = {"observability": {"tracing": self.tracing}} if self.tracing else {}
         [found] = [
             document
-            for document in build_objects(make_plan(resource(router=router), Observed()))
+            for document in build_objects(make_plan(resource(router=router, **more), Observed()))
             if (document["kind"], document["metadata"]["name"]) == (kind, f"{NAME}-{component}")
         ]
         return found

@@ -14,6 +14,7 @@ from kvtier_operator.api.formats import (
     IMAGE_NAME_PATTERN,
     LABEL_PATTERN,
     LABEL_VALUE_PATTERN,
+    OTLP_URL_PATTERN,
     SUBDOMAIN_PATTERN,
 )
 from kvtier_operator.api.resource import KVCacheTier
@@ -47,6 +48,8 @@ FORMS: Final[Mapping[str, str]] = {
     "parts that begin with a letter, a digit or _",
     HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 "
     "address, the scheme in lower case, no password and no query",
+    OTLP_URL_PATTERN: "is no collector; write http://HOST:PORT, with a name, four decimal numbers or a plain IPv6 address, as "
+    "upstream's pickers send in the clear alone",
     URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
     "slash at its end, no . or .. as a segment, no query and no %, or / for all paths",
     PATH_PATTERN: "is no absolute path; begin it with /",

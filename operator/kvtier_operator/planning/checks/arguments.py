@@ -112,6 +112,7 @@ _RESERVED_OPTIONS: Final = {
 }
 _WITH_VOLUME: Final = {"--download-dir": "weights are kept in spec.model.volume; remove it"}
 _WITH_EVENTS: Final = {"--kv-events-config": _derivation_advice("spec.router.kvEvents")}
+_WITH_TRACES: Final = {"--otlp-traces-endpoint": _derivation_advice("spec.observability.tracing.endpoint")}
 _WITH_ADAPTERS: Final = dict.fromkeys(
     ("--lora-modules", "--no-enable-lora"), _derivation_advice("spec.model.loraModules")
 )
@@ -126,6 +127,7 @@ _IN_A_FILE: Final = (
 def reserved_arguments(parts: CheckInput) -> CheckResult:
     """The last one on a command line wins, and the plan would no longer be what runs."""
     reserved = _RESERVED_OPTIONS | (_WITH_EVENTS if parts.spec.router.kv_events else {})
+    reserved |= _WITH_TRACES if parts.spec.observability.tracing else {}
     reserved |= _WITH_VOLUME if parts.spec.model.volume else {}
     reserved |= _WITH_ADAPTERS if parts.spec.model.lora_modules else {}
     faults, reason, line = [], "ReservedArgument", parts.spec.engine.extra_args

@@ -27,6 +27,7 @@ from kvtier_operator.planning.envoy.clusters import (
 )
 from kvtier_operator.planning.envoy.gateway import Address, BodyMode, EngineService, Gateway, Keys, Picker
 from kvtier_operator.planning.envoy.keys import OPEN_PATHS, UNASKED, key_filters, key_replies
+from kvtier_operator.planning.envoy.tracing import tracing
 from kvtier_scorer.config.contract import CLIENT, DESTINATION, RESOURCE, SERVED
 
 ADMIN_PORT: Final = 19000
@@ -162,7 +163,7 @@ def _listener(gateway: Gateway) -> dict[str, Any]:
             ]
         },
         "http_filters": _filters(gateway),
-        **(_FOREIGN_CLIENTS if gateway.entrance else {}),
+        **({**_FOREIGN_CLIENTS, **tracing(gateway.entrance.traces)} if gateway.entrance else {}),
     }
     kind = "filters.network.http_connection_manager.v3.HttpConnectionManager"
     chain: dict[str, Any] = {

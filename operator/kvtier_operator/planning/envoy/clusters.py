@@ -18,6 +18,7 @@ EXT_PROC: Final = "envoy.filters.http.ext_proc"
 ENGINES: Final = "engines"
 PICKED: Final = "picked-engine"
 PICKER: Final = "picker"
+TRACES: Final = "traces"
 MODEL_ROUTER: Final = "model-router"
 """Name of its filter, too."""
 _CONNECT_TIMEOUT: Final = "5s"
@@ -51,6 +52,8 @@ def clusters(gateway: Gateway) -> list[dict[str, Any]]:
     built = _engines(gateway.engines)
     if gateway.picker is not None:
         built.append(_picker(gateway.picker))
+    if gateway.entrance is not None and gateway.entrance.traces is not None:
+        built.append(_cluster(TRACES, [gateway.entrance.traces.collector]) | _http2())
     if gateway.entrance is None or gateway.entrance.model_router is None:
         return built
     built.append(_cluster(MODEL_ROUTER, [gateway.entrance.model_router]) | _http2())

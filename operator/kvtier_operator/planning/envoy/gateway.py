@@ -70,6 +70,15 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
+class Traces:
+    """Where spans go, and of how many requests."""
+
+    collector: Address  # takes OTLP over gRPC in the clear
+    service: str  # the gateway, as spans name it
+    sampling_ratio: float  # of requests that begin a trace, 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
 class Entrance:
     """What a gateway needs whose clients are on other machines."""
 
@@ -83,6 +92,7 @@ class Entrance:
     others: Mapping[str, Address] = field(default_factory=dict)
     tells_endpoint: bool = False  # whether answers may say which engine they came from
     keys: Keys | None = None  # None to serve whoever comes
+    traces: Traces | None = None  # None for no traces
 
 
 @dataclass(frozen=True, slots=True)

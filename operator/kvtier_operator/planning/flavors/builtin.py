@@ -19,10 +19,14 @@ def _ending(inputs: EndingInput) -> PickerEnding:
     return PickerEnding(inputs.ending.pre_stop_s, ("--grace-period", str(inputs.ending.drain_s)))
 
 
+def _args(traced: bool) -> tuple[str, ...]:
+    return ("--tracing=true",) if traced else ()
+
+
 TRAITS: Final = FlavorTraits(
     title="kvtier's own picker",
     image="kvtier/picker:{version}",
-    args=(),
+    args=_args,
     tls_args=None,
     endpoint_args=("--tell-endpoint",),
     ending=_ending,

@@ -41,6 +41,11 @@ def in_upstreams_time(inputs: EndingInput) -> PickerEnding:
     return PickerEnding(inputs.ending.pre_stop_s + max(inputs.ending.drain_s - _UPSTREAM_S, 0))
 
 
+def upstreams_args(traced: bool) -> tuple[str, ...]:
+    """Profiles, on the metrics port and on by default, are off: memory's has parts of prompts."""
+    return "--metrics-endpoint-auth=false", f"--tracing={str(traced).lower()}", "--enable-pprof=false"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTraits:
     """What a picker takes of memory.
@@ -67,9 +72,8 @@ class FlavorTraits:
 
     title: str  # the picker, as the subject of a sentence
     image: str  # as its project publishes it, with `{version}` for the three numbers of its version
-    # profiles, on the metrics port and on by default: memory's has parts of prompts
-    # arguments that it takes beside those of every picker
-    args: tuple[str, ...] = ("--metrics-endpoint-auth=false", "--tracing=false", "--enable-pprof=false")
+    # arguments that it takes beside those of every picker, by whether it sends traces
+    args: Callable[[bool], tuple[str, ...]] = upstreams_args
     # what makes it read engines that serve HTTPS; None where it reads HTTP alone
     tls_args: tuple[str, ...] | None = ()
     endpoint_args: tuple[str, ...] = ()  # what makes it tell clients which engine served them

@@ -1,12 +1,13 @@
 """The endpoint picker's objects, and who may ask it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.planning.base.merge import merged
 from kvtier_operator.planning.base.names import CONFIG_HASH, Component, Names
+from kvtier_operator.planning.base.tracing import otel_variables
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.flavors.traits import EndingInput, FlavorTraits, PickerEnding
 from kvtier_operator.planning.objects.common import (
@@ -87,6 +88,7 @@ def _container(plan: Plan) -> dict[str, Any]:
         "env": [
             env_from_field("NAMESPACE", "metadata.namespace"),
             env_from_field("POD_NAME", "metadata.name"),
+            *({"name": name, "value": value} for name, value in _tracing_variables(plan).items()),
         ],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         **_probes(plan),
@@ -102,6 +104,11 @@ def _container(plan: Plan) -> dict[str, Any]:
             *([{"name": SCRATCH["name"], "mountPath": "/tmp"}] if _traits(plan).compiles else []),  # noqa: S108 - a mount
         ],
     }
+
+
+def _tracing_variables(plan: Plan) -> Mapping[str, str]:
+    names, tracing = Names.of(plan), plan.resource.spec.observability.tracing
+    return {} if tracing is None else otel_variables(tracing, names, names.picker)
 
 
 def _traits(plan: Plan) -> FlavorTraits:
@@ -155,7 +162,7 @@ def _args(plan: Plan) -> list[str]:
         *("--metrics-port", str(METRICS_PORT)),
         *_ending(plan).args,
         *(traits.endpoint_args if plan.resource.spec.router.expose_endpoint else ()),
-        *traits.args,
+        *traits.args(plan.resource.spec.observability.tracing is not None),
         *((traits.tls_args or ()) if plan.resource.spec.engine.extra_args.serves_tls else ()),
         *(("--ha-enable-leader-election",) if _several(plan) else ()),
     ]

@@ -12,7 +12,9 @@ from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.engine_image import engine_image
 from kvtier_operator.planning.base.container_parts import EnginePlan
 from kvtier_operator.planning.base.ending import Ending
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.base.tier_plan import BackendPlan
+from kvtier_operator.planning.base.tracing import otel_variables
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
@@ -39,7 +41,7 @@ def plan_engine(
     return EnginePlan(
         image=engine_image(resource.spec, observed.images),
         args=_args(resource, backend, ending, machine),
-        env=_env(resource.spec, backend, machine),
+        env=_env(resource, backend, machine),
         env_from_resource=_env_from_resource(resource, backend),
         files=backend.files,
         mounts=backend.mounts,
@@ -70,6 +72,7 @@ def _args(
         *_device_cache_args(engine),
         *backend.args,
         *_events_args(resource.spec.router, machine),
+        *_tracing_args(resource.spec, machine),
         *_ending_args(engine, ending, machine),
         *engine.extra_args.words,
     )
@@ -97,6 +100,12 @@ def _events_args(router: RouterSpec, machine: Machine | None) -> tuple[str, ...]
         "replay_endpoint": f"tcp://*:{REPLAY_PORT}",
     }
     return "--kv-events-config", json.dumps(config)
+
+
+def _tracing_args(spec: Spec, machine: Machine | None) -> tuple[str, ...]:
+    """Nothing in a local run, from where a cluster's collector is not reached."""
+    tracing = spec.observability.tracing
+    return () if tracing is None or machine is not None else ("--otlp-traces-endpoint", tracing.endpoint)
 
 
 def _ending_args(engine: EngineSpec, ending: Ending, machine: Machine | None) -> tuple[str, ...]:
@@ -142,14 +151,17 @@ def _device_cache_args(engine: EngineSpec) -> tuple[str, ...]:
     )
 
 
-def _env(spec: Spec, backend: BackendPlan, machine: Machine | None) -> Mapping[str, str]:
-    engine = spec.engine
+def _env(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -> Mapping[str, str]:
+    spec, engine = resource.spec, resource.spec.engine
     # The same block hashes in every process, pod and start: vLLM and LMCache derive them from this seed.
     env = {"PYTHONHASHSEED": "0"}
     if engine.device is Device.CPU:
         cores = machine.cores if machine else ()
         env["VLLM_CPU_OMP_THREADS_BIND"] = _cores(spec, cores)
         env |= _threads(spec, len(cores))
+    if spec.observability.tracing and machine is None:
+        names = Names.of_resource(resource)
+        env |= otel_variables(spec.observability.tracing, names, names.engine)
     own = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
     return {**env, **backend.env, **own}
 

@@ -178,7 +178,7 @@ class CachedPlan:
 
 
 _NOT_THE_ENGINES: Final = ("replicas", "autoscaling", "router", "observability")
-"""Parts of the spec that engines are not started with."""
+"""Parts of the spec that engines are not started with, or that change nothing of what they report."""
 
 
 @dataclass(frozen=True, slots=True)

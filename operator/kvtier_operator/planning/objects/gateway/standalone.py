@@ -2,6 +2,7 @@
 
 import json
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from kvtier_operator.api.spec.router import Standalone
 from kvtier_operator.planning.base.merge import merged
@@ -15,6 +16,7 @@ from kvtier_operator.planning.envoy.gateway import (
     Gateway,
     Keys,
     Picker,
+    Traces,
 )
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.objects.common import (
@@ -119,8 +121,18 @@ def _envoy(plan: Plan, settings: Standalone, gateway: GatewayPlan) -> Gateway:
         keys=Keys(f"{KEYS_FOLDER}/{KEYS_FILE}", settings.api_keys.requests_per_minute)
         if settings.api_keys
         else None,
+        traces=_traces(plan),
     )
     return Gateway(Address("0.0.0.0", _SERVING_PORT), engines, picker, gateway.held_bytes, entrance)  # noqa: S104 - a pod's
+
+
+def _traces(plan: Plan) -> Traces | None:
+    wanted = plan.resource.spec.observability.tracing
+    if wanted is None:
+        return None
+    place = urlsplit(wanted.endpoint)
+    collector = Address(place.hostname or "", place.port or 0)
+    return Traces(collector, Names.of(plan).gateway, wanted.sampling_ratio)
 
 
 def _service(plan: Plan, settings: Standalone) -> dict[str, Any]:

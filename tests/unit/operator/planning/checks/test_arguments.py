@@ -288,6 +288,14 @@ def test_events_of_the_users_own_would_overwrite_those_that_the_picker_follows()
     says(result, REJECT, "ReservedArgument", "kvtier derives it from spec.router.kvEvents; set that")
 
 
+def test_a_collector_of_the_users_own_goes_without_the_field_alone() -> None:
+    own = {"extraArgs": ["--otlp-traces-endpoint", "http://a:4317"]}
+    says(verdict(reserved_arguments, resource(engine=own)), PASS, "Passed")
+    one = resource(engine=own, observability={"tracing": {"endpoint": "http://b:4317"}})
+    advice = "kvtier derives it from spec.observability.tracing.endpoint; set that"
+    says(verdict(reserved_arguments, one), REJECT, "ReservedArgument", advice)
+
+
 @pytest.mark.parametrize(
     ("backend", "name"),
     [
