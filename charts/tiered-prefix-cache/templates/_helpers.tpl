@@ -51,23 +51,42 @@
 {{- toYaml (uniq $secrets) }}
 {{- end }}
 
-{{- define "kvtier.podLabels" -}}
+{{- define "kvtier.ownPodLabels" -}}
 app.kubernetes.io/name: kvtier-operator
 app.kubernetes.io/instance: {{ include "kvtier.name" $ }}
 app.kubernetes.io/component: operator
 app.kubernetes.io/part-of: kvtier
 {{- end }}
 
-{{- define "kvtier.testLabels" -}}
-app.kubernetes.io/name: kvtier-test
-app.kubernetes.io/part-of: kvtier
-{{- end }}
-
-{{- define "kvtier.labels" -}}
-{{ include "kvtier.podLabels" $ }}
+{{- define "kvtier.ownLabels" -}}
+{{ include "kvtier.ownPodLabels" $ }}
 app.kubernetes.io/version: {{ $.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- /* Labels that everybody adds; selectors and the operator go by the chart's own. */ -}}
+{{- define "kvtier.commonLabels" -}}
+{{- $own := include "kvtier.ownLabels" $ | fromYaml -}}
+{{- range $value, $labels := dict "commonLabels" $.Values.commonLabels "operator.podLabels" $.Values.operator.podLabels }}
+{{- range $label, $_ := $labels }}
+{{- if hasKey $own $label }}{{ fail (printf "%s: %s is set by the chart: remove it" $value $label) }}{{ end }}
+{{- end }}
+{{- end -}}
+{{- $.Values.commonLabels | default dict | toYaml }}
+{{- end }}
+
+{{- define "kvtier.podLabels" -}}
+{{- merge (include "kvtier.ownPodLabels" $ | fromYaml) (include "kvtier.commonLabels" $ | fromYaml) | toYaml }}
+{{- end }}
+
+{{- define "kvtier.testLabels" -}}
+{{- $own := dict "app.kubernetes.io/name" "kvtier-test" "app.kubernetes.io/part-of" "kvtier" -}}
+{{- merge $own (include "kvtier.commonLabels" $ | fromYaml) | toYaml }}
+{{- end }}
+
+{{- define "kvtier.labels" -}}
+{{- merge (include "kvtier.ownLabels" $ | fromYaml) (include "kvtier.commonLabels" $ | fromYaml) | toYaml }}
 {{- end }}
 
 {{- /* "wait" where a live cluster has no KVCacheTier yet: Helm maps every kind before it creates the first object.

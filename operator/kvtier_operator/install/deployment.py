@@ -81,6 +81,7 @@ def _container(install: Installation) -> dict[str, Any]:
         "KVTIER_METRICS_PORT": str(METRICS_PORT),
         "KVTIER_HEALTH_PORT": str(HEALTH_PORT),
         "KVTIER_LOG_FORMAT": "json",
+        "KVTIER_LOG_LEVEL": "info",
         # where this cluster gets kvtier's image from: engines' pods begin with it too
         "KVTIER_REPOSITORY": KVTIER_REPOSITORY,
         # the rest of them, with commas: NAME=REFERENCE, names of Secrets; empty: where they are published

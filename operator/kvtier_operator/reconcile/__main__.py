@@ -55,6 +55,13 @@ _VALUES: Final[Mapping[str, str]] = {
     show_default=True,
     help="For people or for programs.",
 )
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Least severe messages that are logged.",
+)
 @click.option("--image-registry", help="Takes the place of each image's own registry: HOST[:PORT][/PATH].")
 @click.option(
     "--repository", help="kvtier's own image in this cluster, without its tag; with a host as it is."
@@ -86,6 +93,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     metrics_port: int,
     health_port: int,
     log_format: str,
+    log_level: str,
     image_registry: str | None,
     repository: str | None,
     images: tuple[str, ...],
@@ -108,7 +116,7 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
             raise
         complain(f"kvtier-operator: {line}")
         sys.exit(1)
-    set_up_logs(log_format)
+    set_up_logs(log_format, log_level)
     try:
         source = image_source(
             registry=image_registry,

@@ -44,6 +44,7 @@ WATCH_RESTARTS: Final = Counter(
 )
 BUILD: Final = Info("kvtier_build", "Version of the operator.", registry=REGISTRY)
 BUILD.info({"version": version("kvtier")})
+_OWN_LOGGERS: Final = ("kvtier_common", "kvtier_operator")
 _PLAIN: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -69,13 +70,16 @@ class _WithoutKopfRetries(logging.Filter):
         return not (record.name.startswith("kopf") and "failed; will retry" in record.getMessage())
 
 
-def set_up_logs(log_format: str) -> None:
-    """Logs to standard error, `plain` or `json`."""
+def set_up_logs(log_format: str, log_level: str) -> None:
+    """Logs to standard error, `plain` or `json`; `debug` is of kvtier alone, as clients log whole bodies."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if log_format == "json" else logging.Formatter(_PLAIN))
     handler.addFilter(_WithoutKopfRetries())
     handler.addFilter(OneLineRecords())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    level = logging.getLevelNamesMapping()[log_level.upper()]
+    logging.basicConfig(level=max(level, logging.INFO), handlers=[handler], force=True)
+    for name in _OWN_LOGGERS:
+        logging.getLogger(name).setLevel(level)
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     # it warns of what is meant to be: a thread of its own, without signals
     logging.getLogger("kopf").setLevel(logging.ERROR)

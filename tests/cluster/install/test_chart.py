@@ -1,6 +1,7 @@
 """The chart, by the real helm."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from kvtier_operator.planning.images import PUBLISHED, ImageName
 EVERYTHING = CHART / "ci" / "everything-values.yaml"
 # What only a chart says of its objects.
 OF_CHARTS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
+MONITORING = ("serviceMonitor", "prometheusRule")
+ENDPOINT = {"interval", "scrapeTimeout", "relabelings", "metricRelabelings"}
 SPEC = {"model": {"name": "Qwen/Qwen3-32B"}, "tiers": {"cpu": {"capacity": "1Gi"}}}
 TIER = {"name": "small", "spec": SPEC}
 
@@ -53,7 +56,69 @@ def test_helm_leaves_the_dashboard_as_it_is(helm: Command) -> None:
     ]
     assert made["data"] == dashboard(Installation())["data"]
     assert made["metadata"]["labels"].items() >= {"grafana_dashboard": "1", "team": "inference"}.items()
-    assert made["metadata"]["annotations"] == {"grafana_folder": "kvtier"}
+    assert made["metadata"]["annotations"]["grafana_folder"] == "kvtier"
+
+
+def test_labels_and_annotations_of_all_objects_are_in_no_selector(helm: Command) -> None:
+    """What is said of one object alone goes before what is said of all."""
+    rendered = helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", EVERYTHING)
+    made = {_key(document): document for document in yaml.safe_load_all(rendered) if document}
+    del made["ConfigMap", "kvtier-note"]  # one of extraObjects
+    for document in made.values():
+        assert document["metadata"]["labels"]["cost-center"] == "1"
+        assert "example.com/owner" in document["metadata"]["annotations"]
+        assert "cost-center" not in json.dumps(document.get("spec", {}).get("selector"))
+    owners = {
+        kind: made[kind, OPERATOR]["metadata"]["annotations"]["example.com/owner"]
+        for kind in ("Service", "ServiceAccount")
+    }
+    assert owners == {"Service": "platform", "ServiceAccount": "inference"}
+    teams = {name: made["KVCacheTier", name]["metadata"]["labels"]["team"] for name in ("qwen3-32b", "llama")}
+    assert teams == {"qwen3-32b": "inference", "llama": "platform"}
+    pod = made["Deployment", OPERATOR]["spec"]["template"]["metadata"]["labels"]
+    assert (pod["team"], pod["cost-center"]) == ("inference", "1")
+    assert made["Pod", f"{OPERATOR}-test"]["metadata"]["annotations"]["helm.sh/hook"] == "test"
+
+
+def test_monitoring_objects_may_be_elsewhere(helm: Command) -> None:
+    places = ",".join(f"{name}.enabled=true,{name}.namespace=watching" for name in MONITORING)
+    rendered = yaml.safe_load_all(
+        helm("template", "kvtier", CHART, "--namespace", SYSTEM, "--values", EVERYTHING, "--set", places)
+    )
+    made = {document["kind"]: document for document in rendered if document}
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        assert made[kind]["metadata"]["namespace"] == "watching"
+    spec = made["ServiceMonitor"]["spec"]
+    assert spec["namespaceSelector"] == {"matchNames": [SYSTEM]}
+    [endpoint] = spec["endpoints"]
+    given = yaml.safe_load(EVERYTHING.read_text())["serviceMonitor"]
+    assert endpoint == {"port": "metrics"} | {key: given[key] for key in given if key in ENDPOINT}
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ((), True),
+        (("--set", "global.imageRegistry=registry.example"), False),
+        (("--set", "image.repository=registry.example/own"), False),
+    ],
+)
+def test_images_that_are_nobodys_are_warned_of(
+    helm: Command, values: tuple[str, ...], *, warned: bool
+) -> None:
+    said = helm("install", "kvtier", CHART, "--namespace", SYSTEM, "--dry-run=client", *values)
+    assert ("nothing can be pulled from registry.invalid" in said) is warned
+
+
+def test_the_chart_of_a_release_warns_of_no_registry(helm: Command, tmp_path: Path) -> None:
+    chart = tmp_path / CHART.name
+    shutil.copytree(CHART, chart)
+    images = {name.value: f"{path}@sha256:{'0' * 64}" for name, path in PUBLISHED.items()}
+    release = {"registry": "registry.example/team", "images": images | {"operator": "kvtier/operator:1"}}
+    (chart / "release.json").write_text(json.dumps(release))
+    said = helm("install", "kvtier", chart, "--namespace", SYSTEM, "--dry-run=client")
+    assert "registry.invalid" not in said
+    assert "image: registry.example/team/kvtier/operator:1" in said
 
 
 def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Command) -> None:
@@ -85,6 +150,17 @@ def test_values_kept_from_a_release_without_the_dashboard_make_none(helm: Comman
         ({"operator": {"policy": {"ipcLock": ["a"]}}}, "ipcLock"),
         ({"operator": {"extraEnv": [{"name": "A", "values": "b"}]}}, "extraEnv"),
         ({"operator": {"extraEnv": {"A": "b"}}}, "extraEnv"),
+        ({"operator": {"logLevel": "trace"}}, "logLevel"),
+        ({"operator": {"volumes": {"name": "a"}}}, "volumes"),
+        ({"serviceMonitor": {"scrapeTimeout": "10"}}, "scrapeTimeout"),
+        (
+            {"commonLabels": {"app.kubernetes.io/name": "x"}},
+            "commonLabels: app.kubernetes.io/name is set by the chart: remove it",
+        ),
+        (
+            {"operator": {"podLabels": {"app.kubernetes.io/instance": "x"}}},
+            "operator.podLabels: app.kubernetes.io/instance is set by the chart: remove it",
+        ),
         (
             {"operator": {"extraEnv": [{"name": "KVTIER_POLICY", "value": "{}"}]}},
             "operator.extraEnv: KVTIER_POLICY is made by other values: remove it",

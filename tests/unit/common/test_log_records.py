@@ -12,8 +12,8 @@ from kvtier_scorer.picker.observability.logs import set_up_logs as of_picker
 
 FORGED = "a\x1b[31m\n2026-11-20 ERROR b\r\u2028\x9b2J\u202ec"
 SET_UPS: dict[str, Callable[[], None]] = {
-    "operator plain": lambda: of_operator("plain"),
-    "operator json": lambda: of_operator("json"),
+    "operator plain": lambda: of_operator("plain", "info"),
+    "operator json": lambda: of_operator("json", "info"),
     "picker plain": lambda: of_picker(LogFormat.PLAIN, "info"),
     "picker json": lambda: of_picker(LogFormat.JSON, "info"),
 }

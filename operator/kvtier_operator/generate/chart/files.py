@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 
-from kvtier_common.version import KVTIER_VERSION
+from kvtier_common.version import KVTIER_VERSION, PAGES_URL, REPOSITORY_URL
 from kvtier_operator.api.quantity import PATTERN
 from kvtier_operator.api.schema.crd import openapi_schema
 from kvtier_operator.generate.chart.templates import templates
@@ -52,6 +52,9 @@ def chart_document() -> dict[str, Any]:
         "version": KVTIER_VERSION,
         "appVersion": KVTIER_VERSION,
         "kubeVersion": f">={OLDEST_KUBERNETES}.0-0",
+        # neither icon nor maintainers: there is no picture, and whoever publishes it names its maintainers
+        "home": PAGES_URL,
+        "sources": [REPOSITORY_URL],
         "keywords": ["vllm", "kv-cache", "prefix-cache", "llm", "inference"],
     }
 

@@ -1,6 +1,7 @@
 """The chart's templates: the objects of install/ with places for values, and what those include."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -62,6 +63,8 @@ _SUBJECT: Final[dict[str, Text]] = {"subjects 0 name": _ACCOUNT}
 _PULL_SECRETS: Final = With('include "kvtier.pullSecrets" $ | fromYamlArray')
 _POD_SECURITY: Final = With('include "kvtier.podSecurityContext" $ | fromYaml')
 _CONTAINER_SECURITY: Final = With('include "kvtier.containerSecurityContext" $ | fromYaml')
+_OWN_LABELS: Final = {"labels": "ownLabels", "podLabels": "ownPodLabels"}
+_COMMON_ANNOTATIONS: Final = "$.Values.commonAnnotations | default dict"
 _POD: Final = "spec template spec"
 _ENV: Final = f"{_POD} containers 0 env"
 # behind the last variable of the list, at the column of its items
@@ -241,14 +244,19 @@ def _templates() -> dict[str, _Template]:
             service_monitor(_INSTALL),
             "$.Values.serviceMonitor.enabled",
             {
+                **_elsewhere("serviceMonitor"),
+                "spec namespaceSelector": With('dict "matchNames" (list $.Release.Namespace)'),
                 "spec endpoints 0 interval": Inline("{{ $.Values.serviceMonitor.interval }}"),
-                "metadata labels": _labels("$.Values.serviceMonitor.labels"),
+                **{
+                    f"spec endpoints 0 {name}": With(f"$.Values.serviceMonitor.{name}")
+                    for name in ("scrapeTimeout", "relabelings", "metricRelabelings")
+                },
             },
         ),
         "prometheus_rule.yaml": _Template(
             prometheus_rule(_INSTALL),
             "$.Values.prometheusRule.enabled",
-            {"metadata labels": _labels("$.Values.prometheusRule.labels")},
+            _elsewhere("prometheusRule"),
         ),
         "dashboard.yaml": _Template(
             _as_it_is(dashboard(_INSTALL)),
@@ -264,6 +272,14 @@ def _templates() -> dict[str, _Template]:
         ),
         "network_policy.yaml": _Template(network_policy(_INSTALL), "$.Values.networkPolicy.enabled"),
         **_of_test(),
+    }
+
+
+def _elsewhere(value: str) -> dict[str, Text]:
+    """Of what is read by others: their labels, in their namespace."""
+    return {
+        "metadata labels": _labels(f"$.Values.{value}.labels"),
+        "metadata namespace": Inline(f"{{{{ $.Values.{value}.namespace | default $.Release.Namespace }}}}"),
     }
 
 
@@ -312,6 +328,7 @@ def _deployment_texts() -> dict[str, Text]:
     environment = {
         "KVTIER_NAMESPACES": '{{ join "," $.Values.watchNamespaces | quote }}',
         "KVTIER_LOG_FORMAT": "{{ $.Values.operator.logFormat }}",
+        "KVTIER_LOG_LEVEL": '{{ $.Values.operator.logLevel | default "info" }}',
         "KVTIER_REPOSITORY": "{{ $.Values.image.repository }}",
         "KVTIER_IMAGE_REGISTRY": '{{ ($.Values.global).imageRegistry | default "" | quote }}',
         "KVTIER_IMAGES": '{{ include "kvtier.images" $ | quote }}',
@@ -330,6 +347,9 @@ def _deployment_texts() -> dict[str, Text]:
         f"{_POD} nodeSelector": With("$.Values.operator.nodeSelector"),
         f"{_POD} tolerations": With("$.Values.operator.tolerations"),
         f"{_POD} affinity": With("$.Values.operator.affinity"),
+        f"{_POD} topologySpreadConstraints": With("$.Values.operator.topologySpreadConstraints"),
+        f"{_POD} volumes": With("$.Values.operator.volumes"),
+        f"{_POD} containers 0 volumeMounts": With("$.Values.operator.volumeMounts"),
         f"{_POD} containers 0 imagePullPolicy": Inline("{{ $.Values.image.pullPolicy }}"),
         f"{_POD} containers 0 resources": With("$.Values.operator.resources"),
         f"{_POD} securityContext": _POD_SECURITY,
@@ -338,13 +358,28 @@ def _deployment_texts() -> dict[str, Text]:
 
 
 def _labels(further: str = "", of: str = "labels") -> Below:
-    """The chart's labels, and those of a value."""
-    extra = block(f"with {further}", "{{- toYaml . | nindent {indent} }}\n") if further else ""
-    return Below(f"{include(of)}\n{extra}")
+    """The chart's labels, before those of a value, before those that all objects have."""
+    if not further:
+        return Below(include(of))
+    own, common = (f'(include "kvtier.{name}" $ | fromYaml)' for name in (_OWN_LABELS[of], "commonLabels"))
+    return Below(f"{{{{- merge {own} ({further} | default dict) {common} | toYaml | nindent {{indent}} }}}}")
+
+
+def _annotated(document: dict[str, Any], texts: Mapping[str, Text]) -> With:
+    """An object's own annotations, before those that all have."""
+    match texts.get("metadata annotations"):
+        case With(value):
+            return With(f"merge (dict) ({value} | default dict) ({_COMMON_ANNOTATIONS})")
+        case _ if own := document["metadata"].get("annotations"):
+            return With(f"merge (fromJson {json.dumps(json.dumps(own))}) ({_COMMON_ANNOTATIONS})")
+        case _:
+            return With("$.Values.commonAnnotations")
 
 
 def _text(template: _Template) -> str:
-    body = yaml_text(template.document, {"metadata labels": _labels(), **template.texts})
+    places = {"metadata labels": _labels(), **template.texts}
+    annotations = _annotated(template.document, template.texts)
+    body = yaml_text(template.document, places | {"metadata annotations": annotations})
     for literal, expression in _EXPRESSIONS.items():
         body = body.replace(literal, expression)
     if template.for_each:
@@ -356,5 +391,7 @@ def _text(template: _Template) -> str:
 
 def _crd() -> str:
     keep = With('ternary (dict "helm.sh/resource-policy" "keep") (dict) $.Values.crds.keep')
-    body = yaml_text(crd(), {"metadata annotations": keep, "metadata labels": _labels()})
+    document = crd()
+    annotations = _annotated(document, {"metadata annotations": keep})
+    body = yaml_text(document, {"metadata annotations": annotations, "metadata labels": _labels()})
     return f"{comment('operator/kvtier_operator/api')}{block('if $.Values.crds.enabled', body)}"

@@ -190,6 +190,11 @@ class Operator(ChartModel):
     """The operator's pod."""
 
     log_format: str = Field("json", description="Format of its log: json or plain.", pattern="^(json|plain)$")
+    log_level: str = Field(
+        "info",
+        description="Least severe messages of its log: debug, info, warning or error.",
+        pattern="^(debug|info|warning|error)$",
+    )
     policy: OwnerLimits = _part(OwnerLimits)
     model_configs: str = Field(
         "none",
@@ -206,12 +211,25 @@ class Operator(ChartModel):
     )
     tolerations: list[dict[str, Any]] = Field(default_factory=list, description="Tolerations of its pod.")
     affinity: dict[str, Any] = Field(default_factory=dict, description="Affinity of its pod.")
+    topology_spread_constraints: list[dict[str, Any]] = Field(
+        default_factory=list, description="Topology spread constraints of its pod, labelSelector included."
+    )
     priority_class_name: str = Field("", description="Priority class of its pod.")
     pod_labels: dict[str, str] = Field(default_factory=dict, description="Additional labels of its pod.")
     pod_annotations: dict[str, str] = Field(default_factory=dict, description="Annotations of its pod.")
     extra_env: list[EnvEntry] = Field(
         default_factory=list,
         description="Additional environment variables, as in a pod, such as HTTPS_PROXY and NO_PROXY.",
+    )
+    volumes: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="Additional volumes of its pod, such as a ConfigMap with the certificate authority of a "
+        "proxy or mirror: see `volumeMounts`.",
+    )
+    volume_mounts: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="Where its container mounts them. Certificates for modelConfigs hub are read from the "
+        "file that extraEnv names as SSL_CERT_FILE, in place of the image's own.",
     )
     pod_security_context: dict[str, Any] = Field(
         default_factory=lambda: dict(POD_SECURITY),
@@ -292,13 +310,38 @@ class Attach(ChartModel):
     )
 
 
+def _monitoring_namespace() -> Any:  # noqa: ANN401 - pydantic's own type
+    return Field(
+        "",
+        description="Namespace to create it in, which must exist; the release's when empty.",
+        pattern=f"^({LABEL})?$",
+        max_length=63,
+    )
+
+
+def _monitoring_labels() -> Any:  # noqa: ANN401 - as above
+    return Field(
+        default_factory=dict, description="Additional labels, for a Prometheus that selects by label."
+    )
+
+
 class Monitor(ChartModel):
     """ServiceMonitor of the operator (needs the Prometheus operator's CRDs)."""
 
     enabled: bool = Field(default=False, description="Create a ServiceMonitor.")
+    namespace: str = _monitoring_namespace()
     interval: str = Field("30s", description="How often to scrape.", pattern=r"^[0-9]+(ms|s|m|h)$")
-    labels: dict[str, str] = Field(
-        default_factory=dict, description="Additional labels, for a Prometheus that selects by label."
+    scrape_timeout: str = Field(
+        "",
+        description="How long a scrape may take, at most the interval; Prometheus' own when empty.",
+        pattern=r"^([0-9]+(ms|s|m|h))?$",
+    )
+    labels: dict[str, str] = _monitoring_labels()
+    relabelings: list[dict[str, Any]] = Field(
+        default_factory=list, description="Relabelling of the target, as in a ServiceMonitor's endpoint."
+    )
+    metric_relabelings: list[dict[str, Any]] = Field(
+        default_factory=list, description="Relabelling of its metrics, as in a ServiceMonitor's endpoint."
     )
 
 
@@ -306,9 +349,8 @@ class Alerts(ChartModel):
     """PrometheusRule with the operator's own alerts (needs the Prometheus operator's CRDs)."""
 
     enabled: bool = Field(default=False, description="Create a PrometheusRule.")
-    labels: dict[str, str] = Field(
-        default_factory=dict, description="Additional labels, for a Prometheus that selects by label."
-    )
+    namespace: str = _monitoring_namespace()
+    labels: dict[str, str] = _monitoring_labels()
 
 
 class OwnDashboard(ChartModel):
@@ -362,6 +404,16 @@ class Values(ChartModel):
         description="Namespaces to serve, with a Role in each; they must exist. Empty: all namespaces.",
     )
     global_: Global = _part(Global, alias="global")
+    common_labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Labels of every object of the chart, pods and KVCacheTiers in `tiers` included; never "
+        "part of a selector. extraObjects have their own.",
+    )
+    common_annotations: dict[str, str] = Field(
+        default_factory=dict,
+        description="Annotations of every object of the chart, KVCacheTiers in `tiers` included; not of its "
+        "pods: operator.podAnnotations.",
+    )
     openshift: str = Field(
         "auto",
         description="Leave out runAsUser, runAsGroup and fsGroup, which OpenShift's SCC restricted-v2 sets "

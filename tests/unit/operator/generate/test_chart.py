@@ -13,6 +13,7 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_operator.generate.chart.values import Values
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.images import IMAGE_NAMES
+from kvtier_operator.reconcile.__main__ import main
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "charts" / "tiered-prefix-cache"
@@ -79,6 +80,14 @@ def test_a_tier_s_schema_is_the_crd_s() -> None:
     assert spec["properties"]["engine"]["properties"]["affinity"].get("additionalProperties", True)
     assert SCHEMA["properties"]["picker"]["properties"]["flavor"]["enum"] == ["llm-d", "gaie", "builtin"]
     assert "x-kubernetes" not in json.dumps(SCHEMA)
+
+
+def test_every_option_of_the_operator_has_a_value() -> None:
+    """So that nobody needs arguments of their own; the chart's probes and Services know the ports."""
+    text = (CHART / "templates" / "deployment.yaml").read_text()
+    set_by_values = set(re.findall(r"name: KVTIER_(\w+)\n +value: \{\{", text))
+    options = {(option.name or "").upper() for option in main.params}
+    assert options - set_by_values == {"METRICS_PORT", "HEALTH_PORT"}
 
 
 def test_every_image_has_a_value() -> None:
