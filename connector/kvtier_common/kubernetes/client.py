@@ -5,9 +5,10 @@ thousand objects cannot afford a model object for each.
 """
 
 from asyncio import Semaphore
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlencode
 from urllib.request import getproxies
@@ -75,11 +76,21 @@ class Api:
 
     A watch without a line for `silence_s` is dead. The server sends a bookmark every 60 to 75 seconds
     (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
+
+    `before_write` is called when a request that is no GET has its connection and is about to be sent; what it
+    raises is raised in place of that.
     """
 
-    def __init__(self, configuration: Configuration, user_agent: str, silence_s: float = 100.0) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        user_agent: str,
+        before_write: Callable[[], None] | None = None,
+        silence_s: float = 100.0,
+    ) -> None:
         # without proxies in the environment there is nothing to look up there, in a thread, for every request
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
+        configuration.trace_configs = [_calling(before_write)] if before_write else []
         configuration.connection_pool_maxsize = 0  # a watch holds its connection
         self._watching = ApiClient(configuration)
         configuration.connection_pool_maxsize = _AT_A_TIME
@@ -169,6 +180,22 @@ class Api:
         )
         response: aiohttp.ClientResponse = answer.response
         return response
+
+
+def _calling(before_write: Callable[[], None]) -> aiohttp.TraceConfig:
+    trace = aiohttp.TraceConfig()
+
+    async def start(_: object, context: SimpleNamespace, request: aiohttp.TraceRequestStartParams) -> None:
+        context.writes = request.method != "GET"
+
+    async def connected(_: object, context: SimpleNamespace, __: object) -> None:
+        if context.writes:
+            before_write()
+
+    trace.on_request_start.append(start)
+    trace.on_connection_create_end.append(connected)
+    trace.on_connection_reuseconn.append(connected)
+    return trace
 
 
 def _cut_off(response: aiohttp.ClientResponse) -> None:

@@ -13,7 +13,7 @@ from kvtier_operator.generate.yaml_text import Below, Text, notice, rules_text, 
 from kvtier_operator.install import install_objects
 from kvtier_operator.install.attachment import attachment_policy, attachment_policy_binding
 from kvtier_operator.install.monitoring import dashboard, prometheus_rule, service_monitor
-from kvtier_operator.install.rbac import EVERYTHING
+from kvtier_operator.install.rbac import EVERYTHING, LEADER_ELECTION
 from kvtier_operator.install.settings import Installation
 from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.objects import build_objects
@@ -67,6 +67,8 @@ def _text(document: dict[str, Any]) -> str:
     texts: dict[str, Text] = {}
     if document["kind"] == "ClusterRole" and document["metadata"]["name"] == Installation().name:
         texts["rules"] = Below(rules_text(EVERYTHING))
+    if document["kind"] == "Role":
+        texts["rules"] = Below(rules_text(LEADER_ELECTION))
     return _NOTICE + yaml_text(document, texts)
 
 

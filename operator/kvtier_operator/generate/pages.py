@@ -14,6 +14,7 @@ from kvtier_operator.install.admission import PRIVILEGES
 from kvtier_operator.install.rbac import (
     CLUSTER,
     DELETION_COST,
+    LEADER_ELECTION,
     NAMESPACED,
     PICKER_LEADER_ELECTION,
     PICKERS,
@@ -42,6 +43,7 @@ def rights_page() -> str:
         cost=_table(DELETION_COST),
         password=_table(STORE_PASSWORD),
         cluster=_table(CLUSTER),
+        leader=_table(LEADER_ELECTION),
         privileges=_privileges(),
     )
 

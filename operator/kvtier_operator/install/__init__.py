@@ -9,6 +9,8 @@ from kvtier_operator.install.rbac import (
     cluster_role,
     cluster_role_binding,
     edit_role,
+    leader_role,
+    leader_role_binding,
     service_account,
     view_role,
 )
@@ -22,6 +24,8 @@ def install_objects(install: Installation) -> tuple[dict[str, Any], ...]:
         service_account(install),
         cluster_role(install, EVERYTHING),
         cluster_role_binding(install),
+        leader_role(install),
+        leader_role_binding(install),
         view_role(install),
         admission_policy(install),
         admission_policy_binding(install),

@@ -43,19 +43,20 @@ CONTAINER_SECURITY: Final = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
+STRATEGY: Final = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 _HEALTH: Final = {"httpGet": {"path": "/healthz", "port": "health"}, "timeoutSeconds": 5}
 _READY: Final = {"httpGet": {"path": "/readyz", "port": "health"}, "timeoutSeconds": 5}
 
 
 def deployment(install: Installation) -> dict[str, Any]:
-    """One pod, never two at once: kopf has no leader election."""
+    """Pods of which one reconciles; a new one is there before an old one goes."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": install.metadata(),
         "spec": {
             "replicas": 1,
-            "strategy": {"type": "Recreate"},
+            "strategy": STRATEGY,
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": install.selector},
             "template": {"metadata": {"labels": install.labels}, "spec": _pod(install)},
@@ -82,6 +83,9 @@ def _container(install: Installation) -> dict[str, Any]:
         "KVTIER_HEALTH_PORT": str(HEALTH_PORT),
         "KVTIER_LOG_FORMAT": "json",
         "KVTIER_LOG_LEVEL": "info",
+        # which of several pods reconciles, also of an old one and a new one
+        "KVTIER_LEASE": install.name,
+        "KVTIER_LEASE_SECONDS": "15",
         # where this cluster gets kvtier's image from: engines' pods begin with it too
         "KVTIER_REPOSITORY": KVTIER_REPOSITORY,
         # the rest of them, with commas: NAME=REFERENCE, names of Secrets; empty: where they are published
@@ -157,7 +161,7 @@ def _port(number: int, protocol: str = "TCP") -> dict[str, Any]:
 
 
 def pod_disruption_budget(install: Installation) -> dict[str, Any]:
-    """Says that the one pod may be evicted: a budget that kept it would block every drain of its node."""
+    """One at a time may be evicted; the only one, too, as keeping it would block every drain of its node."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -29,7 +29,11 @@ def panels() -> list[dict[str, Any]]:
     started = _of_pod(f"process_start_time_seconds{{{_OURS}}}")
     rows: tuple[tuple[str, str, dict[str, str]], ...] = (
         ("KVCacheTiers by condition Ready", "short", {"{{ready}}": _sum("kvtier_resources", "ready")}),
-        ("Operators that answer, by version", "short", {"{{version}}": version}),
+        (
+            "Operators that answer, by version; one of them leads",
+            "short",
+            {"{{version}}": version, "leading": f"sum(kvtier_leader{{{_OURS}}})"},
+        ),
         (
             "Reconciliations a second, by result",
             "ops",

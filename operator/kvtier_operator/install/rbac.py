@@ -187,6 +187,16 @@ CLUSTER: Final = (
 )
 """Kinds that belong to no namespace."""
 
+LEADER_ELECTION: Final = (
+    Rule(
+        "coordination.k8s.io",
+        ("leases",),
+        ("get", "create", "update"),
+        "which of several operators reconciles",
+    ),
+)
+"""In the operator's own namespace, by a Role of its own."""
+
 EVERYTHING: Final = (
     *NAMESPACED,
     *PICKERS,
@@ -255,6 +265,21 @@ def role_binding(install: Installation, namespace: str) -> dict[str, Any]:
     """Binds the Role of the same name, in one of the namespaces it serves."""
     metadata = install.metadata() | {"namespace": namespace}
     return binding_object("RoleBinding", metadata, install.name, install.namespace)
+
+
+def leader_role(install: Installation) -> dict[str, Any]:
+    """Rights in its own namespace."""
+    return role_object("Role", _leader(install), (rule.manifest() for rule in LEADER_ELECTION))
+
+
+def leader_role_binding(install: Installation) -> dict[str, Any]:
+    """Binds it."""
+    binding = binding_object("RoleBinding", _leader(install), install.name, install.namespace)
+    return binding | {"roleRef": binding["roleRef"] | {"name": f"{install.name}-leader"}}
+
+
+def _leader(install: Installation) -> dict[str, Any]:
+    return install.metadata() | {"name": f"{install.name}-leader"}
 
 
 def view_role(install: Installation) -> dict[str, Any]:

@@ -86,6 +86,18 @@ _VALUES: Final[Mapping[str, str]] = {
     show_default=True,
     help="Where to ask for the configuration of a model that the catalogue lacks: nowhere, or Hugging Face.",
 )
+@click.option(
+    "--lease",
+    help="Reconcile only while holding the Lease of this name in its own namespace, for several operators, "
+    "of which one works. None: no election.",
+)
+@click.option(
+    "--lease-seconds",
+    type=click.IntRange(1, 3600),
+    default=15,
+    show_default=True,
+    help="How long the Lease outlives an operator that ends without giving it up.",
+)
 @click.pass_context
 def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     context: click.Context,
@@ -100,6 +112,8 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
     image_pull_secrets: tuple[str, ...],
     policy: str | None,
     model_configs: str,
+    lease: str | None,
+    lease_seconds: int,
 ) -> None:
     """Turn KVCacheTiers into running engines and pickers.
 
@@ -127,7 +141,12 @@ def main(  # noqa: PLR0913, PLR0917 - one parameter an option
         # click takes an empty variable for none, and no limit at all for an empty one would be a surprise
         limits = os.environ.get("KVTIER_POLICY", "{}") if policy is None else policy
         options = Options(
-            _split(namespaces), source, policy_of_text(limits, "--policy"), asks_hub=model_configs == "hub"
+            _split(namespaces),
+            source,
+            policy_of_text(limits, "--policy"),
+            lease=lease or None,
+            lease_s=lease_seconds,
+            asks_hub=model_configs == "hub",
         )
         asyncio.run(serve(options, metrics_port, health_port))
     except asyncio.CancelledError:

@@ -42,6 +42,9 @@ WATCH_RESTARTS: Final = Counter(
     ["kind", "cause"],
     registry=REGISTRY,
 )
+LEADER: Final = Gauge(
+    "kvtier_leader", "1 where this operator holds the Lease, 0 where it stands by.", registry=REGISTRY
+)
 BUILD: Final = Info("kvtier_build", "Version of the operator.", registry=REGISTRY)
 BUILD.info({"version": version("kvtier")})
 _OWN_LOGGERS: Final = ("kvtier_common", "kvtier_operator")

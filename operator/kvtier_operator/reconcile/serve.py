@@ -2,27 +2,47 @@
 
 import asyncio
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from uuid import uuid4
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from kvtier_common.http.site import LimitedSite, limited_runner
 from kvtier_common.kubernetes.client import Api
-from kvtier_common.kubernetes.connect import connection
+from kvtier_common.kubernetes.connect import connection, own_namespace
 from kvtier_operator.reconcile.api_server import Access
 from kvtier_operator.reconcile.handlers import ResourceWatch
+from kvtier_operator.reconcile.lease import Lease, LeaseTimings, LostLeaseError
 from kvtier_operator.reconcile.loop.controller import Controller
-from kvtier_operator.reconcile.observability import REGISTRY
+from kvtier_operator.reconcile.observability import LEADER, REGISTRY
 from kvtier_operator.reconcile.settings import Options, Timings
 
 _Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
+async def _candidate(options: Options) -> AsyncIterator[Lease | None]:
+    """The Lease, if there is to be one; given up at the end, when nothing is written any more."""
+    if options.lease is None:
+        LEADER.set(1)
+        yield None
+        return
+    # connections of its own, so that it is renewed however many requests wait for the others
+    async with Api(await connection(), "kvtier-operator-lease") as api:
+        holder = f"{socket.gethostname()}_{uuid4().hex[:8]}"
+        lease = Lease(api, own_namespace(), options.lease, holder, LeaseTimings(options.lease_s))
+        try:
+            yield lease
+        finally:
+            await lease.release()
+
+
+@asynccontextmanager
 async def endpoints(
-    controller: Controller, access: Access, *, metrics_port: int, health_port: int
+    controller: Controller, access: Access, lease: Lease | None, *, metrics_port: int, health_port: int
 ) -> AsyncIterator[None]:
     """Serves /metrics, and on another port /healthz and /readyz, on every address while the context lasts."""
 
@@ -37,8 +57,13 @@ async def endpoints(
         )
 
     async def readiness(_: web.Request) -> web.Response:
-        text = "\n".join([*controller.troubles(), *access.refusals(), *controller.unready()])
-        return web.Response(text=text or "ok", status=503 if text else 200)
+        if lease is None or lease.is_held():
+            unready, well = controller.unready(), "ok"
+        else:
+            unready = [f"the Lease {lease}: {lease.trouble}"] if lease.trouble else []
+            well = f"ok, standing by: {lease.leader() or 'nobody'} holds the Lease"
+        text = "\n".join([*controller.troubles(), *access.refusals(), *unready])
+        return web.Response(text=text or well, status=503 if text else 200)
 
     probes = {"/healthz": health, "/readyz": readiness}
     async with _serving(metrics_port, {"/metrics": metrics}), _serving(health_port, probes):
@@ -59,19 +84,32 @@ async def _serving(port: int, handlers: Mapping[str, _Handler]) -> AsyncIterator
 
 
 async def serve(options: Options, metrics_port: int, health_port: int) -> None:
-    """Serve KVCacheTiers until SIGTERM or SIGINT, which cancel it."""
+    """Serve KVCacheTiers until SIGTERM or SIGINT, which cancel it; a LostLeaseError ends it, too."""
     me = asyncio.current_task()
     for stop in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(stop, me.cancel if me else lambda: None)
+    try:
+        async with _candidate(options) as lease:
+            await _serve(options, lease, metrics_port, health_port)
+    except ExceptionGroup as errors:
+        if (lost := errors.subgroup(LostLeaseError)) is None:
+            raise
+        raise LostLeaseError(str(lost.exceptions[0])) from errors
+
+
+async def _serve(options: Options, lease: Lease | None, metrics_port: int, health_port: int) -> None:
     configuration = await connection()
     timings = Timings()
-    async with Api(configuration, "kvtier-operator") as api:
+    async with Api(configuration, "kvtier-operator", lease.check if lease else None) as api:
         access = Access(api, options.namespaces, timings.access)
         controller = Controller(api, options, access.until_readable, timings)
         watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
         ports = {"metrics_port": metrics_port, "health_port": health_port}
-        async with endpoints(controller, access, **ports), asyncio.TaskGroup() as group:
+        async with endpoints(controller, access, lease, **ports), asyncio.TaskGroup() as group:
             group.create_task(access.run(), name="access")
             await access.until_readable_somewhere()  # Kopf looks for the CRD once
+            if lease is not None:
+                await lease.acquire()
+                group.create_task(lease.keep(), name="lease")
             group.create_task(controller.run(), name="controller")
             group.create_task(watch.run(), name="kopf")

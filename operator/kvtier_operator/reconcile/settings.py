@@ -21,6 +21,9 @@ class Options:
     images: ImageSource = field(default_factory=ImageSource)
     # what the cluster's owner lets resources ask for
     policy: OwnerPolicy = field(default_factory=OwnerPolicy)
+    # Lease in its own namespace that an operator holds while it reconciles; none for no election
+    lease: str | None = None
+    lease_s: int = 15  # how long a Lease outlives its holder
     # whether to ask Hugging Face for the configuration of a model that the catalogue lacks
     asks_hub: bool = False
 

@@ -61,7 +61,9 @@ def test_the_owner_s_limits_reach_the_process(helm: Command, tmp_path: Path) -> 
 
 def test_further_variables_and_objects(helm: Command) -> None:
     [container] = _operator_pod(helm, "--values", EVERYTHING)["containers"]
-    proxy, token = container["env"][-2:]
+    proxy, authority, token = container["env"][-3:]
+    [mount] = container["volumeMounts"]
+    assert authority["value"].startswith(f"{mount['mountPath']}/")
     assert proxy == {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"}
     assert token["valueFrom"]["secretKeyRef"]["name"] == "tokens"
     rendered = yaml.safe_load_all(helm("template", "kvtier", CHART, "--values", EVERYTHING))

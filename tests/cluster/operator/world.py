@@ -253,6 +253,15 @@ class World:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
         return reference | {"uid": found["metadata"]["uid"]}
 
+    def versions(self) -> dict[tuple[str, str], str]:
+        """Of all objects here that an operator writes, Events included."""
+        kinds = (*CHILDREN, (f"{GROUP}/{VERSION}", "KVCacheTier"), ("v1", "Event"))
+        return {
+            (kind, document["metadata"]["name"]): document["metadata"]["resourceVersion"]
+            for api_version, kind in kinds
+            for document in self._all(api_version, kind)
+        }
+
     def events(self) -> list[tuple[str, str]]:
         """(type, reason) of the Events about resources here."""
         found = self.core.list_namespaced_event(self.namespace).items

@@ -13,6 +13,7 @@ from kvtier_operator.install.attachment import attachment_policy, attachment_pol
 from kvtier_operator.install.deployment import (
     CONTAINER_SECURITY,
     POD_SECURITY,
+    STRATEGY,
     deployment,
     helm_test,
     network_policy,
@@ -25,6 +26,8 @@ from kvtier_operator.install.rbac import (
     cluster_role,
     cluster_role_binding,
     edit_role,
+    leader_role,
+    leader_role_binding,
     role,
     role_binding,
     service_account,
@@ -222,6 +225,10 @@ def _templates() -> dict[str, _Template]:
             role(_INSTALL, _EACH, ()), rbac, {"rules": Below(include("namespacedRules"))}, for_each=namespaces
         ),
         "role_binding.yaml": _Template(role_binding(_INSTALL, _EACH), rbac, _SUBJECT, for_each=namespaces),
+        "role_leader.yaml": _Template(
+            leader_role(_INSTALL), rbac, {"rules": Below(rules_text(rights.LEADER_ELECTION))}
+        ),
+        "role_binding_leader.yaml": _Template(leader_role_binding(_INSTALL), rbac, _SUBJECT),
         "validating_admission_policy.yaml": _Template(admission_policy(_INSTALL), _GUARDED),
         "validating_admission_policy_binding.yaml": _Template(admission_policy_binding(_INSTALL), _GUARDED),
         **{
@@ -336,8 +343,13 @@ def _deployment_texts() -> dict[str, Text]:
         "KVTIER_POLICY": '{{ include "kvtier.policy" $ | quote }}',
         "KVTIER_IMAGE_PULL_SECRETS": '{{ include "kvtier.pullSecretNames" $ | quote }}',
     }
+    environment["KVTIER_LEASE_SECONDS"] = "{{ $.Values.operator.leaseSeconds | default 15 | quote }}"
     environment[names[-1]] += _FURTHER_ENV
     return {
+        "spec replicas": Inline("{{ $.Values.operator.replicas | default 1 }}"),
+        "spec strategy": With(
+            f"$.Values.operator.strategy | default (fromJson {json.dumps(json.dumps(STRATEGY))})"
+        ),
         **{f"{_ENV} {names.index(name)} value": Inline(value) for name, value in environment.items()},
         "spec template metadata labels": _labels("$.Values.operator.podLabels", of="podLabels"),
         "spec template metadata annotations": With("$.Values.operator.podAnnotations"),

@@ -187,8 +187,23 @@ class EnvEntry(ChartModel):
 
 
 class Operator(ChartModel):
-    """The operator's pod."""
+    """The operator's pods."""
 
+    replicas: int = Field(
+        1, description="Pods: one reconciles, the others stand by until its Lease is free.", ge=1, le=16
+    )
+    lease_seconds: int = Field(
+        15,
+        description="How long a standby waits for the Lease of a pod that died; one that is stopped gives it "
+        "up at once.",
+        ge=5,
+        le=3600,
+    )
+    strategy: dict[str, Any] = Field(
+        default_factory=dict,
+        description="How a new pod takes the place of an old one, as in a Deployment. Empty: "
+        "RollingUpdate, the new one first.",
+    )
     log_format: str = Field("json", description="Format of its log: json or plain.", pattern="^(json|plain)$")
     log_level: str = Field(
         "info",
@@ -368,7 +383,7 @@ class OwnDashboard(ChartModel):
 
 
 class DisruptionBudget(ChartModel):
-    """PodDisruptionBudget of the operator; it allows its only pod to be evicted."""
+    """PodDisruptionBudget of the operator: one pod at a time may be evicted, the only one too."""
 
     enabled: bool = Field(default=False, description="Create a PodDisruptionBudget.")
 

@@ -72,7 +72,7 @@ class ControlPlane:
         with self.client() as api:
             token = service_account_token(api, namespace, name)
         target = (folder or self.folder) / f"{namespace}-{name}.kubeconfig"
-        return kubeconfig_for_token(target, self.url, self.certificates.authority.file, token)
+        return kubeconfig_for_token(target, self.url, self.certificates.authority.file, token, namespace)
 
     def _kubeconfig(self, folder: Path | None, stem: str, user: KeyPair, url: str) -> Path:
         target = (folder or self.folder) / f"{stem}.kubeconfig"

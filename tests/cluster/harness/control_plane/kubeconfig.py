@@ -21,9 +21,9 @@ def kubeconfig_for_certificate(target: Path, url: str, authority: Path, user: Ke
     return _write(target, url, authority, certificate)
 
 
-def kubeconfig_for_token(target: Path, url: str, authority: Path, token: str) -> Path:
-    """Writes a kubeconfig for the bearer of a token, self-contained; returns the file."""
-    return _write(target, url, authority, {"token": token})
+def kubeconfig_for_token(target: Path, url: str, authority: Path, token: str, namespace: str) -> Path:
+    """Writes a kubeconfig for the bearer of a token in a namespace, self-contained; returns the file."""
+    return _write(target, url, authority, {"token": token}, {"namespace": namespace})
 
 
 def service_account_token(api: client.ApiClient, namespace: str, name: str) -> str:
@@ -37,7 +37,9 @@ def service_account_token(api: client.ApiClient, namespace: str, name: str) -> s
     return str(core.create_namespaced_service_account_token(name, namespace, request).status.token)
 
 
-def _write(target: Path, url: str, authority: Path, user: dict[str, str]) -> Path:
+def _write(
+    target: Path, url: str, authority: Path, user: dict[str, str], place: dict[str, str] | None = None
+) -> Path:
     name = "kvtier"
     cluster = {"server": url, "certificate-authority-data": _encode(authority)}
     content = {
@@ -45,7 +47,7 @@ def _write(target: Path, url: str, authority: Path, user: dict[str, str]) -> Pat
         "kind": "Config",
         "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": name, "user": user}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, **(place or {})}}],
         "current-context": name,
     }
     target.touch(mode=0o600)

@@ -22,7 +22,7 @@ SYSTEM_NAMESPACE: Final = {
     "metadata": {"name": SYSTEM, "labels": RESTRICTED},
 }
 """The operator's."""
-_KINDS: Final = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+_KINDS: Final = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
 @contextmanager

@@ -43,6 +43,7 @@ class KubeconfigCluster:
             token = service_account_token(api, namespace, name)
         content = yaml.safe_load(self.file.read_text())
         (current,) = [each for each in content["contexts"] if each["name"] == content["current-context"]]
+        current["context"]["namespace"] = namespace
         content["contexts"] = [current]
         content["users"] = [{"name": current["context"]["user"], "user": {"token": token}}]
         target = (folder or self.folder) / f"{namespace}-{name}.kubeconfig"

@@ -6,12 +6,13 @@ import pytest
 from kubernetes import client
 from tests.cases.rights import rights
 from tests.cluster.harness.api.commands import Command
-from tests.cluster.harness.operator.places import CHART, OPERATOR
+from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.rights.authorizer import may
 
 from kvtier_operator.install.rbac import (
     CLUSTER,
     DELETION_COST,
+    LEADER_ELECTION,
     NAMESPACED,
     PICKER_LEADER_ELECTION,
     PICKERS,
@@ -38,3 +39,4 @@ def test_rights(site_api: client.ApiClient) -> None:
     assert not [right for right in rights(CLUSTER) if may(site_api, right)]
     left_out = rights((*PICKER_LEADER_ELECTION, *DELETION_COST, *STORE_PASSWORD))
     assert not [right for right in left_out if may(site_api, right, SERVED[0])]
+    assert all(may(site_api, right, SYSTEM) for right in rights(LEADER_ELECTION))

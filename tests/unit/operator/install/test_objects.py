@@ -28,7 +28,7 @@ def pod() -> dict[str, Any]:
 def test_one_pod_never_two() -> None:
     spec = OBJECTS["Deployment"]["spec"]
     assert spec["replicas"] == 1
-    assert spec["strategy"] == {"type": "Recreate"}
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
 
 
 def test_what_comes_first() -> None:
