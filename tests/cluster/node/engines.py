@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from tests.cluster.harness.api.settled import settle
 from tests.cluster.harness.node.processes import PodProcess, pod_processes
 from tests.cluster.harness.operator.installed import Site
@@ -85,5 +86,17 @@ class Engines:
 
     def cached(self) -> dict[str, float]:
         """Prompt tokens that each engine had cached, by the engine's own counters."""
-        text = {ip: get(f"http://{ip}:{SERVING_PORT}/metrics").body.decode() for ip in self.ips().values()}
-        return {ip: sum(parse_metrics(character).cached_tokens.values()) for ip, character in text.items()}
+        pages = self._pages()
+        return {ip: sum(parse_metrics(page).cached_tokens.values()) for ip, page in pages.items()}
+
+    def running(self) -> dict[str, float]:
+        """How many requests each engine has under way."""
+        return {ip: _sum_of("vllm:num_requests_running", page) for ip, page in self._pages().items()}
+
+    def _pages(self) -> dict[str, str]:
+        return {ip: get(f"http://{ip}:{SERVING_PORT}/metrics").body.decode() for ip in self.ips().values()}
+
+
+def _sum_of(metric: str, page: str) -> float:
+    families = text_string_to_metric_families(page)
+    return sum(sample.value for family in families for sample in family.samples if sample.name == metric)
