@@ -46,7 +46,11 @@ from kvtier_operator.reconcile.loop.plan_resource import (
     plan_resource,
 )
 from kvtier_operator.reconcile.observe.engines import EngineObserver
-from kvtier_operator.reconcile.observe.model_config_lookup import ModelConfigLookup, waits_for_model
+from kvtier_operator.reconcile.observe.model_config_lookup import (
+    ModelConfigLookup,
+    asks_again,
+    waits_for_model,
+)
 from kvtier_operator.reconcile.status.build import READY, StatusInput, build_status
 from kvtier_operator.reconcile.status.router import GatewayPods, Route, UnservedKinds, unserved_kinds
 from kvtier_operator.reconcile.status.store import StorePods
@@ -185,6 +189,7 @@ class Reconciler:
             kinds=kinds,
             now=self.clock.now(),
             way_in=self._gateway(key, resource, plan) or self._route(key, resource),
+            asked_again=asks_again(resource),
             rejected_report=resource.state.rejected_report,
             autoscaler=self._autoscaler(key, resource, plan),
             store=self._store(key, resource, plan),

@@ -74,6 +74,12 @@ class ModelConfigLookup:
             return _without_config(nothing, str(error))
 
 
+def asks_again(resource: CachedResource) -> bool:
+    """Whether a model's configuration that was not found is looked for again by itself."""
+    model = resource.state.model
+    return model is not None and model.generation == resource.generation and model.retry
+
+
 def waits_for_model(resource: CachedResource) -> bool:
     """Whether a resource waits for its model's configuration to be there, or to be corrected."""
     model, cached_plan = resource.state.model, resource.state.cached_plan

@@ -69,6 +69,7 @@ class StatusInput:
     now: str  # the time, RFC 3339 in UTC
     # the route, or kvtier's own gateway; None where there is neither
     way_in: Route | GatewayPods | None = None
+    asked_again: bool = False  # whether the operator asks again for what a refused spec lacks
     rejected_report: str = ""  # why an engine's report of its tiers was not believed; empty where it was
     store: StorePods | None = None  # the store's own pods; None where the plan has none
     autoscaler: AutoscalerFacts | None = None  # what the autoscaler says; None where there is none
@@ -87,7 +88,7 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
         "observedGeneration": inputs.generation,
         "conditions": [
             with_transition_time(condition, before, inputs.generation, inputs.now)
-            for condition in (*conditions, *progress_conditions(conditions))
+            for condition in (*conditions, *_progress(conditions, inputs))
         ],
     }
     if inputs.attachment is not None:
@@ -100,6 +101,11 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
         if chosen := value or kept.get(name):
             status[name] = chosen
     return status
+
+
+def _progress(conditions: Sequence[UntimedCondition], inputs: StatusInput) -> tuple[UntimedCondition, ...]:
+    needed = [condition for condition in conditions if condition.type in (*_NEEDED, READY)]
+    return progress_conditions(needed, asked_again=inputs.asked_again)
 
 
 def untimed_conditions(inputs: StatusInput) -> tuple[UntimedCondition, ...]:

@@ -22,6 +22,11 @@ _STARTING = replace(READY, ready_replicas=1)
             "Stalled",
             "HeadsNotDivisible",
         ),
+        (
+            replace(FULL, plan=plan_objects({"spec.engine.tensorParallelSize": 3})[0], asked_again=True),
+            "Reconciling",
+            "HeadsNotDivisible",
+        ),
     ],
 )
 def test_progress(inputs: StatusInput, progress: str, reason: str) -> None:
