@@ -18,7 +18,7 @@ html_title = f"kvtier {KVTIER_VERSION}"
 html_baseurl = f"{PAGES_URL}/"
 html_theme = "furo"
 html_theme_options = {
-    "source_repository": f"{REPOSITORY_URL}/",
+    "source_view_link": f"{REPOSITORY_URL}/blob/main/docs/{{filename}}",
     "source_branch": "main",
     "source_directory": "docs/",
 }
