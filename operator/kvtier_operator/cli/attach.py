@@ -83,6 +83,7 @@ def attach(
     of an engine are never changed. Standard error says what became of the pods of each object; exit code 1
     where none was given a tier.
     """
+    from kvtier_operator.cli.images import warn_of_unpublished  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.load import load_beside  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.attach.delivery import Delivery  # noqa: PLC0415 - as above
     from kvtier_operator.planning.attach.documents import attach_document  # noqa: PLC0415 - as above
@@ -110,6 +111,7 @@ def attach(
         text = _component(attached)
     else:
         text = _whole(one.document for one in attached)
+    warn_of_unpublished(text)
     say_whole(text, end="")
     for (source, _), one in zip(beside.others, attached, strict=True):
         for line in _lines(one, patches=output == _PATCH and not diff):

@@ -50,7 +50,7 @@ def warn_of_unpublished(text: str) -> None:
     from kvtier_operator.planning.images import UNPUBLISHED_REGISTRY  # noqa: PLC0415 - help needs none of it
 
     if f"{UNPUBLISHED_REGISTRY}/" in text:
-        push = "push them with make release publish REGISTRY=... and give --image-registry"
+        push = "push them with make release publish REGISTRY=... and give --kvtier-registry"
         say(
             f"kvtier's own images are published nowhere, so {UNPUBLISHED_REGISTRY} has none: {push}", err=True
         )

@@ -22,8 +22,9 @@ _EXAMPLE: Final[dict[str, str | int]] = {
 @click.command(short_help="Print a first KVCacheTier, with what its fields mean.")
 @what_if
 @click.option(
-    "-o",
-    "--output",
+    "--write-to",
+    "output",
+    metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write it to this file, which must not be there yet.",
 )

@@ -85,8 +85,9 @@ def plan(  # noqa: PLR0913 - one parameter an option
     NAME is one of KUBECONFIG's cluster, which is read with your own rights; -f has it from files; --model
     needs neither. --set and its like change what NAME or a file has.
 
-    Exit status: 0 fine, 1 rejected by a check (the report says which) or a route hidden by another one,
-    2 bad input, 3 the resource, the cluster or the right to read it is missing.
+    Exit status: 0 fine, 1 rejected by a check (the report says which), no room on the node that was asked
+    about, or a route hidden by another one, 2 bad input, 3 the resource, the cluster or the right to read it
+    is missing.
     """
     from kvtier_operator.cli.inputs.load import policy_file  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.plans import load_by_name_or_paths, node_shares, plans_of  # noqa: PLC0415 - as above
@@ -125,7 +126,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
         _say_text(sources, plans, shares, verbose=verbose)
     else:
         _say_data(plans, shares, output)
-    if hidden or any(one.rejected for one in plans):
+    if hidden or any(one.rejected for one in plans) or any(not share.fitting for share in shares):
         sys.exit(EXIT_REJECTED)
 
 

@@ -96,6 +96,7 @@ class ImageSource:
     # takes the place of every published image's own registry, such as `registry.example/mirror`; empty
     # for those
     registry: str = ""
+    own_registry: str = ""  # of kvtier's own images where `registry` is empty; empty for none
     repository: str = KVTIER_REPOSITORY  # kvtier's own image without its tag
     # whole references by name, of `IMAGE_NAMES`, taken as they are
     references: Mapping[str, str] = field(default_factory=dict)
@@ -148,7 +149,8 @@ class ImageSource:
 
     def _at_registry(self, image: str) -> str:
         if not self.registry:
-            return at_no_registry(image)
+            own = self.own_registry and image.startswith(_OWN)
+            return f"{self.own_registry}/{image}" if own else at_no_registry(image)
         return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
 
 
@@ -167,6 +169,7 @@ def repository_of(image: str) -> str:
 def image_source(
     *,
     registry: str | None = None,
+    own_registry: str | None = None,
     repository: str | None = None,
     references: Iterable[str] = (),
     pull_secrets: Iterable[str] = (),
@@ -175,6 +178,7 @@ def image_source(
 
     Args:
         registry: As of ImageSource; nothing for each image's own.
+        own_registry: As of ImageSource.
         repository: As of ImageSource; nothing for the published one.
         references: Each `NAME=REFERENCE`.
         pull_secrets: Names of Secrets.
@@ -182,8 +186,9 @@ def image_source(
     Raises:
         InvalidInputError: One of them is not what it should be.
     """
-    if registry and not re.fullmatch(REGISTRY_PATTERN, registry):
-        raise _error("image-registry", f"{registry!r} is not a registry: {REGISTRY_FORM}")
+    for option, given in (("image-registry", registry), ("kvtier-registry", own_registry)):
+        if given and not re.fullmatch(REGISTRY_PATTERN, given):
+            raise _error(option, f"{given!r} is not a registry: {REGISTRY_FORM}")
     if repository and not re.fullmatch(REPOSITORY_PATTERN, repository):
         raise _error("repository", f"{repository!r} is not an image without its tag: write [HOST/]PATH")
     for secret in (pull_secrets := [*pull_secrets]):
@@ -191,6 +196,7 @@ def image_source(
             raise _error("image-pull-secret", f"{secret!r} is not the name of a Secret")
     return ImageSource(
         registry=registry or "",
+        own_registry=own_registry or "",
         repository=repository or KVTIER_REPOSITORY,
         references=dict(_reference(reference) for reference in references),
         pull_secrets=tuple(pull_secrets),

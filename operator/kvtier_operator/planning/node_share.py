@@ -74,7 +74,8 @@ class NodeShare:
         kept = f"{size(self.reserve_bytes)} are left to kernel, kubelet and other pods"
         if self.capacity_bytes == self.largest_bytes:
             return f"{node}: {each}, as planned here; {kept}"
-        planned = f"with {size(self.capacity_bytes)} as planned here {self.fitting} of them fit"
+        fit = "none fits" if not self.fitting else f"{self.fitting} of {self.engines} fit"
+        planned = f"with {size(self.capacity_bytes)} as planned here, {fit}"
         return f"{node}: {each}; {planned}; {kept}"
 
 

@@ -17,7 +17,7 @@ _REFUSED = {"tensorParallelSize": 3}
 
 def argo_health(document: Document, say: Say, folder: Path) -> dict[str, str]:
     """What Argo CD's own Lua says of a resource by the page's script."""
-    block = PAGE.read_text().partition("```yaml\n")[2].partition("```")[0]
+    block = PAGE.read_text().partition("argocd-cm")[2].partition("```yaml\n")[2].partition("```")[0]
     script = yaml.safe_load(block)["data"]["resource.customizations.health.kvtier.dev_KVCacheTier"]
     program_text = (
         f"obj = {_lua(document)}\nlocal function check()\n{script}\nend\n"

@@ -65,7 +65,12 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--image-registry",
         metavar="REGISTRY",
-        help="Takes the place of each image's own registry: HOST[:PORT][/PATH].",
+        help="A mirror of all images, in place of each one's own registry: HOST[:PORT][/PATH].",
+    )
+    @click.option(
+        "--kvtier-registry",
+        metavar="REGISTRY",
+        help="Where `make publish` pushed kvtier's own images; the others come from their own registries.",
     )
     @click.option(
         "--image",
@@ -85,13 +90,19 @@ def images(command: Callable[..., None]) -> Callable[..., None]:
     def with_images(
         *,
         image_registry: str | None,
+        kvtier_registry: str | None,
         references: tuple[str, ...],
         pull_secrets: tuple[str, ...],
         **values: Any,  # noqa: ANN401 - the command's own
     ) -> None:
         from kvtier_operator.planning.images import image_source  # noqa: PLC0415 - help needs none of it
 
-        source = image_source(registry=image_registry, references=references, pull_secrets=pull_secrets)
+        source = image_source(
+            registry=image_registry,
+            own_registry=kvtier_registry,
+            references=references,
+            pull_secrets=pull_secrets,
+        )
         command(images=source, **values)
 
     return with_images

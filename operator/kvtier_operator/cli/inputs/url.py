@@ -29,7 +29,7 @@ def read_url(url: str) -> bytes:
     """
     parts = _split(url)
     if parts.scheme != _HTTPS:
-        raise _refusal(url, "is no https:// address; download it, and give the file")
+        raise _refusal(url, "only https:// addresses are read; download it, and give the file")
     if parts.username is not None:
         shown = f"{_HTTPS}://{parts.hostname}{parts.path}"
         raise _refusal(shown, "has a user in it, which is not supported; download it, and give the file")
@@ -62,7 +62,7 @@ class _ToHttps(HTTPRedirectHandler):
         """The next request; an InvalidInputError where it would not be of https."""
         if _split(newurl).scheme != _HTTPS:
             fp.close()
-            raise _refusal(self._url, f"sends on to {newurl}, which is no https:// address")
+            raise _refusal(self._url, f"sends on to {newurl}, and only https:// addresses are read")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

@@ -34,7 +34,7 @@ class WhatIf:
 
         values: dict[str, object] = {
             "spec.model.name": self.model,
-            "spec.engine.gpu": self.gpu,
+            "spec.engine.gpu": self.gpu and self.gpu.lower(),
             "spec.engine.tensorParallelSize": self.tensor_parallel_size,
             "spec.tiers.cpu.capacity": self.cpu,
             "spec.tiers.disk.capacity": self.disk,

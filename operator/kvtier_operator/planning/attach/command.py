@@ -114,7 +114,8 @@ def _obstacles(line: CommandLine, container: Mapping[str, Any]) -> Iterator[Left
     for option in _CONNECTORS:
         if line.last(option) is not None:
             yield LeftAlone(
-                Reason.HAS_CONNECTOR, f"it has a KV connector ({option}), and kvtier takes no other's place"
+                Reason.HAS_CONNECTOR,
+                f"it has a KV connector ({option}): remove that, and it can have kvtier's",
             )
     if (line.number(_PIPELINE) or 1) > 1:
         yield LeftAlone(

@@ -1,6 +1,6 @@
 """A plan on one screen: what the resource comes to, what it takes of nodes, and what to look at."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvtier_common.tier import Tier
@@ -12,7 +12,6 @@ from kvtier_operator.planning.report.lines import (
     REPORT_COLUMNS,
     Paint,
     check_rows,
-    cut,
     device_name,
     first_line,
     fold,
@@ -28,6 +27,7 @@ from kvtier_operator.planning.tiers.store_demand import store_demand
 from kvtier_operator.planning.units import count, many, size
 
 _INDENT: Final = 12
+_NOTE: Final = "  - "
 _SHARE: Final = 20
 """A part of the memory has a name of its own from a twentieth on."""
 
@@ -58,8 +58,15 @@ def summarise(
         first, *others = fold(text, columns - _INDENT)
         lines += [f"  {label:<10}{first}", *(f"{'':{_INDENT}}{line}" for line in others)]
     if plan.notes:
-        lines += ["", *(paint(cut(f"  - {note}", columns), "dim") for note in plan.notes)]
+        lines += ["", *_notes(plan.notes, paint, columns)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _notes(notes: Iterable[str], paint: Paint, columns: int) -> Iterator[str]:
+    for note in notes:
+        first, *others = fold(note, columns - len(_NOTE))
+        yield paint(f"{_NOTE}{first}", "dim")
+        yield from (paint(f"{'':{len(_NOTE)}}{line}", "dim") for line in others)
 
 
 def _loud(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
@@ -81,7 +88,8 @@ def _tiers(plan: Plan, paint: Paint) -> Iterator[str]:
         planned = plan.tiers.by_tier.get(tier)
         if tier is Tier.GPU:
             size_and_tokens = (size(planned.capacity_bytes), count(planned.tokens)) if planned else ("?", "?")
-            why = "" if planned else "known once an engine runs, or by spec.engine.gpu"
+            lacks = "gpu" if plan.resource.spec.engine.gpu is None else "kvCacheMemory, or spec.model.weights"
+            why = "" if planned else f"known once an engine runs, or by spec.engine.{lacks}"
             yield f"  {device_name(plan):<10}{size_and_tokens[0]:>10}{size_and_tokens[1]:>14}  {why}"
         elif planned:
             row = f"  {tier.label:<10}{size(planned.capacity_bytes):>10}{count(planned.tokens):>14}"
@@ -105,7 +113,7 @@ def _pays(plan: Plan) -> dict[Tier, str]:
         if rate is None:
             said[Tier.REMOTE] = "engines measure whether it pays"
         else:
-            lacks = ", which it has not" if demand.pays is False else ""
+            lacks = ": more than it has" if demand.pays is False else ""
             said[Tier.REMOTE] = f"pays from {rate / 1e9:.3g} GB/s an engine on{lacks}"
     return said
 

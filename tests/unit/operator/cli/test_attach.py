@@ -46,7 +46,8 @@ def test_owners_objects_are_printed_in_their_order_and_their_keys_too(tmp_path: 
     )
     source = tmp_path / "all.yaml"
     pods = f"{source} (document 3): Deployment/theirs spec.template.spec: "
-    passed_on, attached, memory = result.stderr.splitlines()
+    unpublished, passed_on, attached, memory = result.stderr.splitlines()
+    assert "--kvtier-registry" in unpublished
     assert passed_on == f"{source} (document 1): {_PASSED_ON}"
     assert attached == f"{pods}has the tiers of KVCacheTier qwen"
     assert memory.startswith(f"{pods}101.15 GiB of memory more: ")

@@ -247,9 +247,9 @@ def test_other_values_than_a_file_has(tmp_path: Path) -> None:
 def test_a_plan_without_a_file_is_that_of_the_first_resource(tmp_path: Path) -> None:
     options = ["--model", MODEL, "--gpu", "h100", "--tp", "2", "--cpu", "100Gi", "--backend", "LMCache"]
     path = tmp_path / "cr.yaml"
-    assert CliRunner().invoke(init, [*options, "-o", str(path)]).exit_code == 0
+    assert CliRunner().invoke(init, [*options, "--write-to", str(path)]).exit_code == 0
     assert run("-f", str(path)).stdout == run(*options).stdout
-    again = CliRunner().invoke(init, [*options, "-o", str(path)])
+    again = CliRunner().invoke(init, [*options, "--write-to", str(path)])
     assert str(again.exception) == f"{path}: is there already, and init replaces nothing: name another file"
 
 

@@ -49,7 +49,7 @@ def test_how_many_of_the_planned_size_fit() -> None:
     one = resource(cpu="1Ti", engine={"gpu": "h100", "tensorParallelSize": 2})
     share = share_node(one, Observed(), NodeSize(2 * TIB))
     assert (share.gpus, share.engines, share.fitting) == (8, 4, 1)
-    assert "at most each; with 1 TiB as planned here 1 of them fit" in str(share)
+    assert "at most each; with 1 TiB as planned here, 1 of 4 fit" in str(share)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_certificate_of_nobody(site: Site, monkeypatch: pytest.MonkeyPatch, tm
         ({"body": b"a: ["}, "not YAML: "),
         (
             {"status": 302, "headers": {"Location": "http://127.0.0.1/x"}},
-            "sends on to http://127.0.0.1/x, which is no https:// address",
+            "sends on to http://127.0.0.1/x, and only https:// addresses are read",
         ),
         ({"status": 302, "headers": {"Location": "/again"}}, "cannot be read: 302 "),
     ],
@@ -122,7 +122,7 @@ def test_an_answer_that_does_not_end(site: Site, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("url", ["http://x/cr.yaml", "file:///cr.yaml", "s3://bucket/cr.yaml"])
 def test_another_scheme(url: str) -> None:
-    assert said(url) == "is no https:// address; download it, and give the file"
+    assert said(url) == "only https:// addresses are read; download it, and give the file"
 
 
 def test_a_password_is_not_repeated() -> None:
