@@ -11,6 +11,7 @@ from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.planning.objects.engine.containers import DOCTOR_NAME
 from kvtier_operator.reconcile.facts.cached_plan import FIELD_MANAGER
+from kvtier_operator.reconcile.facts.pod_kind import controller_of
 
 _IDLE: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _MAX_CHARACTERS: Final = 600
@@ -82,9 +83,7 @@ def serving_pod(pod: Mapping[str, Any]) -> ServingPod | None:
         condition["type"] == "Ready" and condition["status"] == "True"
         for condition in status.get("conditions", ())
     )
-    owner = next(
-        (reference for reference in metadata.get("ownerReferences", ()) if reference.get("controller")), None
-    )
+    owner = controller_of(metadata)
     address = status.get("podIP")
     if not ready or not address or "deletionTimestamp" in metadata or owner is None:
         return None

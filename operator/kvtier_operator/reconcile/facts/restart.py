@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_operator.api.formats import SUBDOMAIN
-from kvtier_operator.reconcile.facts.pod_kind import GROUP
+from kvtier_operator.reconcile.facts.pod_kind import (
+    DEPLOYMENT,
+    GROUP,
+    LASTING,
+    ROLLOUT,
+    controller_of,
+    revised_owner,
+)
 
 _OBJECT_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){SUBDOMAIN}")
 """The API server takes any text for an owner's name, and somebody is to type what is made of it."""
-_REPLICA_SETS: Final[Mapping[str, str]] = {
-    "pod-template-hash": "kubectl rollout restart -n {namespace} deployment/{name}",
-    "rollouts-pod-template-hash": "kubectl argo rollouts restart -n {namespace} {name}",
+_REVISED: Final[Mapping[str, str]] = {
+    DEPLOYMENT: "kubectl rollout restart -n {namespace} deployment/{name}",
+    ROLLOUT: "kubectl argo rollouts restart -n {namespace} {name}",
 }
-"""By the label with the end of a ReplicaSet's name: a Deployment's, or one of an Argo Rollout."""
-_RESTARTED: Final = frozenset({"StatefulSet", "DaemonSet"})
 _GROUP_REVISION: Final = "leaderworkerset.sigs.k8s.io/template-revision-hash"
 _SETS_OF_GROUPS: Final = "disaggregatedset.x-k8s.io/"
 """Begins labels of pods whose LeaderWorkerSet is made by what takes back changes in it."""
@@ -30,7 +35,7 @@ _REPLACED: Final = "kvtier.dev/replaced"
 def restart_command(metadata: Mapping[str, Any]) -> str:
     """What has a pod made anew, by its controller; a sentence where there is nothing to type."""
     namespace, labels = metadata["namespace"], metadata.get("labels") or {}
-    owner = next((owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")), None)
+    owner = controller_of(metadata)
     if owner is None:
         return f"no controller makes pod {metadata['name']} anew: delete it and apply its manifest again"
     delete = f"kubectl delete pod -n {namespace} {metadata['name']}"
@@ -48,12 +53,11 @@ def restart_command(metadata: Mapping[str, Any]) -> str:
 
 def _workload_restart(namespace: str, labels: Mapping[str, str], kind: str, name: str) -> str:
     """By a command that is made for it; empty where there is none."""
-    if kind in _RESTARTED:
+    if kind in LASTING:
         return f"kubectl rollout restart -n {namespace} {kind.lower()}/{name}"
-    for label, command in _REPLICA_SETS.items():
-        end = f"-{labels.get(label, '')}"
-        if kind == "ReplicaSet" and len(end) > 1 and name.endswith(end):
-            return command.format(namespace=namespace, name=name.removesuffix(end))
+    if revised := revised_owner(labels, kind, name):
+        whose, owner_name = revised
+        return _REVISED[whose].format(namespace=namespace, name=owner_name)
     return ""
 
 
