@@ -38,21 +38,14 @@ def as_owned(pod: Mapping[str, Any]) -> Mapping[str, Any]:
             continue
         _drop(engine, "env", {ATTACH_VARIABLE})
         _drop(engine, "volumeMounts", _VOLUMES)
-        for kind, amounts in (payload.get("resources") or {}).items():
-            if isinstance((engine.get("resources") or {}).get(kind), dict):
-                own = {name: amount for name, amount in engine["resources"][kind].items() if _is_own(name)}
-                engine["resources"][kind] = own | amounts
-        for kind in ("requests", "limits"):
-            if added and isinstance((engine.get("resources") or {}).get(kind), dict):
-                own = {name: amount for name, amount in engine["resources"][kind].items() if _is_own(name)}
-                engine["resources"][kind] = without_added(own, added)
+        copied = payload.get("resources") or {}
+        for kind, amounts in (engine.get("resources") or {}).items():
+            if isinstance(amounts, dict) and (added or kind in copied):
+                own = {name: amount for name, amount in amounts.items() if not name.startswith("hugepages-")}
+                engine["resources"][kind] = without_added(own | copied.get(kind, {}), added)
     return before
 
 
 def _drop(owner: dict[str, Any], field: str, names: set[str]) -> None:
     if owner.get(field):
         owner[field] = [entry for entry in owner[field] if entry["name"] not in names]
-
-
-def _is_own(resource: str) -> bool:
-    return not resource.startswith("hugepages-")
