@@ -90,7 +90,7 @@ class Api:
     ) -> None:
         # without proxies in the environment there is nothing to look up there, in a thread, for every request
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
-        configuration.trace_configs = [_calling(before_write)] if before_write else []
+        configuration.trace_configs = [_trace_of_writes(before_write)] if before_write else []
         configuration.connection_pool_maxsize = 0  # a watch holds its connection
         self._watching = ApiClient(configuration)
         configuration.connection_pool_maxsize = _AT_A_TIME
@@ -182,19 +182,19 @@ class Api:
         return response
 
 
-def _calling(before_write: Callable[[], None]) -> aiohttp.TraceConfig:
+def _trace_of_writes(before_write: Callable[[], None]) -> aiohttp.TraceConfig:
     trace = aiohttp.TraceConfig()
 
     async def start(_: object, context: SimpleNamespace, request: aiohttp.TraceRequestStartParams) -> None:
         context.writes = request.method != "GET"
 
-    async def connected(_: object, context: SimpleNamespace, __: object) -> None:
+    async def check(_: object, context: SimpleNamespace, __: object) -> None:
         if context.writes:
             before_write()
 
     trace.on_request_start.append(start)
-    trace.on_connection_create_end.append(connected)
-    trace.on_connection_reuseconn.append(connected)
+    trace.on_connection_create_end.append(check)
+    trace.on_connection_reuseconn.append(check)
     return trace
 
 

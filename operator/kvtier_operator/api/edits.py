@@ -18,9 +18,8 @@ Part = str | int
 class Edit:
     """A field and what it gets."""
 
-    path: (
-        str  # as messages have it: `spec.engine.extraArgs[0]`, `spec.engine.nodeSelector[kubernetes.io/arch]`
-    )
+    # as messages have it: `spec.engine.extraArgs[0]`, `spec.engine.nodeSelector[kubernetes.io/arch]`
+    path: str
     value: object  # as YAML has it; None takes the field away
     if_absent: bool = False  # whether a field that is there stays
 
@@ -42,10 +41,10 @@ def parse_edit(text: str, source: str) -> Edit:
     return Edit(path, documents[0] if documents else None)
 
 
-def edited(document: Mapping[str, Any], edits: Iterable[Edit], source: str) -> dict[str, Any]:
+def apply_edits(document: Mapping[str, Any], edits: Iterable[Edit], source: str) -> dict[str, Any]:
     """A copy of a document with some fields set; mappings on the way are made.
 
-    Whether a resource has such fields says who parses it.
+    Whether a resource has such fields is for its parser to say.
 
     Raises:
         InvalidInputError: A path leads through something that has no fields.
@@ -62,10 +61,10 @@ def edited(document: Mapping[str, Any], edits: Iterable[Edit], source: str) -> d
 
 def _parts(path: str) -> list[Part]:
     """Names, and numbers of items; none where it is no path."""
-    found = [*_PART.finditer(path)]
-    if "".join(match[0] for match in found) != path:
+    matches = [*_PART.finditer(path)]
+    if "".join(match[0] for match in matches) != path:
         return []
-    return [match[1] or (int(match[2]) if match[2].isdecimal() else match[2]) for match in found]
+    return [match[1] or (int(match[2]) if match[2].isdecimal() else match[2]) for match in matches]
 
 
 def _below(place: object, part: Part, way: list[Part], edit: Edit, source: str) -> object:

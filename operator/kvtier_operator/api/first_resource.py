@@ -23,6 +23,8 @@ _SUGGESTED: Final[tuple[tuple[Location, object], ...]] = (
     (("spec", "tiers", "disk"), {"capacity": "1Ti", "volume": {"emptyDir": {}}}),
 )
 """What many resources have, in the place where it belongs."""
+_NOT_TEXT: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+"""Words that YAML reads as something other than text."""
 
 
 def resource_name(model: str) -> str:
@@ -46,7 +48,7 @@ def first_document(model: str) -> dict[str, Any]:
     }
 
 
-def commented(document: Mapping[str, Any]) -> str:
+def commented_yaml(document: Mapping[str, Any]) -> str:
     """The document as YAML, each field of the spec with what it means, and suggestions that are comments."""
     lines = [*(f"# {line}" for line in textwrap.wrap(_TOP, _WIDTH - 2)), *_lines(document, ())]
     return "\n".join(lines) + "\n"
@@ -90,7 +92,7 @@ def _meaning(place: Location, indent: str) -> Iterator[str]:
 def _flow(value: object) -> str:
     """In one line that YAML and JSON readers take alike."""
     match value:
-        case str() if re.fullmatch(r"[A-Za-z][A-Za-z0-9./_-]*", value) and value.lower() not in _WORDS:
+        case str() if re.fullmatch(r"[A-Za-z][A-Za-z0-9./_-]*", value) and value.lower() not in _NOT_TEXT:
             return value
         case str() if re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGTPE]i", value):
             return value
@@ -99,7 +101,3 @@ def _flow(value: object) -> str:
         case list():
             return f"[{', '.join(map(_flow, value))}]"
     return json.dumps(value, ensure_ascii=False)
-
-
-_WORDS: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
-"""That YAML reads as something else than text."""

@@ -72,8 +72,8 @@ def _check_label_names(labels: dict[str, str]) -> dict[str, str]:
     for name in labels:
         prefix, slash, own = name.rpartition("/")
         if not _LABEL_NAME.fullmatch(own) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
-            shown = {"name": repr(name[:_MOST_SHOWN])}
-            raise PydanticCustomError("label_name", "{name} is not the name of a label", shown)
+            context = {"name": repr(name[:_MOST_SHOWN])}
+            raise PydanticCustomError("label_name", "{name} is not the name of a label", context)
     return labels
 
 

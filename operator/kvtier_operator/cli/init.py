@@ -33,12 +33,12 @@ def init(asked: WhatIf, output: Path | None) -> None:
 
     Without --model it is an example. Exit status: 2 bad input, or a file that is there already.
     """
-    from kvtier_operator.api.first_resource import commented  # noqa: PLC0415 - help needs none of it
+    from kvtier_operator.api.first_resource import commented_yaml  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.api.parse import parse_resource  # noqa: PLC0415 - as above
 
     document = asked.document(**(_EXAMPLE if asked.model is None else {"cpu": _CPU}))
     parse_resource(document, OPTIONS)
-    text = commented(document)
+    text = commented_yaml(document)
     if output is None:
         say_whole(text, end="")
         return

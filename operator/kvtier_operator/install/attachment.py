@@ -281,13 +281,13 @@ def _disk() -> str:
     return f"variables.disk.?emptyDir.hasValue() ? {empty} : {ephemeral}"
 
 
-def _copied(image: str) -> Iterable[str]:
+def _copy_payload(image: str) -> Iterable[str]:
     """CEL: the init container that copies the payload, in front of others."""
     yield _listed("'/spec/initContainers'", "object.spec.?initContainers.hasValue()")
     yield f"[{_add(_text('/spec/initContainers/0'), _init_container(image))}]"
 
 
-def _told() -> Iterable[str]:
+def _note_added() -> Iterable[str]:
     """CEL: what the engine's container asks for more; the init container has what it asked for before."""
     memory = "'memory=' + variables.plan.?memory.orValue('0')"
     disk = f"({_ON_THE_NODE} ? ',ephemeral-storage=' + variables.plan.ephemeralStorage : '')"
@@ -304,7 +304,7 @@ def _mutation(image: str, delivery: Delivery) -> str:
     parts = [
         _listed("'/spec/volumes'", "object.spec.?volumes.hasValue()"),
         *(f"[{_add(_text('/spec/volumes/-'), _literal(volume))}]" for volume in delivery.volumes(image)),
-        *(_copied(image) if is_copied else ()),
+        *(_copy_payload(image) if is_copied else ()),
         _listed("variables.path + '/volumeMounts'", "variables.engine.?volumeMounts.hasValue()"),
         *(f"[{_add(_MOUNTS, _mount(name, path))}]" for name, path in delivery.mounts.items()),
         *_environment(delivery),
@@ -314,7 +314,7 @@ def _mutation(image: str, delivery: Delivery) -> str:
         *(patch for size in HugepageSize for patch in _pages(size)),
         _if("!has(object.metadata.annotations)", _add("'/metadata/annotations'", "{}")),
         f"[{_add(_text(_annotation(ATTACHED)), 'params.metadata.name')}]",
-        *(() if is_copied else _told()),
+        *(() if is_copied else _note_added()),
     ]
     return "\n+ ".join(parts)
 

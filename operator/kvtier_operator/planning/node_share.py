@@ -68,15 +68,14 @@ class NodeShare:
         """In a line."""
         node = f"{many(self.gpus, 'GPU')} and {size(self.memory_bytes)}"
         largest = f"spec.tiers.cpu.capacity {quantity(self.largest_bytes)}"
-        each = f"{many(self.engines, 'engine')} with {largest} at most" + (
-            " each" if self.engines > 1 else ""
-        )
+        engines = f"{many(self.engines, 'engine')} with {largest} at most"
+        engines += " each" if self.engines > 1 else ""
         kept = f"{size(self.reserve_bytes)} are left to kernel, kubelet and other pods"
         if self.capacity_bytes == self.largest_bytes:
-            return f"{node}: {each}, as planned here; {kept}"
+            return f"{node}: {engines}, as planned here; {kept}"
         fit = "none fits" if not self.fitting else f"{self.fitting} of {self.engines} fit"
         planned = f"with {size(self.capacity_bytes)} as planned here, {fit}"
-        return f"{node}: {each}; {planned}; {kept}"
+        return f"{node}: {engines}; {planned}; {kept}"
 
 
 def node_reserve_bytes(memory_bytes: int) -> int:
@@ -98,10 +97,12 @@ def share_node(resource: KVCacheTier, observed: Observed, node: NodeSize) -> Nod
     """
     engine = resource.spec.engine
     gpus = node.gpus or (engine.gpu.node_gpus if engine.gpu else USUAL_NODE_GPUS)
-    taken = _gpus(resource)
-    engines = gpus // taken if taken else 1
+    engine_gpus = _gpus(resource)
+    engines = gpus // engine_gpus if engine_gpus else 1
     if not engines:
-        message = f"an engine takes {many(taken, 'GPU')}, and the node has {gpus}; lower tensorParallelSize"
+        message = (
+            f"an engine takes {many(engine_gpus, 'GPU')}, and the node has {gpus}; lower tensorParallelSize"
+        )
         raise InvalidInputError("", Problem("spec.engine.tensorParallelSize", message))
     reserve = node_reserve_bytes(node.memory_bytes)
     room = (node.memory_bytes - reserve) // engines
@@ -144,7 +145,7 @@ def _memory_of(requests: Mapping[str, int]) -> int:
 
 
 def _gpus(resource: KVCacheTier) -> int:
-    """That one pod takes; of claims, which nobody can count, one a rank."""
+    """GPUs that one pod takes; of claims, which nobody can count, one a rank."""
     spec = resource.spec
-    asked = sum(int(number) for name, number in engine_devices(spec).items() if is_accelerator(name))
-    return asked or (spec.engine.ranks if spec.engine.resource_claims else 0)
+    requested = sum(int(number) for name, number in engine_devices(spec).items() if is_accelerator(name))
+    return requested or (spec.engine.ranks if spec.engine.resource_claims else 0)

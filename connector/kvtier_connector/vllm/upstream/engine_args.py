@@ -111,10 +111,10 @@ def wrap_engine_config(attach: Callable[[StartingEngine], VllmConfig | None]) ->
     EngineArgs.create_engine_config = create_engine_config
 
 
-def _executor(given: EngineArgs | ParallelConfig) -> str:
+def _executor(settings: EngineArgs | ParallelConfig) -> str:
     """Return the name of what starts an engine's ranks, a class's where it is one; of Ray's engines, Ray."""
-    backend = given.distributed_executor_backend
-    if given.data_parallel_backend == _RAY:
+    backend = settings.distributed_executor_backend
+    if settings.data_parallel_backend == _RAY:
         return _RAY
     return f"{backend.__module__}.{backend.__qualname__}" if isinstance(backend, type) else backend or ""
 

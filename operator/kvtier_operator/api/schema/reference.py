@@ -166,7 +166,7 @@ def explain_field(path: str, *, recursive: bool = False) -> FieldExplained:
         InvalidInputError: There is no such field, and the nearest is named; or there are several.
     """
     node, required, below, location = openapi_schema(), True, "", tuple[str, ...]()
-    for name in _whole(_names(path)):
+    for name in _complete(_names(path)):
         inner = node.get("items", node)
         location = (*location, name)
         if name not in inner.get("properties", {}):
@@ -184,7 +184,7 @@ def _names(path: str) -> list[str]:
     return names[1:] if names and names[0].lower() in _OF_THE_KIND else names
 
 
-def _whole(names: list[str]) -> list[str]:
+def _complete(names: list[str]) -> list[str]:
     """The names of a whole path, of one that may lack its beginning (InvalidInputError: there are several)."""
     if not names or names[0] in names_at(()):
         return names

@@ -219,14 +219,14 @@ def listing(views: Sequence[ResourceView], columns: int) -> str:
     if not views:
         return _NO_RESOURCES
     cells_by_view = [_state(view) for view in views]
-    shown = [*cells_by_view[0]]
-    if _width(shown, cells_by_view) + _NAME_COLUMNS > columns:
-        shown.remove("model")
+    titles = [*cells_by_view[0]]
+    if _width(titles, cells_by_view) + _NAME_COLUMNS > columns:
+        titles.remove("model")
     rows = [
-        (f"{view.namespace}/{view.name}", *(cells[title] for title in shown))
+        (f"{view.namespace}/{view.name}", *(cells[title] for title in titles))
         for view, cells in zip(views, cells_by_view, strict=True)
     ]
-    lines = table(("name", *shown), rows, columns, text=("model", "ready", "reason"))
+    lines = table(("name", *titles), rows, columns, text=("model", "ready", "reason"))
     return "\n".join([*lines, *_not_read(views, columns)]) + "\n"
 
 

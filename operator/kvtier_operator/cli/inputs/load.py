@@ -11,7 +11,7 @@ from kvtier_common.errors import MalformedError
 from kvtier_common.formats.yaml_text import read_yaml
 from kvtier_common.one_line import one_line
 from kvtier_common.terminal.say import say
-from kvtier_operator.api.edits import Edit, edited
+from kvtier_operator.api.edits import Edit, apply_edits
 from kvtier_operator.api.former import ALL, FormerWord, former_words
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
@@ -162,7 +162,7 @@ def _load(
             kinds.add(one_line(str(kind), _MOST_KIND))
             continue
         resources += 1
-        changed = edited(document, edits, source) if edits and isinstance(document, dict) else document
+        changed = apply_edits(document, edits, source) if edits and isinstance(document, dict) else document
         resource = parse_resource(changed, source)
         for field, word in former_words(document, *ALL):
             say(f"{source}: {field}: {_former_text(word)}", err=True)

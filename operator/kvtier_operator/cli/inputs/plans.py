@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from kvtier_common.terminal.say import complain
-from kvtier_operator.api.edits import Edit, edited
+from kvtier_operator.api.edits import Edit, apply_edits
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.cli.inputs import options
@@ -62,7 +62,7 @@ async def _load_named(
 ) -> Loaded:
     async with options.open_cluster(cluster, namespace) as (reader, place):
         source = f"{place}/{name}"
-        resource = parse_resource(edited(await reader.document(place, name), edits, source), source)
+        resource = parse_resource(apply_edits(await reader.document(place, name), edits, source), source)
         config_maps: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
         model = resource.spec.served_model
         if with_config and model and (ref := model.config_ref) is not None:

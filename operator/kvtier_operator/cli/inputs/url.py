@@ -31,8 +31,8 @@ def read_url(url: str) -> bytes:
     if parts.scheme != _HTTPS:
         raise _refusal(url, "only https:// addresses are read; download it, and give the file")
     if parts.username is not None:
-        shown = f"{_HTTPS}://{parts.hostname}{parts.path}"
-        raise _refusal(shown, "has a user in it, which is not supported; download it, and give the file")
+        address = f"{_HTTPS}://{parts.hostname}{parts.path}"
+        raise _refusal(address, "has a user in it, which is not supported; download it, and give the file")
     opener = build_opener(HTTPSHandler(context=ssl.create_default_context()), _ToHttps(url))
     try:
         with opener.open(Request(url), timeout=_TIMEOUT_S) as answer:  # noqa: S310 - https, as was seen

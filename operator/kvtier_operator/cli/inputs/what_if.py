@@ -49,12 +49,12 @@ class WhatIf:
         """The document of a resource that only the options describe; `otherwise` where they say nothing."""
         from dataclasses import replace  # noqa: PLC0415 - as above
 
-        from kvtier_operator.api.edits import edited  # noqa: PLC0415 - as above
+        from kvtier_operator.api.edits import apply_edits  # noqa: PLC0415 - as above
         from kvtier_operator.api.first_resource import first_document  # noqa: PLC0415 - as above
 
-        lacking = {name: value for name, value in otherwise.items() if getattr(self, name) is None}
-        whole: WhatIf = replace(self, **lacking)  # type: ignore[arg-type]
-        return edited(first_document(whole.model or ""), whole.edits, OPTIONS)
+        defaults = {name: value for name, value in otherwise.items() if getattr(self, name) is None}
+        filled: WhatIf = replace(self, **defaults)  # type: ignore[arg-type]
+        return apply_edits(first_document(filled.model or ""), filled.edits, OPTIONS)
 
     def resource(self, **otherwise: str | int) -> "KVCacheTier":
         """The same, parsed."""

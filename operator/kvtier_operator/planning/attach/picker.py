@@ -76,7 +76,7 @@ def others_picker(resource: KVCacheTier, observed: Observed, version: str) -> Pi
     router = RouterSpec(flavor=flavor_of(version), version=version)
     spec = resource.planned_spec
     geometry = resolve_geometry(spec, observed) if spec.served_model else None
-    tokens = _told(observed.engine) or (_planned(spec, geometry) if geometry else None)
+    tokens = _engine_tokens(observed.engine) or (_planned_tokens(spec, geometry) if geometry else None)
     if tokens is None:
         return None
     planned_block = geometry.block_tokens if geometry else _USUAL_BLOCK_TOKENS
@@ -92,14 +92,14 @@ def others_picker(resource: KVCacheTier, observed: Observed, version: str) -> Pi
     )
 
 
-def _told(engine: EngineTokens | None) -> TierTokens | None:
+def _engine_tokens(engine: EngineTokens | None) -> TierTokens | None:
     """What an engine says its own tiers hold."""
     if engine is None or not engine.by_tier.keys() >= _NEEDED:
         return None
     return TierTokens({tier: tokens for tier, tokens in engine.by_tier.items() if not tier.shared})
 
 
-def _planned(spec: Spec, geometry: Geometry) -> TierTokens:
+def _planned_tokens(spec: Spec, geometry: Geometry) -> TierTokens:
     tiers = plan_tiers(spec, geometry, serve_tiers(spec, geometry, plan_backend(spec, geometry)))
     planned = {name: picker_tokens(tier) for name, tier in tiers.by_tier.items() if not name.shared}
     return TierTokens({Tier.GPU: None, **planned})

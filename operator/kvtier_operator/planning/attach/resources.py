@@ -27,7 +27,7 @@ def attached_resources(plan: AttachPlan, resources: Mapping[str, Any]) -> dict[s
         LeftAloneError: A quantity cannot be read, or there are no limits beside which huge pages could be.
     """
     raised = {**resources}
-    added = _added(plan)
+    added = _extra_bytes(plan)
     for kind in _KINDS:
         if isinstance(resources.get(kind), Mapping):
             raised[kind] = _more(resources[kind], added, f"resources.{kind}")
@@ -36,13 +36,13 @@ def attached_resources(plan: AttachPlan, resources: Mapping[str, Any]) -> dict[s
     return raised
 
 
-def _added(plan: AttachPlan) -> Mapping[str, int]:
+def _extra_bytes(plan: AttachPlan) -> Mapping[str, int]:
     return {MEMORY: plan.memory_bytes, _STORAGE: plan.node_disk_bytes}
 
 
 def added_text(plan: AttachPlan) -> str:
     """What is added to amounts of the engine's container that are there, for `without_added`."""
-    return ",".join(f"{name}={quantity(amount)}" for name, amount in _added(plan).items() if amount)
+    return ",".join(f"{name}={quantity(amount)}" for name, amount in _extra_bytes(plan).items() if amount)
 
 
 def without_added(amounts: Mapping[str, Any], text: str) -> dict[str, Any]:

@@ -16,8 +16,9 @@ CONFIG_HASH: Final = "kvtier.dev/config-hash"
 SHARD_LABEL: Final = "kvtier.dev/shard"
 """Label of a store's pod: which of its servers it is, counted from 0."""
 ATTACHED: Final = "kvtier.dev/attached"
-ADDED: Final = "kvtier.dev/added"
 """Annotation of a pod that was given tiers: the name of its KVCacheTier, which is in the pod's namespace."""
+ADDED: Final = "kvtier.dev/added"
+"""Annotation of a pod that has the payload as a volume of its image: what its engine asks for more."""
 
 
 POLICY_VERSIONS: Final = ("admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1")

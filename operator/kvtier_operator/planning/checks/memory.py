@@ -297,7 +297,7 @@ def memlock(parts: CheckInput) -> CheckResult:
         return _other_backend(parts.spec.backend, policy)
     on_cuda = parts.spec.engine.device is Device.GPU and not not_tested(parts.spec)
     if policy is Policy.NEVER:
-        return _off(on_cuda=on_cuda)
+        return _never(on_cuda=on_cuda)
     if policy is Policy.PREFER and on_cuda:
         return memlock.passed(
             "the engine asks the driver to page-lock the tier for DMA, which RLIMIT_MEMLOCK does not bound; "
@@ -321,7 +321,7 @@ def _other_backend(backend: Backend, policy: Policy) -> CheckResult:
     return memlock.passed(itself, reason="LeftToBackend")
 
 
-def _off(*, on_cuda: bool) -> CheckResult:
+def _never(*, on_cuda: bool) -> CheckResult:
     if not on_cuda:
         return memlock.passed("nothing is locked: the policy is Never", reason="NotAskedFor")
     return memlock.warn(

@@ -45,13 +45,13 @@ def devices(plan: Plan) -> dict[str, int]:
 def together(plans: Sequence[Plan]) -> str:
     """What all pods of several plans take, in a line; of those that an autoscaler makes, the most."""
     pods = [(plan, plan.resource.spec.most_replicas) for plan in plans]
-    taken: Counter[str] = Counter()
+    by_name: Counter[str] = Counter()
     for plan, number in pods:
-        taken.update({name: count * number for name, count in devices(plan).items()})
+        by_name.update({name: count * number for name, count in devices(plan).items()})
     disk = sum(storage_bytes(plan.budget.storage) * number for plan, number in pods)
     amounts = [
         many(sum(number for _, number in pods), "engine pod"),
-        *(f"{count:,} {name}" for name, count in taken.items()),
+        *(f"{count:,} {name}" for name, count in by_name.items()),
         f"{size(sum(memory_bytes(plan) * number for plan, number in pods))} of memory",
         *([f"{size(disk)} of node disk"] if disk else []),
     ]

@@ -18,7 +18,7 @@ from kvtier_operator.planning.attach.engine_reasons import KNOWN, is_left_alone
 from kvtier_operator.reconcile.cache.resources import Key
 from kvtier_operator.reconcile.facts.engine_report import EngineReport
 from kvtier_operator.reconcile.facts.selected_pods import SelectedPod
-from kvtier_operator.reconcile.observe.asking import EngineSession
+from kvtier_operator.reconcile.observe.engine_session import EngineSession
 from kvtier_operator.reconcile.observe.engines import READ, read_capacities, read_tiers
 from kvtier_operator.reconcile.settings import EngineTimings
 

@@ -35,7 +35,7 @@ from kvtier_operator.reconcile.cache.live_object import LiveObject, owner_of
 from kvtier_operator.reconcile.cache.pods import PodCache, ServingPod
 from kvtier_operator.reconcile.cache.resources import CachedResource, Key
 from kvtier_operator.reconcile.facts.cached_plan import CachedPlan, EngineObservation, merge_observations
-from kvtier_operator.reconcile.observe.asking import EngineSession
+from kvtier_operator.reconcile.observe.engine_session import EngineSession
 from kvtier_operator.reconcile.settings import EngineTimings
 
 _TOO_MANY: Final = 1 << 63

@@ -57,10 +57,10 @@ class Withdrawal:
 
 def withdrawal_from_status(attach: Mapping[str, Any]) -> Withdrawal | None:
     """What `status.attach` says of it."""
-    told = attach.get("withdrawn")
-    if not told:
+    record = attach.get("withdrawn")
+    if not record:
         return None
-    return Withdrawal(told["reason"], told["message"], told["pod"], told["times"], told["retryAt"])
+    return Withdrawal(record["reason"], record["message"], record["pod"], record["times"], record["retryAt"])
 
 
 def next_withdrawal(pods: Sequence[SelectedPod], before: Withdrawal | None, now: str) -> Withdrawal | None:

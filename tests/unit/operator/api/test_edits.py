@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kvtier_operator.api.edits import Edit, edited, parse_edit
+from kvtier_operator.api.edits import Edit, apply_edits, parse_edit
 from kvtier_operator.errors import InvalidInputError
 
 DOCUMENT: dict[str, Any] = {
@@ -24,7 +24,7 @@ DOCUMENT: dict[str, Any] = {
     ],
 )
 def test_a_field_is_set_and_the_document_left_alone(text: str, value: object) -> None:
-    changed = edited(DOCUMENT, [parse_edit(text, "--set")], "cr.yaml")
+    changed = apply_edits(DOCUMENT, [parse_edit(text, "--set")], "cr.yaml")
     engine = changed["spec"]["engine"]
     part = next(name for name in ("extraArgs", "nodeSelector", "tiers") if name in text)
     assert (engine.get(part) or changed["spec"].get(part)) == value
@@ -34,7 +34,7 @@ def test_a_field_is_set_and_the_document_left_alone(text: str, value: object) ->
 
 def test_a_default_gives_way() -> None:
     edits = [Edit("spec.engine.nodeSelector", {}, if_absent=True), Edit("spec.tiers", 1, if_absent=True)]
-    changed = edited(DOCUMENT, edits, "cr.yaml")["spec"]
+    changed = apply_edits(DOCUMENT, edits, "cr.yaml")["spec"]
     assert (changed["engine"]["nodeSelector"], changed["tiers"]) == ({"zone": "a"}, 1)
 
 
@@ -50,5 +50,5 @@ def test_what_sets_nothing(text: str) -> None:
 )
 def test_a_way_that_leads_nowhere(path: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        edited(DOCUMENT, [Edit(path, 1)], "cr.yaml")
+        apply_edits(DOCUMENT, [Edit(path, 1)], "cr.yaml")
     assert str(refused.value).startswith(f"cr.yaml: {path}: ")

@@ -112,10 +112,10 @@ def _shards(access: Access, slots: SlotMap) -> list[RespConnection | None]:
 
 
 def _check_shard(shard: RespConnection, timeout_s: float) -> None:
-    said = shard.info(timeout_s)
-    if said.get("cluster_enabled") == "1":
+    info = shard.info(timeout_s)
+    if info.get("cluster_enabled") == "1":
         why = "is of a cluster and others are not; name a cluster's alone"
-    elif said.get("role") == "slave":
+    elif info.get("role") == "slave":
         why = "is a replica; name servers alone that take writes"
     else:
         return

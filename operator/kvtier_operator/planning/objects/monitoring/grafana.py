@@ -56,9 +56,9 @@ def panel(title: str, unit: str, expressions: Mapping[str, str]) -> dict[str, An
 
 def tile(title: str, unit: str, expression: str) -> dict[str, Any]:
     """One number, as it is now, over its line in the range that is shown."""
-    shown = panel(title, unit, {"now": expression})
+    model = panel(title, unit, {"now": expression})
     options = {"graphMode": "area", "reduceOptions": {"calcs": ["lastNotNull"]}}
-    return shown | {"type": "stat", "options": options}
+    return model | {"type": "stat", "options": options}
 
 
 def in_grid(panels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -195,20 +195,22 @@ class ExtProcService(ExtProcCalls):
 
 
 def _attributes(request: PickRequest, pick: Pick) -> dict[str, str | int | float]:
-    said: dict[str, str | int | float] = {
+    attributes: dict[str, str | int | float] = {
         "gen_ai.request.model": printable(request.prompt.model),
         "kvtier.endpoint": pick.address,
         "kvtier.pod": pick.pod_name,
         "kvtier.prompt_tokens": pick.prompt_tokens,
         "kvtier.score": pick.score,
     }
-    said |= {f"kvtier.matched_tokens.{tier.label}": tokens for tier, tokens in pick.matched_tokens.items()}
+    attributes |= {
+        f"kvtier.matched_tokens.{tier.label}": tokens for tier, tokens in pick.matched_tokens.items()
+    }
     if (why := pick.reasons) is not None:
-        said |= {f"kvtier.score.{name}": score for name, score in why.scores.items()}
-        said |= {
+        attributes |= {f"kvtier.score.{name}": score for name, score in why.scores.items()}
+        attributes |= {
             "kvtier.candidates": why.candidates,
             "kvtier.queue_depth": why.queue_depth,
             "kvtier.picked_since_reading": why.picked,
             "kvtier.kv_cache_utilization": why.kv_cache_utilization,
         }
-    return said
+    return attributes
