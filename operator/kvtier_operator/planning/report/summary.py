@@ -113,7 +113,7 @@ def _pays(plan: Plan) -> dict[Tier, str]:
         if rate is None:
             said[Tier.REMOTE] = "engines measure whether it pays"
         else:
-            lacks = ": more than it has" if demand.pays is False else ""
+            lacks = ", and has less" if demand.pays is False else ""
             said[Tier.REMOTE] = f"pays from {rate / 1e9:.3g} GB/s an engine on{lacks}"
     return said
 
