@@ -181,7 +181,7 @@ def _lines(attached: "AttachedDocument", *, patches: bool) -> Iterator[str]:
     name = _name(attached.before)
     if has_unknown_pods(attached.before):
         kinds = ", ".join(KNOWN_KINDS)
-        yield f"{name} is passed on as it is: the pods of this kind are not found, but those of {kinds}"
+        yield f"{name} is passed on as it is: kvtier attach finds pods only in {kinds}"
     elif not attached.outcomes:
         yield f"{name} is passed on as it is: it has no pods"
     elif patches and attached.document != attached.before and not _has_name(attached.before):

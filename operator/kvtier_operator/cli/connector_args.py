@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _NEEDS: Final = (
-    "the line takes vLLM 0.32 or 0.33 with kvtier's connector in the same Python: pip install "
+    "the line needs vLLM 0.32 or 0.33 with kvtier's connector in the same Python: pip install "
     "'kvtier[connector]' there, from a checkout '.[connector]'"
 )
 

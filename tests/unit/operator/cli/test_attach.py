@@ -76,7 +76,7 @@ def test_an_object_of_a_kind_that_is_not_known_is_told_those_that_are(tmp_path: 
     assert result.exit_code == 1
     [line] = result.stderr.splitlines()
     assert line.endswith(
-        "StormService/qwen is passed on as it is: the pods of this kind are not found, but those of Pod, "
+        "StormService/qwen is passed on as it is: kvtier attach finds pods only in Pod, "
         "Deployment, StatefulSet, DaemonSet, ReplicaSet, "
         "Job, Rollout, CronJob, LeaderWorkerSet, LLMInferenceService"
     )
