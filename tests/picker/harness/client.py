@@ -33,9 +33,9 @@ class Answer:
         return self.headers.get(ENGINE.decode(), "")
 
 
-def get(url: str) -> Answer:
+def get(url: str, headers: Mapping[str, str] | None = None) -> Answer:
     """Gets over a connection of its own."""
-    return _ask("GET", url, None, {})
+    return _ask("GET", url, None, headers or {})
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:

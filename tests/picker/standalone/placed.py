@@ -43,6 +43,7 @@ class Wanted:
         router: More of `spec.router`.
         gateway: More of `spec.router.gateway`.
         tracing: `spec.observability.tracing`.
+        engine: `spec.engine`.
     """
 
     flavor: str = "builtin"
@@ -51,6 +52,7 @@ class Wanted:
     router: Mapping[str, Any] | None = None
     gateway: Mapping[str, Any] | None = None
     tracing: Mapping[str, Any] | None = None
+    engine: Mapping[str, Any] | None = None
 
     def files(self) -> dict[str, Any]:
         """The gateway's ConfigMap, read."""
@@ -102,6 +104,7 @@ class Wanted:
         gateway = {"provider": "standalone", **own, **(self.gateway or {})}
         router = {"flavor": self.flavor, "failureMode": self.mode, "gateway": gateway, **(self.router or {})}
         more: dict[str, Any] = {"observability": {"tracing": self.tracing}} if self.tracing else {}
+        more |= {"engine": self.engine} if self.engine else {}
         [found] = [
             document
             for document in build_objects(make_plan(resource(router=router, **more), Observed()))
@@ -201,7 +204,7 @@ def certificate_of(folder: Path) -> Path:
 def mount(mounted: Path, entries: Mapping[str, str]) -> None:
     """Entries of a Secret, placed as a kubelet places them: by one change of a link."""
     mounted.mkdir(parents=True, exist_ok=True)
-    made = mounted / f"..{len([*mounted.iterdir()])}"
+    made = mounted / f"..{sum(not old.is_symlink() for old in mounted.iterdir())}"
     made.mkdir()
     for name, text in entries.items():
         (made / name).write_text(text)

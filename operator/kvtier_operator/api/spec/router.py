@@ -85,7 +85,7 @@ class Standalone(ApiModel):
     )
     api_keys: ApiKeys | None = Field(
         None,
-        description="Asks each request but /health and /ping for a key, as Authorization: Bearer KEY, which then goes no further. Anybody may ask when empty.",
+        description="Asks each request but GET and HEAD of /health and /ping for a key, as Authorization: Bearer KEY, which then goes no further. Anybody may ask when empty.",
     )
     replicas: int = Field(
         1, description="Envoys; unlike pickers, all of them serve, and ask the same picker.", ge=1, le=16

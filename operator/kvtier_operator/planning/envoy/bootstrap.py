@@ -26,7 +26,14 @@ from kvtier_operator.planning.envoy.clusters import (
     socket_address,
 )
 from kvtier_operator.planning.envoy.gateway import Address, BodyMode, EngineService, Gateway, Keys, Picker
-from kvtier_operator.planning.envoy.keys import OPEN_PATHS, UNASKED, key_filters, key_replies
+from kvtier_operator.planning.envoy.keys import (
+    KEY_HEADER,
+    OPEN_METHODS,
+    OPEN_PATHS,
+    UNASKED,
+    key_filters,
+    key_replies,
+)
 from kvtier_operator.planning.envoy.tracing import tracing
 from kvtier_scorer.config.contract import CLIENT, DESTINATION, RESOURCE, SERVED
 
@@ -214,16 +221,30 @@ def _routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
             kept_back = _keep_back(gateway.entrance.paths)
             yield {**kept_back, "typed_per_filter_config": _without_ext_proc(gateway)}
         for resource in gateway.entrance.others:
-            yield {**_pass_on(resource), "typed_per_filter_config": _without_ext_proc(gateway)}
+            # this gateway's keys are not another's, which is asked in the clear
+            removed = (RESOURCE, KEY_HEADER) if gateway.entrance.keys else (RESOURCE,)
+            passed_on = _pass_on(resource, removed)
+            yield {**passed_on, "typed_per_filter_config": _without_ext_proc(gateway)}
     everything = {"prefix": "/"}
     if isinstance(gateway.engines, EngineService):
         # the picker's answer sets the header and has the route chosen anew
         picked = {"name": DESTINATION, "present_match": True}
         yield {"match": {**everything, "headers": [picked]}, "route": _to(PICKED)}
-    if unasked := _unasked(gateway):
-        for path in OPEN_PATHS:
-            yield {"match": {"path": path}, "route": _to(ENGINES), "typed_per_filter_config": unasked}
+    if _keys(gateway):
+        yield from _open_routes(gateway)
     yield {"match": everything, "route": _to(ENGINES)}
+
+
+def _open_routes(gateway: Gateway) -> Iterator[dict[str, Any]]:
+    """A stranger asks the engines and nobody who holds bodies, and no key goes where none was looked at."""
+    methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(OPEN_METHODS)}}}
+    for path in OPEN_PATHS:
+        yield {
+            "match": {"path": path, "headers": [methods]},
+            "route": _to(ENGINES),
+            "request_headers_to_remove": [KEY_HEADER],
+            "typed_per_filter_config": {**_without_ext_proc(gateway), **_unasked(gateway)},
+        }
 
 
 def _forgeable(gateway: Gateway) -> tuple[str, ...]:
@@ -251,14 +272,14 @@ def _keep_back(passed: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _pass_on(resource: str) -> dict[str, Any]:
+def _pass_on(resource: str, removed: Sequence[str]) -> dict[str, Any]:
     of_resource = {"name": RESOURCE, "string_match": {"exact": resource}}
     first_hand = {"name": _PASSED_ON, "present_match": False}
     return {
         "match": {"prefix": "/", "headers": [of_resource, first_hand]},
         "route": _to(cluster_of(resource)),
         "request_headers_to_add": [{"header": {"key": _PASSED_ON, "value": "true"}}],
-        "request_headers_to_remove": [RESOURCE],
+        "request_headers_to_remove": [*removed],
     }
 
 

@@ -13,6 +13,9 @@ from kvtier_scorer.config.contract import CLIENT, KEYS_FILTER
 
 OPEN_PATHS: Final = ("/health", "/ping")
 """For whoever watches; vLLM asks nobody for a key there either."""
+OPEN_METHODS: Final = ("GET", "HEAD")
+"""There without a key: what brings a body shows one."""
+KEY_HEADER: Final = "authorization"
 UNASKED: Final[Mapping[str, Any]] = {
     KEYS_FILTER: {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "disabled": True}
 }
@@ -27,6 +30,7 @@ _BOUND_REACHED: Final = extension(
 )
 _UNAUTHORIZED: Final = 401
 _TOO_MANY: Final = 429
+_MINUTE_S: Final = 60
 
 
 def key_filters(keys: Keys | None) -> Iterator[dict[str, Any]]:
@@ -43,7 +47,7 @@ def key_filters(keys: Keys | None) -> Iterator[dict[str, Any]]:
 
 def _bound(requests: int) -> dict[str, Any]:
     """A bucket for each client that has shown a key; what is open has no client, and no bound."""
-    bucket = {"max_tokens": requests, "tokens_per_fill": requests, "fill_interval": "60s"}
+    bucket = {"max_tokens": requests, "tokens_per_fill": requests, "fill_interval": f"{_MINUTE_S}s"}
     by_client = {"request_headers": {"header_name": CLIENT, "descriptor_key": "client"}}
     return extension(
         "envoy.filters.http.local_ratelimit",
@@ -72,16 +76,15 @@ def key_replies(keys: Keys | None) -> list[dict[str, Any]]:
     )
     asks = {"header": {"key": "www-authenticate", "value": "Bearer"}}
     refused["headers_to_add"] = [asks]
-    return [
-        refused,
-        # a picker may say 429, too; Envoy's flag of this one is set too late for a mapper
-        _reply(
-            _TOO_MANY,
-            "RateLimitError",
-            "More requests than this API key has in a minute; send it again later.",
-            {"extension_filter": _BOUND_REACHED},
-        ),
-    ]
+    # a picker may say 429, too; Envoy's flag of this one is set too late for a mapper
+    too_many = _reply(
+        _TOO_MANY,
+        "RateLimitError",
+        "More requests than this API key has in a minute; send it again later.",
+        {"extension_filter": _BOUND_REACHED},
+    )
+    too_many["headers_to_add"] = [{"header": {"key": "retry-after", "value": str(_MINUTE_S)}}]
+    return [refused, too_many]
 
 
 def _number(status: int) -> dict[str, Any]:
