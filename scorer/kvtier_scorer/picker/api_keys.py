@@ -83,7 +83,12 @@ def keep(folder: Path, file: Path, *, passes_on: bool) -> None:
     # as the first process of a container it would get neither
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     written = _first(folder)
-    _write(file, written, passes_on=passes_on)
+    # an Envoy that is there already still lets in whom an earlier start has listed; without one the file's
+    # absence keeps it from starting
+    if written.by_client or file.exists():
+        _write(file, written, passes_on=passes_on)
+    if not written.by_client:
+        raise NoKeysError("; ".join(written.faults) or "the Secret is not there, or has no entry")
     while signal.sigtimedwait(_STOP, _LOOK_S) is None:
         try:
             keys = read_keys(folder)
@@ -96,12 +101,9 @@ def keep(folder: Path, file: Path, *, passes_on: bool) -> None:
 
 def _first(folder: Path) -> ApiKeys:
     try:
-        keys = read_keys(folder)
+        return read_keys(folder)
     except OSError as error:
         raise NoKeysError(f"{folder}: {error.strerror}") from error
-    if not keys.by_client:
-        raise NoKeysError("; ".join(keys.faults) or "the Secret is not there, or has no entry")
-    return keys
 
 
 def _write(file: Path, keys: ApiKeys, *, passes_on: bool) -> None:
