@@ -18,6 +18,7 @@ from kvtier_operator.planning.pod.engine import plan_engine
 from kvtier_operator.planning.pod.engine_memory import streaming_notes
 from kvtier_operator.planning.pod_template.template import refuse_templates, template_notes
 from kvtier_operator.planning.report.figures import plan_figures
+from kvtier_operator.planning.router.clear_keys import clear_key_notes
 from kvtier_operator.planning.router.disk_weight import disk_weight_notes
 from kvtier_operator.planning.router.router_plan import plan_router
 from kvtier_operator.planning.scaling import choose_scaler
@@ -102,6 +103,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             *gpu_notes(spec.engine),
             *tier_notes(spec, geometry),
             *disk_weight_notes(spec, geometry),
+            *clear_key_notes(spec),
             *streaming_notes(spec.engine, geometry, budget.memory),
             *adapter_notes(spec, geometry),
             *store_notes(store),
