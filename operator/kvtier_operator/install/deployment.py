@@ -7,6 +7,7 @@ from kvtier_operator.api.resource import GROUP
 from kvtier_operator.api.schema.crd import PLURAL
 from kvtier_operator.install.rbac import account_object, binding_object, role_object
 from kvtier_operator.install.settings import HEALTH_PORT, METRICS_PORT, Installation
+from kvtier_operator.lease_seconds import DEFAULT_LEASE_S
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
 from kvtier_operator.planning.images import KVTIER_REPOSITORY
@@ -85,7 +86,7 @@ def _container(install: Installation) -> dict[str, Any]:
         "KVTIER_LOG_LEVEL": "info",
         # which of several pods reconciles, also of an old one and a new one
         "KVTIER_LEASE": install.name,
-        "KVTIER_LEASE_SECONDS": "15",
+        "KVTIER_LEASE_SECONDS": str(DEFAULT_LEASE_S),
         # where this cluster gets kvtier's image from: engines' pods begin with it too
         "KVTIER_REPOSITORY": KVTIER_REPOSITORY,
         # the rest of them, with commas: NAME=REFERENCE, names of Secrets; empty: where they are published

@@ -17,6 +17,7 @@ from kvtier_common.errors import KvtierError
 from kvtier_common.terminal.say import complain
 from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.extras import missing_package
+from kvtier_operator.lease_seconds import DEFAULT_LEASE_S, LEAST_LEASE_S, MOST_LEASE_S
 
 _LOG: Final = logging.getLogger(__name__)
 _PORT: Final = click.IntRange(1, 65535)
@@ -93,8 +94,8 @@ _VALUES: Final[Mapping[str, str]] = {
 )
 @click.option(
     "--lease-seconds",
-    type=click.IntRange(1, 3600),
-    default=15,
+    type=click.IntRange(LEAST_LEASE_S, MOST_LEASE_S),
+    default=DEFAULT_LEASE_S,
     show_default=True,
     help="How long the Lease outlives an operator that ends without giving it up.",
 )

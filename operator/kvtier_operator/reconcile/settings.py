@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvtier_common.backoff import Backoff
+from kvtier_operator.lease_seconds import DEFAULT_LEASE_S
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy
 from kvtier_operator.planning.images import ImageSource
 
@@ -23,7 +24,7 @@ class Options:
     policy: OwnerPolicy = field(default_factory=OwnerPolicy)
     # Lease in its own namespace that an operator holds while it reconciles; none for no election
     lease: str | None = None
-    lease_s: int = 15  # how long a Lease outlives its holder
+    lease_s: int = DEFAULT_LEASE_S  # how long a Lease outlives its holder
     # whether to ask Hugging Face for the configuration of a model that the catalogue lacks
     asks_hub: bool = False
 

@@ -34,6 +34,7 @@ from kvtier_operator.install.rbac import (
     view_role,
 )
 from kvtier_operator.install.settings import Installation
+from kvtier_operator.lease_seconds import DEFAULT_LEASE_S
 from kvtier_operator.planning.attach.delivery import Delivery
 from kvtier_operator.planning.base.names import POLICY_VERSIONS
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, policy_document
@@ -343,7 +344,9 @@ def _deployment_texts() -> dict[str, Text]:
         "KVTIER_POLICY": '{{ include "kvtier.policy" $ | quote }}',
         "KVTIER_IMAGE_PULL_SECRETS": '{{ include "kvtier.pullSecretNames" $ | quote }}',
     }
-    environment["KVTIER_LEASE_SECONDS"] = "{{ $.Values.operator.leaseSeconds | default 15 | quote }}"
+    environment["KVTIER_LEASE_SECONDS"] = (
+        f"{{{{ $.Values.operator.leaseSeconds | default {DEFAULT_LEASE_S} | quote }}}}"
+    )
     environment[names[-1]] += _FURTHER_ENV
     return {
         "spec replicas": Inline("{{ $.Values.operator.replicas | default 1 }}"),

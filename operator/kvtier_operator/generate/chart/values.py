@@ -9,6 +9,7 @@ from kvtier_operator.api.formats import LABEL
 from kvtier_operator.api.spec.pod import VARIABLE_PATTERN
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.install.deployment import CONTAINER_SECURITY, POD_SECURITY, RESOURCES
+from kvtier_operator.lease_seconds import DEFAULT_LEASE_S, LEAST_LEASE_S, MOST_LEASE_S
 from kvtier_operator.planning.backends import backends_that, traits_of
 from kvtier_operator.planning.base.owner_policy import ALLOW, DENY, ENTRIES
 from kvtier_operator.planning.images import (
@@ -193,11 +194,11 @@ class Operator(ChartModel):
         1, description="Pods: one reconciles, the others stand by until its Lease is free.", ge=1, le=16
     )
     lease_seconds: int = Field(
-        15,
+        DEFAULT_LEASE_S,
         description="How long a standby waits for the Lease of a pod that died; one that is stopped gives it "
         "up at once.",
-        ge=5,
-        le=3600,
+        ge=LEAST_LEASE_S,
+        le=MOST_LEASE_S,
     )
     strategy: dict[str, Any] = Field(
         default_factory=dict,
