@@ -4,6 +4,7 @@ Bodies go in as plain values and come out as bytes: the caller knows what it nee
 thousand objects cannot afford a model object for each.
 """
 
+import asyncio
 from asyncio import Semaphore
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -78,7 +79,8 @@ class Api:
     (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
 
     `before_write` is called when a request that is no GET has its connection and is about to be sent; what it
-    raises is raised in place of that.
+    raises is raised in place of that. With it, a write whose caller is cancelled goes on to its end: the
+    server may carry it out anyway, and `writes_ended` is to know.
     """
 
     def __init__(
@@ -99,6 +101,8 @@ class Api:
         self._user_agent = user_agent
         self._silence_s = silence_s
         self._turns = Semaphore(_LONG_AT_A_TIME)
+        self._guarded = before_write is not None
+        self._writes: set[asyncio.Task[bytes]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -113,6 +117,26 @@ class Api:
 
     async def request(self, request: Request) -> bytes:
         """One request and the answer's body. Raises KvtierError of `answers`, by what the server said."""
+        if not self._guarded or request.method == "GET":
+            return await self._request(request)
+        write = asyncio.create_task(self._request(request))
+        self._writes.add(write)
+        write.add_done_callback(self._end_write)
+        await asyncio.wait([write])
+        return write.result()
+
+    async def writes_ended(self, limit_s: float) -> bool:
+        """Waits for the writes under way; returns whether all of them ended in time."""
+        if self._writes:
+            await asyncio.wait(self._writes, timeout=limit_s)
+        return not self._writes
+
+    def _end_write(self, write: asyncio.Task[bytes]) -> None:
+        self._writes.discard(write)
+        if not write.cancelled():
+            write.exception()  # looked at, also where its caller is gone
+
+    async def _request(self, request: Request) -> bytes:
         try:
             response = await self._send(self._asking, request, _TIMEOUT)
             content = await self._body(response, request)

@@ -3,6 +3,9 @@
 Whoever holds it renews it, and may write for two thirds of the Lease's time after it last asked to. Another
 one takes it when it has not seen it change for the whole of that time, so a third of it lies between the last
 write of the one and the first of the other. Clocks of different machines are never compared.
+
+A Lease that somebody deletes is made anew by its holder, which goes on. To all others, that it is gone is a
+change like any; and whoever makes it then begins only when the last one to have held it must have ended.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from typing import Any, Final
 from kvtier_common.errors import KvtierError
 from kvtier_common.kubernetes.answers import ConflictError, Document, NotFoundError, parse_document
 from kvtier_common.kubernetes.client import Api, Request
+from kvtier_operator.lease_seconds import DEFAULT_LEASE_S
 from kvtier_operator.reconcile.observability import LEADER
 
 _LOG: Final = logging.getLogger(__name__)
@@ -34,12 +38,17 @@ class LostLeaseError(KvtierError):
 class LeaseTimings:
     """How long a Lease outlives its holder, and what follows from that, in seconds."""
 
-    lease_s: int = 15
+    lease_s: int = DEFAULT_LEASE_S
 
     @property
     def held_s(self) -> float:
         """How long its holder may write after it asked to renew it."""
         return self.lease_s * 2 / 3
+
+    @property
+    def made_s(self) -> float:
+        """How long one who made it anew waits: a holder may have made it, and lost it again, unseen."""
+        return 2 * self.held_s
 
     @property
     def retry_s(self) -> float:
@@ -68,17 +77,20 @@ class Lease:
     timings: LeaseTimings = field(default_factory=LeaseTimings)
     now: Callable[[], float] = boot_clock
     trouble: str = ""  # why the last try failed
+    ends: bool = False  # whether this process writes no more, though it still holds it
     _seen: Document = field(default_factory=dict)
     _changed_at: float = 0.0  # when it was first seen as it is
+    _was_there: bool = False
+    _held_from: float = 0.0
     _held_until: float = 0.0
 
     def is_held(self) -> bool:
         """Whether this process may write."""
-        return self.now() < self._held_until
+        return self._held_from <= self.now() < self._held_until
 
     def check(self) -> None:
         """Raises LostLeaseError unless this process may write."""
-        if not self.is_held():
+        if self.ends or not self.is_held():
             raise LostLeaseError(f"the Lease {self} is no longer held: nothing is written")
 
     def leader(self) -> str:
@@ -110,7 +122,7 @@ class Lease:
 
     async def release(self) -> None:
         """Gives it up, once nothing is written any more, so that another one need not wait."""
-        if not self.is_held():
+        if not self.is_held() or not self._seen:
             return
         self._held_until = 0.0
         LEADER.set(0)
@@ -139,7 +151,7 @@ class Lease:
         asked_at = self.now()
         try:
             await self._write(self.holder)
-        except ConflictError:  # somebody was faster, or an answer to this process was lost
+        except (ConflictError, NotFoundError):  # somebody was faster, an answer was lost, or it was deleted
             await self._look()
         else:
             self._held_until = asked_at + self.timings.held_s
@@ -149,12 +161,13 @@ class Lease:
             self._take_in(parse_document(await self.api.get(self._path(self.name))))
         except NotFoundError:
             self._take_in({})
-        if self.leader() != self.holder:
+        if self._seen and self.leader() != self.holder:
             self._held_until = 0.0
 
     def _is_free(self) -> bool:
-        spec = _spec(self._seen)
-        lasts_s = max(float(spec.get("leaseDurationSeconds") or 0), self.timings.lease_s)
+        if not self._seen and self._was_there:
+            return self.is_held() or self.now() > self._changed_at + self.timings.lease_s
+        lasts_s = max(float(_spec(self._seen).get("leaseDurationSeconds") or 0), self.timings.lease_s)
         return self.leader() in ("", self.holder) or self.now() > self._changed_at + lasts_s
 
     async def _write(self, holder: str) -> None:
@@ -175,7 +188,11 @@ class Lease:
     def _take_in(self, document: Document) -> None:
         if _resource_version(document) != _resource_version(self._seen):
             self._changed_at = self.now()
+        is_anew = bool(document) and not self._seen and self._was_there
+        self._was_there = self._was_there or bool(document)
         self._seen = document
+        if is_anew and not self.is_held():
+            self._held_from = self.now() + self.timings.made_s
 
     def _path(self, name: str = "") -> str:
         return f"/apis/{_VERSION}/namespaces/{self.namespace}/leases" + (f"/{name}" if name else "")

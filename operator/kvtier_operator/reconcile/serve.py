@@ -1,10 +1,12 @@
 """Runs the operator's watches, its controller and its HTTP endpoints in one event loop."""
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Final
 from uuid import uuid4
 
 from aiohttp import web
@@ -20,12 +22,15 @@ from kvtier_operator.reconcile.loop.controller import Controller
 from kvtier_operator.reconcile.observability import LEADER, REGISTRY
 from kvtier_operator.reconcile.settings import Options, Timings
 
+_LOG: Final = logging.getLogger(__name__)
+_LAST_WRITES_S: Final = 5.0
+"""How long the end waits for writes under way; the next operator begins as soon as they have ended."""
 _Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
 async def _candidate(options: Options) -> AsyncIterator[Lease | None]:
-    """The Lease, if there is to be one; given up at the end, when nothing is written any more."""
+    """The Lease, if there is to be one."""
     if options.lease is None:
         LEADER.set(1)
         yield None
@@ -33,11 +38,21 @@ async def _candidate(options: Options) -> AsyncIterator[Lease | None]:
     # connections of its own, so that it is renewed however many requests wait for the others
     async with Api(await connection(), "kvtier-operator-lease") as api:
         holder = f"{socket.gethostname()}_{uuid4().hex[:8]}"
-        lease = Lease(api, own_namespace(), options.lease, holder, LeaseTimings(options.lease_s))
-        try:
-            yield lease
-        finally:
-            await lease.release()
+        yield Lease(api, own_namespace(), options.lease, holder, LeaseTimings(options.lease_s))
+
+
+@asynccontextmanager
+async def given_up(lease: Lease | None, api: Api) -> AsyncIterator[None]:
+    """Gives the Lease up at the end, when the last write has ended; while one is under way, it runs out."""
+    try:
+        yield
+    finally:
+        if lease is not None and lease.is_held():
+            lease.ends = True
+            if await api.writes_ended(_LAST_WRITES_S):
+                await lease.release()
+            else:
+                _LOG.warning("the Lease %s is not given up: writes are still under way", lease)
 
 
 @asynccontextmanager
@@ -105,7 +120,11 @@ async def _serve(options: Options, lease: Lease | None, metrics_port: int, healt
         controller = Controller(api, options, access.until_readable, timings)
         watch = ResourceWatch(configuration, options.namespaces, controller.resource_event)
         ports = {"metrics_port": metrics_port, "health_port": health_port}
-        async with endpoints(controller, access, lease, **ports), asyncio.TaskGroup() as group:
+        async with (
+            endpoints(controller, access, lease, **ports),
+            given_up(lease, api),
+            asyncio.TaskGroup() as group,
+        ):
             group.create_task(access.run(), name="access")
             await access.until_readable_somewhere()  # Kopf looks for the CRD once
             if lease is not None:

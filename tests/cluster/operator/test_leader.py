@@ -6,14 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kubernetes import client
 from tests.cluster.harness.api.account import Account
 from tests.cluster.harness.operator.operator import Operator, running_operator
 from tests.cluster.harness.providers.provider import Cluster
 from tests.cluster.operator.world import World, create_namespace, resource
 from tests.shared.waiting import eventually
 
-LEASE_S = 3
-ENVIRONMENT = {"KVTIER_LEASE": "kvtier-operator", "KVTIER_LEASE_SECONDS": str(LEASE_S)}
+from kvtier_operator.lease_seconds import LEAST_LEASE_S
+
+LEASE_S = LEAST_LEASE_S
+LEASE = "kvtier-operator"
+ENVIRONMENT = {"KVTIER_LEASE": LEASE, "KVTIER_LEASE_SECONDS": str(LEASE_S)}
 
 
 @contextmanager
@@ -26,6 +30,10 @@ def candidate(account: Account, folder: Path, name: str) -> Iterator[Operator]:
 
 def leads(operator: Operator) -> bool:
     return operator.metrics()["kvtier_leader"] == 1
+
+
+def leases_of_name(leases: client.CoordinationV1Api) -> list[client.V1Lease]:
+    return [item for item in leases.list_lease_for_all_namespaces().items if item.metadata.name == LEASE]
 
 
 def quiet(world: World, leader: Operator) -> dict[tuple[str, str], str]:
@@ -47,6 +55,14 @@ def test_one_writes_at_a_time(quiet_server: Cluster, own_account: Account, tmp_p
             world.until_settled()
             assert first.writes() > 10
             assert (leads(second), second.writes()) == (False, 0)
+
+            leases = client.CoordinationV1Api(api)
+            (made,) = leases_of_name(leases)
+            leases.delete_namespaced_lease(LEASE, made.metadata.namespace)
+            (anew,) = eventually(lambda: leases_of_name(leases), "the Lease made anew")
+            assert anew.metadata.uid != made.metadata.uid
+            assert anew.spec.holder_identity == made.spec.holder_identity
+            assert (leads(first), leads(second)) == (True, False)
 
             first.process.kill()
             eventually(lambda: leads(second), "new leader")
