@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from kubernetes import client
 from tests.cases.seen import ENGINE_TEXT, conditions
@@ -258,6 +259,11 @@ def test_a_kubeconfig_that_is_named(namespace: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("viewer")
-def test_the_namespace_of_a_context_without_one() -> None:
+def test_the_namespace_of_a_context_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    for context in kubeconfig["contexts"]:
+        context["context"].pop("namespace", None)
+    (bare := tmp_path / "bare").write_text(json.dumps(kubeconfig))
+    monkeypatch.setenv("KUBECONFIG", str(bare))
     result = CliRunner().invoke(status, [NAME])
     assert 'in the namespace "default"' in str(result.exception)

@@ -109,7 +109,8 @@ _SCRAPED: Final = "object.spec.?observability.?serviceMonitor.orValue(false)"
 _ENGINE: Final = _differs(*_PODS)
 _ROUTE: Final = _differs("router.?gateway")
 _WAS: Final = _before(_PROVIDER)
-_SCRAPING: Final = f"{_differs('observability')} || ({_PROVIDER} == 'gke') != ({_WAS} == 'gke')"
+_OF_MONITORS: Final = [f"observability.?{field}" for field in ("serviceMonitor", "labels", "intervalSeconds")]
+_SCRAPING: Final = f"{_differs(*_OF_MONITORS)} || ({_PROVIDER} == 'gke') != ({_WAS} == 'gke')"
 """Which of two objects it is depends on the provider being gke."""
 _BESIDE_ROUTE: Final = ("router.?gateway",)
 _ROUTES: Final = "httproutes.gateway.networking.k8s.io"
@@ -237,7 +238,7 @@ PRIVILEGES: Final = (
     Privilege(
         *("prometheus-rule", "monitoring", "spec.observability.prometheusRule"),
         "object.spec.?observability.?prometheusRule.orValue(false)",
-        _differs("observability"),
+        _differs("observability.?prometheusRule", "observability.?labels"),
         "a PrometheusRule",
         "prometheusrules.monitoring.coreos.com",
         "false",

@@ -17,7 +17,7 @@ from tests.cluster.harness.operator.places import CHART, OPERATOR, SYSTEM
 from tests.cluster.install.running import run_installed
 from tests.shared.waiting import eventually
 
-from kvtier_operator.install.rbac import CLUSTER, NAMESPACED
+from kvtier_operator.install.rbac import CLUSTER, LEADER_ELECTION, NAMESPACED
 from kvtier_operator.planning.base.names import COMPONENT_LABEL, INSTANCE_LABEL, Component
 from kvtier_operator.reconcile.api_server import KINDS, Kind
 
@@ -88,7 +88,7 @@ def test_every_call_has_its_rule_and_every_rule_its_call(
         )
     calls = [*requests_of(site.audit_log, SYSTEM, OPERATOR)][before:]
     assert [str(call) for call in calls if call.refused] == []
-    assert _used_rights(calls) == set(rights((*NAMESPACED, *CLUSTER)))
+    assert _used_rights(calls) == set(rights((*NAMESPACED, *CLUSTER, *LEADER_ELECTION)))
 
 
 @pytest.fixture(scope="module")
