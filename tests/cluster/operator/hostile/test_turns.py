@@ -45,7 +45,7 @@ def _placed(document: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _is_served(document: Mapping[str, Any]) -> bool:
-    return bool(document.get("status", {}).get("conditions"))
+    return "observedGeneration" in document["status"]
 
 
 def test_a_namespace_with_one_resource_does_not_wait_for_the_hundred_of_another(
