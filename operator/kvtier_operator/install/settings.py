@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.planning.images import KVTIER_REPOSITORY, PUBLISHED, ImageName, at_no_registry
+from kvtier_operator.planning.images import ImageSource
 
 METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 8081
@@ -16,9 +15,9 @@ class Installation:
 
     name: str = "kvtier-operator"  # name of every object of the operator itself
     namespace: str = "kvtier-system"  # namespace that it runs in
-    image: str = at_no_registry(f"{KVTIER_REPOSITORY}:{KVTIER_VERSION}")  # the operator's container image
+    image: str = ImageSource().operator()  # the operator's container image
     # the image with what attached engines run beside their own
-    connector_image: str = at_no_registry(PUBLISHED[ImageName.CONNECTOR])
+    connector_image: str = ImageSource().connector()
     images: str = ""  # references in place of the published ones: NAME=REFERENCE, with commas between them
 
     @property

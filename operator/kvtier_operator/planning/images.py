@@ -96,7 +96,7 @@ class ImageSource:
     # takes the place of every published image's own registry, such as `registry.example/mirror`; empty
     # for those
     registry: str = ""
-    own_registry: str = ""  # of kvtier's own images where `registry` is empty; empty for none
+    own_registry: str = UNPUBLISHED_REGISTRY  # of kvtier's own images where `registry` is empty
     repository: str = KVTIER_REPOSITORY  # kvtier's own image without its tag
     # whole references by name, of `IMAGE_NAMES`, taken as they are
     references: Mapping[str, str] = field(default_factory=dict)
@@ -148,15 +148,9 @@ class ImageSource:
         return image if _has_registry(image) else self._at_registry(image)
 
     def _at_registry(self, image: str) -> str:
-        if not self.registry:
-            own = self.own_registry and image.startswith(_OWN)
-            return f"{self.own_registry}/{image}" if own else at_no_registry(image)
-        return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
-
-
-def at_no_registry(image: str) -> str:
-    """An image where no registry is named: its own, and for one that kvtier builds a host that cannot be."""
-    return f"{UNPUBLISHED_REGISTRY}/{image}" if image.startswith(_OWN) else image
+        if self.registry:
+            return f"{self.registry}/{image.partition('/')[2] if _has_registry(image) else image}"
+        return f"{self.own_registry}/{image}" if image.startswith(_OWN) else image
 
 
 def repository_of(image: str) -> str:
@@ -196,7 +190,7 @@ def image_source(
             raise _error("image-pull-secret", f"{secret!r} is not the name of a Secret")
     return ImageSource(
         registry=registry or "",
-        own_registry=own_registry or "",
+        own_registry=own_registry or UNPUBLISHED_REGISTRY,
         repository=repository or KVTIER_REPOSITORY,
         references=dict(_reference(reference) for reference in references),
         pull_secrets=tuple(pull_secrets),

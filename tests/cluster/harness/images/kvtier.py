@@ -80,7 +80,7 @@ def vllm_archive(say: Say) -> Path:
 def picker_archive(say: Say) -> Path:
     """An archive with kvtier's own picker's image, built from scorer/Containerfile on Debian."""
     base = debian_base(say)
-    reference = published.at_no_registry(picker_image(Flavor.BUILTIN, KVTIER_VERSION))
+    reference = published.ImageSource().picker(Flavor.BUILTIN, KVTIER_VERSION, tested=False)
 
     def make(archive: Path) -> None:
         _build(reference, "scorer/Containerfile", {"BASE_IMAGE": base}, archive, say)
