@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from kvtier_operator.cli.main import EXIT_REJECTED
 
 if TYPE_CHECKING:
     from kvtier_operator.cli.inputs.load import Loaded
+    from kvtier_operator.planning.attach.plan import AttachPlan
     from kvtier_operator.planning.images import ImageSource
     from kvtier_operator.planning.node_share import NodeShare, NodeSize
     from kvtier_operator.planning.plan import Plan
@@ -90,7 +92,12 @@ def plan(  # noqa: PLR0913 - one parameter an option
     is missing.
     """
     from kvtier_operator.cli.inputs.load import policy_file  # noqa: PLC0415 - help needs none of it
-    from kvtier_operator.cli.inputs.plans import load_by_name_or_paths, node_shares, plans_of  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.inputs.plans import (  # noqa: PLC0415 - as above
+        attached_plans,
+        load_by_name_or_paths,
+        node_shares,
+        plans_of,
+    )
 
     limits = policy_file(policy) if policy else None
     node = _node(node_memory, node_gpus)
@@ -100,6 +107,14 @@ def plan(  # noqa: PLR0913 - one parameter an option
         loaded = load_by_name_or_paths(
             name, paths, namespace=namespace, cluster=cluster, model_config=model_config, edits=asked.edits
         )
+    loaded, attached = _split(loaded)
+    if attached.resources and (local or against is not None or node is not None):
+        source, resource = attached.resources[0]
+        raise click.UsageError(
+            f"{source}: {resource.metadata.name} has spec.attach, and its engines are in pods of others: "
+            "--local, --against-namespace and --node-memory are for resources with engines of their own"
+        )
+    pods = attached_plans(attached, model_config=model_config, hub=hub)
     shares: list[NodeShare] = []
     if node is not None:
         takes_largest = not paths and name is None and asked.cpu is None
@@ -123,11 +138,20 @@ def plan(  # noqa: PLR0913 - one parameter an option
             say(str(one), err=output != "text")
         hidden = any(one.hidden.wholly for one in overlaps)
     if output == "text":
-        _say_text(sources, plans, shares, verbose=verbose)
+        _say_text(sources, plans, shares, pods, verbose=verbose)
     else:
-        _say_data(plans, shares, output)
+        _say_data(plans, shares, pods, output)
     if hidden or any(one.rejected for one in plans) or any(not share.fitting for share in shares):
         sys.exit(EXIT_REJECTED)
+
+
+def _split(loaded: "Loaded") -> "tuple[Loaded, Loaded]":
+    """Resources with engines of their own, and those whose engines are others'."""
+    own, attached = (
+        tuple(one for one in loaded.resources if (one[1].spec.attach is not None) is is_attached)
+        for is_attached in (False, True)
+    )
+    return replace(loaded, resources=own), replace(loaded, resources=attached)
 
 
 def _node(memory_bytes: int | None, gpus: int | None) -> "NodeSize | None":
@@ -156,16 +180,22 @@ def _of_options(asked: WhatIf, node: "NodeSize | None") -> "Loaded":
 
 
 def _say_text(
-    sources: Sequence[str], plans: "Sequence[Plan]", shares: "Sequence[NodeShare]", *, verbose: bool
+    sources: Sequence[str],
+    plans: "Sequence[Plan]",
+    shares: "Sequence[NodeShare]",
+    pods: "Sequence[tuple[str, AttachPlan]]",
+    *,
+    verbose: bool,
 ) -> None:
     from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - only for a reader
     from kvtier_operator.planning.report.demand import together  # noqa: PLC0415 - as above
 
     columns, colour = terminal_columns(), wants_colour()
-    names = sources if len(sources) > 1 else [""]
+    is_one = len(plans) + len(pods) == 1
+    names = [""] if is_one else sources
     nodes = [str(share) for share in shares] or [""] * len(plans)
     texts = []
-    for one, source, node in zip(plans, names, nodes, strict=True):
+    for one, source, node in zip(plans, names if plans else (), nodes, strict=True):
         if verbose:
             from kvtier_operator.planning.report.explain import explain  # noqa: PLC0415 - loads Jinja2
 
@@ -175,6 +205,11 @@ def _say_text(
             from kvtier_operator.planning.report.summary import summarise  # noqa: PLC0415 - only for a reader
 
             texts.append(summarise(one, colour=colour, source=source, columns=columns, node=node))
+    for source, given in pods:
+        from kvtier_operator.planning.report.attached import summarise_attached  # noqa: PLC0415 - few resources have it
+
+        named = "" if is_one else source
+        texts.append(summarise_attached(given, colour=colour, source=named, columns=columns, verbose=verbose))
     if len(plans) > 1:
         texts.append(f"{together(plans)}\n")
     if not verbose:
@@ -182,12 +217,19 @@ def _say_text(
     say("\n".join(texts), end="", colour=colour)
 
 
-def _say_data(plans: "Sequence[Plan]", shares: "Sequence[NodeShare]", output: str) -> None:
+def _say_data(
+    plans: "Sequence[Plan]",
+    shares: "Sequence[NodeShare]",
+    pods: "Sequence[tuple[str, AttachPlan]]",
+    output: str,
+) -> None:
+    from kvtier_operator.planning.report.attached import report_attached  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.planning.report.fields import report  # noqa: PLC0415 - help needs none of it
 
     reports: list[dict[str, Any]] = [report(one) for one in plans]
     for one, share in zip(reports, shares, strict=bool(shares)):
         one["node"] = share.fields()
+    reports += [report_attached(given) for _, given in pods]
     if output == "yaml":
         from kvtier_operator.planning.objects.manifest import to_yaml  # noqa: PLC0415 - as above
 

@@ -35,8 +35,8 @@ from kvtier_operator.planning.weights.device_weights import adapter_notes
 from kvtier_operator.planning.weights.pod_weights import plan_weights
 
 _NOT_OURS: Final = (
-    "engines are in pods of others, and nothing of the resource's own is planned; `kvtier attach` says what "
-    "those pods are given"
+    "engines are in pods of others, and the resource has none of its own; `kvtier plan` and `kvtier attach` "
+    "say what those pods are given"
 )
 
 

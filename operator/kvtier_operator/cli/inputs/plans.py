@@ -24,6 +24,7 @@ from kvtier_operator.planning.pod_template.template import pod_templates
 from kvtier_operator.planning.verdict import CheckResult, Outcome, most_important_first
 
 if TYPE_CHECKING:
+    from kvtier_operator.planning.attach.plan import AttachPlan
     from kvtier_operator.planning.node_share import NodeShare, NodeSize
     from kvtier_operator.planning.router.route_order import Hidden
 
@@ -79,6 +80,19 @@ def plans_of(
         with naming(source):
             observed = observe(resource, config_maps=loaded.config_maps, **facts)
             plans.append((source, make_plan(resource, replace(observed, policy=policy or OwnerPolicy()))))
+    return plans
+
+
+def attached_plans(loaded: Loaded, **facts: Unpack[Facts]) -> "list[tuple[str, AttachPlan]]":
+    """The same of resources with spec.attach: what their pods are given."""
+    from kvtier_operator.planning.attach.plan import plan_attach  # noqa: PLC0415 - few resources have it
+
+    plans = []
+    for source, resource in loaded.resources:
+        with naming(source):
+            plans.append(
+                (source, plan_attach(resource, observe(resource, config_maps=loaded.config_maps, **facts)))
+            )
     return plans
 
 

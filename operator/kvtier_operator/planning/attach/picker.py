@@ -7,13 +7,12 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, RouterSpec, flavor_of
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.backends import plan_backend
+from kvtier_operator.planning.attach.plan import attached_tiers
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import EngineTokens, Observed
-from kvtier_operator.planning.tiers import serve_tiers
-from kvtier_operator.planning.tiers.capacity import picker_tokens, plan_tiers
+from kvtier_operator.planning.tiers.capacity import picker_tokens
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import PickerConfig, PickerInput, ScorerWeights, TierTokens
 
@@ -100,8 +99,8 @@ def _engine_tokens(engine: EngineTokens | None) -> TierTokens | None:
 
 
 def _planned_tokens(spec: Spec, geometry: Geometry) -> TierTokens:
-    tiers = plan_tiers(spec, geometry, serve_tiers(spec, geometry, plan_backend(spec, geometry)))
-    planned = {name: picker_tokens(tier) for name, tier in tiers.by_tier.items() if not name.shared}
+    by_tier = attached_tiers(spec, geometry).by_tier
+    planned = {name: picker_tokens(tier) for name, tier in by_tier.items() if not name.shared}
     return TierTokens({Tier.GPU: None, **planned})
 
 

@@ -15,6 +15,7 @@ from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.attach import AttachSpec
 from kvtier_operator.api.spec.tiers.cpu import Policy
+from kvtier_operator.planning.backends import plan_backend
 from kvtier_operator.planning.backends.kvtier import (
     DISK_INDEX_BYTES_PER_CHUNK,
     INDEX_BYTES_PER_CHUNK,
@@ -23,10 +24,14 @@ from kvtier_operator.planning.backends.kvtier import (
 )
 from kvtier_operator.planning.backends.parts import disk_mounts, page_bytes, volume_bytes
 from kvtier_operator.planning.base.container_parts import Mount
+from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.pod.budget import HEADROOM_DIVISOR
 from kvtier_operator.planning.pod.engine_memory import BudgetLine
+from kvtier_operator.planning.tiers import serve_tiers
+from kvtier_operator.planning.tiers.capacity import plan_tiers
 from kvtier_operator.planning.units import GIB, KIB, MIB, ceil_div, quantity, round_up, size
 
 _LEAST_CHUNK_BYTES: Final = 64 * KIB
@@ -48,6 +53,8 @@ class AttachPlan:
     model: str  # that it names; empty where it names none
     attach: AttachSpec  # which pods
     capacity_bytes: Mapping[Tier, int]  # what is asked for of each tier
+    # what each tier holds of an engine of one rank in the model's own dtype; empty where no model is named
+    tokens: Mapping[Tier, int]
     settings: str  # variable KVTIER_ATTACH: ConnectorConfig as JSON, capacities of the whole pod
     memory: tuple[BudgetLine, ...]  # what is added to the container's memory, line by line
     hugepages: Mapping[str, str]  # quantities of explicit huge pages by resource; empty unless required
@@ -94,6 +101,7 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
     if spec.attach is None:
         raise ValueError("the resource has no spec.attach")
     cpu, disk = spec.tiers.cpu, next(iter(disk_mounts(spec.tiers.disk)), None)
+    geometry = resolve_geometry(spec, observed) if spec.served_model else None
     required = cpu.hugepages.policy is Policy.REQUIRE
     page = page_bytes(cpu)
     # whole pages for each rank: what does not fit would be ordinary memory that nobody asked for
@@ -112,11 +120,17 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
         model=spec.served_model.name if spec.served_model else "",
         attach=spec.attach,
         capacity_bytes={tier: wanted.capacity.bytes for tier, wanted in spec.tiers.by_tier().items()},
+        tokens=_tokens(spec, geometry) if geometry else {},
         settings=_settings(config),
-        memory=(*_memory(spec, 0 if required else cpu_bytes, _least_chunk_bytes(spec, observed)),),
+        memory=(*_memory(spec, 0 if required else cpu_bytes, _least_chunk_bytes(geometry)),),
         hugepages={f"hugepages-{quantity(page)}": quantity(cpu_bytes)} if required else {},
         disk=disk,
     )
+
+
+def attached_tiers(spec: Spec, geometry: Geometry) -> TiersPlan:
+    """The tiers of an engine of one rank in the model's own dtype, which its owner may have otherwise."""
+    return plan_tiers(spec, geometry, serve_tiers(spec, geometry, plan_backend(spec, geometry)))
 
 
 def settings_digest(settings: str) -> str:
@@ -156,10 +170,13 @@ def _memory(spec: Spec, tier_bytes: int, chunk_bytes: int) -> Iterator[BudgetLin
     yield BudgetLine("headroom", headroom, "a tenth of the indexes, at least 1 GiB, to a whole MiB")
 
 
-def _least_chunk_bytes(spec: Spec, observed: Observed) -> int:
+def _least_chunk_bytes(geometry: Geometry | None) -> int:
     """What the connector keeps together, at least: of the model that is named, or of any."""
-    if spec.served_model is None:
+    if geometry is None:
         return _LEAST_CHUNK_BYTES
-    geometry = resolve_geometry(spec, observed)
     groups = max(len(geometry.group_block_tokens), 1)  # each has chunks of its own
     return max(geometry.kv_bytes_per_token * _LEAST_CHUNK_TOKENS // (_DTYPE_DIVISOR * groups), 1)
+
+
+def _tokens(spec: Spec, geometry: Geometry) -> Mapping[Tier, int]:
+    return {tier: planned.tokens for tier, planned in attached_tiers(spec, geometry).by_tier.items()}

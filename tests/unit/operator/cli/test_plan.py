@@ -291,3 +291,21 @@ def test_several_resources_are_added_up(tmp_path: Path) -> None:
     total = "all 2 resources, at most: 5 engine pods, 8 nvidia.com/gpu, "
     for options in ([], ["-v"]):
         assert total in run("-f", one, "-f", other, *options).stdout
+
+
+def test_what_pods_of_others_are_given(tmp_path: Path) -> None:
+    attach = {"podSelector": {"matchLabels": {"app": "chat"}}}
+    of_model = write(tmp_path, "one", attach=attach)
+    of_any = Path(write(tmp_path, "other", attach=attach))
+    text = of_any.read_text(encoding="utf-8")
+    of_any.write_text(text.replace(f"  model:\n    name: {MODEL}\n", ""), encoding="utf-8")
+    own = json.loads(run("-f", write(tmp_path), "-o", "json").stdout)
+    known, unknown = json.loads(run("-f", of_model, "-f", str(of_any), "-o", "json").stdout)
+    assert known["attach"]["tiers"]["cpu"] == {"bytes": 100 << 30, "tokens": own["tiers"]["cpu"]["tokens"]}
+    assert unknown["attach"]["tiers"]["cpu"]["tokens"] is None
+    assert known["attach"]["memoryBytes"] == sum(line["bytes"] for line in known["attach"]["memory"])
+    for path, said in ((of_model, "409,600"), (str(of_any), "tokens are known with spec.model")):
+        shown = run("-f", path)
+        assert (shown.exit_code, said in shown.stdout, "app=chat" in shown.stdout) == (0, True, True)
+    refused = run("-f", of_model, "--node-memory", "1Ti")
+    assert (refused.exit_code, "in pods of others" in refused.output) == (2, True)
