@@ -301,11 +301,13 @@ def _rate(loading: Loading) -> str:
 def _does_not_pay(parts: CheckInput, slow: Sequence[Loading], prefill: str) -> CheckResult:
     disk = slow[0].tier is Tier.DISK
     advice = "leave the disk tier out" if disk else "serve this model without a KVCacheTier"
+    usual = parts.spec.tiers.disk is not None and parts.spec.tiers.disk.bandwidth is None
+    or_say = ", or give the spec.tiers.disk.bandwidth of a faster one" if disk and usual else ""
     measures = disk and Ability.TELLS_OF_TIERS in parts.spec.backend.abilities
     return tier_pays.warn(
         "TierDoesNotPay",
         f"{', '.join(map(_rate, slow))}, {prefill}: computing again is faster; {advice} unless "
-        "`kvtier bench` shows otherwise",
+        f"`kvtier bench` shows otherwise{or_say}",
         by_itself=(
             "measures both while it serves, and reads and writes the disk only where it is sooner"
             if measures

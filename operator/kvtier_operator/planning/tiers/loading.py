@@ -20,7 +20,7 @@ class _Speed:
     Attributes:
         cpu_bytes_per_s: From the CPU tier to one rank.
         cpu_latency_s: Lookup and one scheduling step.
-        disk_bytes_per_s: From the disk tier, all ranks together.
+        disk_bytes_per_s: From the disk tier, all ranks together, where the resource does not say.
         disk_latency_s: Lookup, queueing and scheduling steps.
     """
 
@@ -75,7 +75,11 @@ def loadings(spec: Spec, geometry: Geometry) -> tuple[Loading, ...]:
     speed, prefill_s = _speed(spec.engine), prefill_token_s(spec.engine, geometry)
     cpu_s = geometry.kv_bytes_per_token_per_rank / speed.cpu_bytes_per_s
     memory = Loading(Tier.CPU, cpu_s, speed.cpu_latency_s, prefill_s)
-    if spec.tiers.disk is None:
+    if (disk := spec.tiers.disk) is None:
         return (memory,)
-    disk_s = geometry.kv_bytes_per_token / speed.disk_bytes_per_s
+    # of a pod, whose engines read at the same time
+    disk_bytes_per_s = (
+        disk.bandwidth.bytes / spec.engine.data_parallel_size if disk.bandwidth else speed.disk_bytes_per_s
+    )
+    disk_s = geometry.kv_bytes_per_token / disk_bytes_per_s
     return memory, Loading(Tier.DISK, disk_s, speed.disk_latency_s, prefill_s)

@@ -27,6 +27,10 @@ class DiskTierSpec(TierSpec):
         alias="directIO",
         description="Bypass the page cache (O_DIRECT), where backend and filesystem can.",
     )
+    bandwidth: ByteQuantity | None = Field(
+        None,
+        description="Bytes a second that one engine pod reads from this tier, all ranks and volumes together, such as 6G. The plan says whether reading pays at it, and at 2 GB/s when empty; engines measure their own.",
+    )
     writes_per_hour: ByteBound | None = Field(
         None,
         description=f"Bound on what is written within an hour, per engine pod, all ranks together, for the drive's wear; none when empty. What it keeps out stays in memory alone. Only backend {one_of(backends_with(Ability.BOUNDS_WRITES))} has one.",

@@ -17,7 +17,7 @@ from kvtier_operator.planning.checks.capacity import (
 from kvtier_operator.planning.checks.picker import picker_gpu_entries
 from kvtier_operator.planning.checks.weights import weights_known
 from kvtier_operator.planning.observed import Observed
-from kvtier_operator.planning.verdict import Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
 def test_unknown_before_the_engine_runs() -> None:
@@ -386,3 +386,13 @@ def test_a_working_set_given_by_hand_needs_no_weights() -> None:
 
 def test_weights_are_known() -> None:
     says(verdict(weights_known, resource()), PASS, "Passed", "61.02 GiB")
+
+
+def test_a_disk_pays_at_the_bandwidth_that_it_is_said_to_have() -> None:
+    def judged(**disk: object) -> CheckResult:
+        fields = {"capacity": "1Ti", "volume": {"emptyDir": {}}, **disk}
+        return verdict(tier_pays, resource("Qwen/Qwen3-30B-A3B", tiers={"disk": fields}))
+
+    says(judged(), WARN, "TierDoesNotPay", "spec.tiers.disk.bandwidth")
+    says(judged(bandwidth="6G"), PASS, "Pays")
+    assert "bandwidth" not in judged(bandwidth="3G").message
