@@ -146,12 +146,13 @@ def _whole(documents: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _component(attached: "Sequence[AttachedDocument]") -> str:
-    from kvtier_operator.planning.attach.patch import kustomize_patch  # noqa: PLC0415 - as above
+    from kvtier_operator.planning.attach.patch import kustomize_patches  # noqa: PLC0415 - as above
 
     patches = [
-        kustomize_patch(one.before, one.document)
+        patch
         for one in attached
         if one.document != one.before and _has_name(one.before)
+        for patch in kustomize_patches(one.before, one.document)
     ]
     component = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", "patches": patches}
     return _whole([component])

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.cases.attached import IMAGE, LABELS, attach_plan, vllm_pod
 from tests.cluster.attach.shapes import tier
 from tests.cluster.harness.api.commands import Command, CommandError
 from tests.cluster.harness.operator.places import CRD, MANIFESTS, OPERATOR, SYSTEM
 
 from kvtier_operator.api.parse import parse_resource
+from kvtier_operator.planning.attach.documents import attach_document
+from kvtier_operator.planning.attach.patch import kustomize_patches
 from kvtier_operator.planning.base.names import POLICY_VERSIONS
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.planner import make_plan
@@ -40,6 +43,52 @@ def test_overlay_on_a_bare_cluster_needs_the_crd_first(kubectl: Command, tmp_pat
     kubectl("apply", "-k", MANIFESTS / "overlays" / "kvtier", *STRICT)
     # the CRD goes first, and takes its objects along
     kubectl("delete", "-k", MANIFESTS / "overlays" / "kvtier", "--ignore-not-found")
+
+
+def test_attach_s_component_beside_another_of_the_same_fields(kubectl: Command, tmp_path: Path) -> None:
+    """Both give what each adds, by the real kustomize."""
+    pod = vllm_pod()
+    owned = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "chat"}}
+    owned["spec"] = {"selector": {"matchLabels": LABELS}, "template": pod}
+    attached = attach_document([attach_plan()], owned, IMAGE).document
+    theirs: list[dict[str, object]] = [
+        {"op": "add", "path": f"/spec/template/{field}", "value": value}
+        for field, value in (
+            ("metadata/annotations", {"theirs": "1"}),
+            ("spec/initContainers", [{"name": "theirs", "image": "theirs"}]),
+            ("spec/volumes", [{"name": "theirs", "emptyDir": {}}]),
+            ("spec/containers/0/env", [{"name": "THEIRS", "value": "1"}]),
+        )
+    ]
+    patches = {
+        "ours": [*kustomize_patches(owned, attached)],
+        "theirs": [{"target": {"kind": "Deployment"}, "patch": json.dumps(theirs)}],
+    }
+    _write_kustomization(tmp_path / "base", "Kustomization", resources=["owned.yaml"])
+    (tmp_path / "base" / "owned.yaml").write_text(json.dumps(owned))
+    for name, entries in patches.items():
+        _write_kustomization(tmp_path / name, "Component", patches=entries)
+    _write_kustomization(
+        tmp_path / "both", "Kustomization", resources=["../base"], components=["../theirs", "../ours"]
+    )
+    built = yaml.safe_load(kubectl("kustomize", tmp_path / "both"))["spec"]["template"]
+    ours = attached["spec"]["template"]
+    assert built["metadata"]["annotations"] == {**ours["metadata"]["annotations"], "theirs": "1"}
+    for field in ("initContainers", "volumes"):
+        assert {item["name"] for item in built["spec"][field]} == {
+            "theirs",
+            *(item["name"] for item in ours["spec"][field]),
+        }
+    [engine], [expected] = built["spec"]["containers"], ours["spec"]["containers"]
+    assert {item["name"] for item in engine["env"]} == {"THEIRS", *(item["name"] for item in expected["env"])}
+    assert engine["resources"] == expected["resources"]
+
+
+def _write_kustomization(folder: Path, kind: str, **fields: object) -> None:
+    folder.mkdir()
+    version = "v1alpha1" if kind == "Component" else "v1beta1"
+    document = {"apiVersion": f"kustomize.config.k8s.io/{version}", "kind": kind, **fields}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(document))
 
 
 def test_all_are_tried() -> None:

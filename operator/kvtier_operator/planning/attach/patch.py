@@ -1,8 +1,12 @@
-"""The difference of two objects as a JSON patch (RFC 6902), for kustomize; of lists whole items are added."""
+"""The difference of two objects as patches for kustomize, beside those of other components.
+
+What is new as a whole, such as annotations of a pod that has none, is merged: a JSON patch (RFC 6902) would
+replace what another component added there. All else is a JSON patch, which tests what it changes.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from kvtier_operator.planning.base.label_selector import mapping
 
@@ -46,8 +50,14 @@ def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def kustomize_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """One entry of a kustomization's `patches`: the target and the operations, as JSON."""
+_MERGED_BY_NAME: Final = frozenset({"", "apps", "batch"})
+"""API groups whose lists kustomize merges; of those that it has no schema for it replaces them."""
+_LISTS: Final = frozenset({"env", "initContainers", "volumeMounts", "volumes"})
+"""Lists that are merged item by item, of what the tiers add."""
+
+
+def kustomize_patches(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Entries of a kustomization's `patches`: at most one that merges and a JSON patch."""
     group, _, version = str(before.get("apiVersion", "")).rpartition("/")
     metadata = mapping(before.get("metadata"))
     target = {
@@ -57,8 +67,66 @@ def kustomize_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict
         "name": metadata.get("name"),
         "namespace": metadata.get("namespace"),
     }
-    operations = ",\n".join(json.dumps(operation) for operation in json_patch(before, after))
-    return {
-        "target": {name: value for name, value in target.items() if value},
-        "patch": f"[\n{operations}\n]\n",
-    }
+    named = {name: value for name, value in target.items() if value}
+    merge, operations = _split(json_patch(before, after), before, by_name=group in _MERGED_BY_NAME)
+    if operations:  # first: it tests that the containers are those
+        text = ",\n".join(json.dumps(operation) for operation in operations)
+        yield {"target": named, "patch": f"[\n{text}\n]\n"}
+    if merge:
+        head = {
+            "apiVersion": before.get("apiVersion"),
+            "kind": before.get("kind"),
+            "metadata": {"name": metadata.get("name"), **merge.pop("metadata", {})},
+        }
+        yield {"target": named, "patch": f"{json.dumps({**head, **merge}, indent=1)}\n"}
+
+
+def _split(
+    operations: Iterable[Operation], before: Mapping[str, Any], *, by_name: bool
+) -> tuple[dict[str, Any], list[Operation]]:
+    """What is merged, as an object, and the operations that are left."""
+    merge: dict[str, Any] = {}
+    left = []
+    for operation in operations:
+        path = [_unescape(name) for name in operation["path"].split("/")[1:]]
+        if _can_merge(operation, path, before, by_name=by_name):
+            _put(merge, path, before, operation["value"])
+        else:
+            left.append(operation)
+    return merge, left
+
+
+def _can_merge(operation: Operation, path: list[str], before: Any, *, by_name: bool) -> bool:  # noqa: ANN401 - JSON
+    """Whether it adds a whole map, or a list whose items have names, where a merge finds the place."""
+    *parents, last = path
+    for name in parents:
+        if isinstance(before, list):
+            if not (by_name and "name" in mapping(before[int(name)])):
+                return False
+            before = before[int(name)]
+        else:
+            before = before[name]
+    value = operation["value"]
+    is_map = isinstance(value, dict) or (by_name and last in _LISTS)
+    return operation["op"] == "add" and isinstance(before, dict) and is_map
+
+
+def _put(merge: Any, path: list[str], before: Any, value: Any) -> None:  # noqa: ANN401 - JSON
+    """Writes a value at a path of `before` into the merge, whose list items are known by their names."""
+    *parents, last = path
+    for name in parents:
+        if isinstance(before, list):
+            before = before[int(name)]
+            item = next((item for item in merge if item["name"] == before["name"]), None)
+            if item is None:
+                item = {"name": before["name"]}
+                merge.append(item)
+            merge = item
+        else:
+            before = before[name]
+            merge = merge.setdefault(name, [] if isinstance(before, list) else {})
+    merge[last] = value
+
+
+def _unescape(name: str) -> str:
+    return name.replace("~1", "/").replace("~0", "~")

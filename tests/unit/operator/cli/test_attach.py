@@ -85,10 +85,11 @@ def test_an_object_of_a_kind_that_is_not_known_is_told_those_that_are(tmp_path: 
 def test_a_component_patches_what_has_the_tiers(tmp_path: Path) -> None:
     result = _attached(tmp_path, "-o", "patch", documents=(_TIER, _DEPLOYMENT, _SERVICE))
     component = yaml.safe_load(result.stdout)
-    [patch] = component["patches"]
-    assert patch["target"] == {"group": "apps", "version": "v1", "kind": "Deployment", "name": "theirs"}
-    operations = json.loads(patch["patch"])
-    assert {operation["op"] for operation in operations} == {"add", "replace", "test"}
+    theirs = {"group": "apps", "version": "v1", "kind": "Deployment", "name": "theirs"}
+    assert [patch["target"] for patch in component["patches"]] == [theirs] * 2
+    operations, merge = [json.loads(patch["patch"]) for patch in component["patches"]]
+    assert {operation["op"] for operation in operations} == {"replace", "test"}
+    assert (merge["kind"], merge["metadata"]) == ("Deployment", {"name": "theirs"})
 
 
 def test_a_difference_has_what_was_added(tmp_path: Path) -> None:

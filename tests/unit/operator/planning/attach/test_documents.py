@@ -1,5 +1,7 @@
 """Owners' objects with the tiers in their pods: which pods are selected, and what is said of them."""
 
+import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +11,7 @@ from tests.cases.attached import IMAGE, LABELS, attach_plan, vllm_pod
 
 from kvtier_operator.planning.attach.documents import AttachedDocument, attach_document
 from kvtier_operator.planning.attach.left_alone import Reason
-from kvtier_operator.planning.attach.patch import json_patch
+from kvtier_operator.planning.attach.patch import json_patch, kustomize_patches
 
 _ROLES = {"llm-d.ai/role": "prefill", "app.kubernetes.io/name": "qwen"}
 _POD = vllm_pod()
@@ -269,6 +271,47 @@ def test_a_patch_is_applied_to_no_other_manifest() -> None:
     other = _object("Deployment", {"template": {**_POD, "spec": {"containers": [{"name": "proxy"}]}}})
     with pytest.raises(jsonpatch.JsonPatchTestFailed):
         jsonpatch.apply_patch(other, patch)
+
+
+def _merge(one: Any, other: Any) -> Any:  # noqa: ANN401 - JSON
+    """What kustomize makes of an object and a merge of it, where lists have items with names."""
+    match one, other:
+        case dict(), dict():
+            both = {name: _merge(one[name], other[name]) for name in one if name in other}
+            return {**other, **one, **both}
+        case list(), list():
+            new = {item["name"]: item for item in other}
+            mine = [_merge(item, new.pop(item["name"])) if item["name"] in new else item for item in one]
+            return [*new.values(), *mine]
+    return other
+
+
+def test_a_patch_leaves_what_another_component_added() -> None:
+    before = _object("Deployment", {"template": _POD})
+    after = _attached(before).document
+    theirs = [{"name": "theirs", "mountPath": "/theirs"}]
+    beside = copy.deepcopy(before)
+    beside["spec"]["template"]["metadata"]["annotations"] = {"theirs": "1"}
+    pod = beside["spec"]["template"]["spec"]
+    pod["initContainers"] = pod["volumes"] = theirs
+    pod["containers"][0]["env"] = pod["containers"][0]["volumeMounts"] = theirs
+    operations, merge = [json.loads(patch["patch"]) for patch in kustomize_patches(before, after)]
+    beside, plain = (_merge(jsonpatch.apply_patch(one, operations), merge) for one in (beside, before))
+    assert plain == after
+    assert beside == _merge({"spec": {"template": _theirs_alone(theirs)}}, after)
+
+
+def _theirs_alone(theirs: list[dict[str, str]]) -> dict[str, Any]:
+    container = {"name": _POD["spec"]["containers"][0]["name"], "env": theirs, "volumeMounts": theirs}
+    spec = {"initContainers": theirs, "volumes": theirs, "containers": [container]}
+    return {"metadata": {"annotations": {"theirs": "1"}}, "spec": spec}
+
+
+def test_of_kinds_that_kustomize_has_no_schema_for_only_maps_are_merged() -> None:
+    before = {**_object("Rollout", {"template": _POD}), "apiVersion": "argoproj.io/v1alpha1"}
+    operations, merge = kustomize_patches(before, _attached(before).document)
+    assert "initContainers" in operations["patch"]
+    assert json.loads(merge["patch"])["spec"]["template"].keys() == {"metadata"}
 
 
 @pytest.mark.parametrize(
