@@ -19,6 +19,13 @@ REMOTE_RULES: Final = (
         {"spec.tiers.remote": {"capacity": "1Ti"}},
     ),
     RuleCase(
+        "managed makes Valkeys, which engine Redis speaks to: remove engine, or give the url of a Mooncake "
+        "master in place of managed",
+        "spec.tiers.remote.engine",
+        {"spec.tiers.remote": {"capacity": "1Ti", "managed": {}}},
+        {"spec.tiers.remote": {"capacity": "1Ti", "engine": "Mooncake", "managed": {}}},
+    ),
+    RuleCase(
         "the URL is of another engine: mooncake:// is of engine Mooncake, all others are of engine Redis",
         "spec.tiers.remote.url",
         {"spec.tiers.remote": {**REMOTE, "engine": "Mooncake", "url": "mooncake://master.kv:50051"}},

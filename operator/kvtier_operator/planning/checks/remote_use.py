@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from kvtier_common.redis_protocol import PORT
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine, RemoteTierSpec
 from kvtier_operator.planning.backends.traits import RemoteUse
 from kvtier_operator.planning.checks.check import CheckInput, check
@@ -22,6 +23,8 @@ servers and `managed` are refused by the fields' own rules."""
 _BY_NUMBER: Final = re.compile(r"endpoint=https?://(\[|[0-9.]+(:[0-9]+)?(&|$))")
 """An endpoint that is an IP address."""
 
+_HAS_PORT: Final = re.compile(r":[0-9]+$")
+
 
 @check("spec.tiers.remote")
 def remote_use(parts: CheckInput) -> CheckResult:
@@ -29,6 +32,14 @@ def remote_use(parts: CheckInput) -> CheckResult:
     remote, traits, backend = parts.spec.tiers.remote, parts.traits.remote, parts.spec.backend
     if remote is None:
         return remote_use.passed("no remote tier", reason="NoRemoteTier")
+    servers = [host if _HAS_PORT.search(host) else f"{host}:{PORT}" for host in remote.hosts]
+    if len(set(servers)) < len(servers):
+        twice = next(host for host in servers if servers.count(host) > 1)
+        return remote_use.reject(
+            "SameServerTwice",
+            f"{twice} is there twice, and each server has a part of the blocks: name each once",
+            field=f"{remote_use.field}.url",
+        )
     asked = set(_requested_uses(remote)) if remote.scheme in traits.schemes else set[RemoteUse]()
     reasons = {use: f"a store of engine {remote.engine} {why}" for use, why in _store_cannot(remote).items()}
     reasons |= {use: f"backend {backend} {why}" for use, why in traits.cannot.items()}

@@ -188,13 +188,22 @@ class RemoteTierSpec(TierSpec):
         return (self.url is None) != (self.managed is None)
 
     @rule(
-        "self.engine == 'Mooncake' ? has(self.url) && self.url.startsWith('mooncake://') : !has(self.url) || !self.url.startsWith('mooncake://')",
+        "!has(self.managed) || self.engine != 'Mooncake'",
+        "managed makes Valkeys, which engine Redis speaks to: remove engine, or give the url of a Mooncake master in place of managed",
+        field=".engine",
+    )
+    def managed_is_of_engine(self) -> bool:
+        """Mooncake's master and its memory are a cluster of their own."""
+        return self.managed is None or self.engine is not RemoteEngine.MOONCAKE
+
+    @rule(
+        "!has(self.url) || (self.engine == 'Mooncake') == self.url.startsWith('mooncake://')",
         "the URL is of another engine: mooncake:// is of engine Mooncake, all others are of engine Redis",
         field=".url",
     )
     def url_is_of_engine(self) -> bool:
         """A scheme says the protocol."""
-        return (self.engine is RemoteEngine.MOONCAKE) == (self.scheme == "mooncake")
+        return self.url is None or (self.engine is RemoteEngine.MOONCAKE) == (self.scheme == "mooncake")
 
     @rule(
         f"!has(self.url) || self.url.split('[').all(part, !part.contains(']') || part.split(']')[0].matches('{_IPV6}'))",

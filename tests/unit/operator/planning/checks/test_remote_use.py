@@ -7,6 +7,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.checks.remote import adapters_in_store, remote_engine
 from kvtier_operator.planning.checks.remote_use import remote_use
 
@@ -24,6 +25,22 @@ def test_of_a_store_that_it_cannot_use_nothing_else_is_said() -> None:
 
 def test_nothing_asked_of_a_store_no_word() -> None:
     says(verdict(remote_use, resource()), PASS, "NoRemoteTier")
+
+
+@pytest.mark.parametrize("hosts", ["a,a", "a:6379,b,a", "[::1],[::1]:6379"])
+def test_a_server_is_named_once(hosts: str) -> None:
+    says(
+        verdict(remote_use, stored("KVTier", url=f"redis://{hosts}")),
+        REJECT,
+        "SameServerTwice",
+        "name each once",
+    )
+    says(verdict(remote_use, stored("KVTier", url="redis://a:1,a:2")), PASS, "Passed")
+
+
+def test_mooncake_is_not_managed() -> None:
+    with pytest.raises(InvalidInputError, match=r"managed makes Valkeys.*remove engine, or give the url"):
+        stored("KVTier", engine="Mooncake", managed={"memory": "2Ti"})
 
 
 def test_kvtier_can_all() -> None:
