@@ -42,7 +42,8 @@ _LEAST_TIER: Final = "1Gi"
     "--node-gpus",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="GPUs of that node; by default as many as are usual.",
+    help="GPUs of that node, or parts of them (MIG) where engines take those; by default as many GPUs as are "
+    "usual.",
 )
 @click.option("--local", is_flag=True, help="Check against this machine's memory, pages, limits and disk.")
 @click.option(

@@ -9,7 +9,7 @@ from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.resource import KVCacheTier
 from kvtier_operator.api.spec.gpu import USUAL_NODE_GPUS
 from kvtier_operator.errors import InvalidInputError, Problem
-from kvtier_operator.planning.base.devices import engine_devices, is_accelerator
+from kvtier_operator.planning.base.devices import engine_devices, is_accelerator, is_part_of_a_gpu
 from kvtier_operator.planning.cluster.pod_needs import pod_needs
 from kvtier_operator.planning.objects.engine.deployment import engine_deployment
 from kvtier_operator.planning.observed import Observed
@@ -34,7 +34,8 @@ class NodeSize:
     """A node as it is bought."""
 
     memory_bytes: int
-    gpus: int | None = None  # None for as many as a usual node has of the resource's GPU
+    # parts of GPUs where engines take those; None for as many as a usual node has of the resource's GPU
+    gpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,10 @@ def share_node(resource: KVCacheTier, observed: Observed, node: NodeSize) -> Nod
         InvalidInputError: Not even one engine fits, or not with a CPU tier of 1 GiB each.
     """
     engine = resource.spec.engine
+    parts = [name for name in engine_devices(resource.spec) if is_part_of_a_gpu(name)]
+    if parts and node.gpus is None:
+        message = f"{parts[0]} is a part of a GPU: say by --node-gpus how many of them the node has"
+        raise InvalidInputError("", Problem("spec.engine.resources", message))
     gpus = node.gpus or (engine.gpu.node_gpus if engine.gpu else USUAL_NODE_GPUS)
     engine_gpus = _gpus(resource)
     engines = gpus // engine_gpus if engine_gpus else 1

@@ -35,6 +35,12 @@ def is_accelerator(resource: str) -> bool:
     return is_device(resource) and not is_of_a_network(resource)
 
 
+def is_part_of_a_gpu(resource: str) -> bool:
+    """Whether a device plugin shares GPUs out by this name: MIG slices, and replicas (gpu.shared)."""
+    kind = resource.rpartition("/")[2]
+    return kind.startswith("mig-") or kind.endswith(".shared")
+
+
 def is_of_a_network(name: str) -> bool:
     """Whether a device or a claim is called after a network."""
     return any(word.startswith(_OF_A_NETWORK) for word in _WORD.findall(name.lower()))

@@ -6,7 +6,7 @@ from typing import Final
 
 from kvtier_operator.api.formats import SUBDOMAIN
 from kvtier_operator.api.quantity import parse_quantity
-from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.api.spec.gpu import USUAL_NODE_GPUS
 from kvtier_operator.api.spec.pod import PodClaim
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND
@@ -25,6 +25,7 @@ from kvtier_operator.planning.base.devices import (
 )
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.pod.engine_cpu import process_count
 from kvtier_operator.planning.units import many
 from kvtier_operator.planning.verdict import CheckResult
 
@@ -263,8 +264,10 @@ def cpu_request(parts: CheckInput) -> CheckResult:
     Source: Kubernetes, pkg/kubelet/cm/helpers_linux.go, MinShares.
     """
     engine = parts.spec.engine
-    if engine.device is not Device.CPU or parts.observed.machine is not None:
-        return cpu_request.passed("the engine does not compute on a node's CPU")
+    if parts.observed.machine is not None:
+        return cpu_request.passed("the engine is a process of this machine")
+    if engine.device is not Device.CPU:
+        return _cpu_limit(engine)
     asked = engine.resources.requests.get("cpu") or engine.resources.limits.get("cpu")
     if asked is None:
         return cpu_request.warn(
@@ -274,3 +277,17 @@ def cpu_request(parts: CheckInput) -> CheckResult:
             by_itself="requests none",
         )
     return cpu_request.passed(f"{asked} of a CPU asked for")
+
+
+def _cpu_limit(engine: EngineSpec) -> CheckResult:
+    """Of an engine whose processes poll beside its GPUs: the kernel stops them when the limit is used up."""
+    limit, processes = engine.resources.limits.get("cpu"), process_count(engine)
+    if limit is None or parse_quantity(str(limit)) >= processes:
+        return cpu_request.passed("no limit below a core for each process of vLLM")
+    return cpu_request.warn(
+        "CPULimitLow",
+        f"{limit} of a CPU for {processes} processes of vLLM that poll: the kernel stops them in "
+        f"between, and GPUs wait; remove the limit, or set {processes} at least",
+        by_itself="sets the limit as it is written",
+        field="spec.engine.resources.limits.cpu",
+    )

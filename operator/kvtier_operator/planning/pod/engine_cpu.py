@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.engine import Device, EngineSpec
 from kvtier_operator.planning.base.node import CPU
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.engine_memory import api_servers
@@ -35,16 +35,27 @@ def engine_cpu(spec: Spec, geometry: Geometry) -> tuple[CpuLine, ...]:
         return ()
     processes: tuple[tuple[str, int], ...] = ()
     if engine.device is Device.GPU:
-        processes = (
-            (many(api_servers(engine.extra_args), "front end"), api_servers(engine.extra_args)),
-            (many(engine.data_parallel_size, "scheduler"), engine.data_parallel_size),
-            (many(engine.ranks, "rank"), engine.ranks),
-        )
+        processes = _processes(engine)
     lines = (
         *(CpuLine(what, number * _CORE) for what, number in processes),
         CpuLine("the remote tier's client", client_millicores(spec, geometry)),
     )
     return tuple(line for line in lines if line.millicores)
+
+
+def process_count(engine: EngineSpec) -> int:
+    """Processes of vLLM in one pod."""
+    return sum(number for _, number in _processes(engine))
+
+
+def _processes(engine: EngineSpec) -> tuple[tuple[str, int], ...]:
+    """Each kind with its number."""
+    front_ends = api_servers(engine.extra_args)
+    return (
+        (many(front_ends, "front end"), front_ends),
+        (many(engine.data_parallel_size, "scheduler"), engine.data_parallel_size),
+        (many(engine.ranks, "rank"), engine.ranks),
+    )
 
 
 def cpu_quantity(lines: tuple[CpuLine, ...]) -> str:

@@ -64,3 +64,11 @@ def test_a_node_that_is_too_small(memory_gib: int, gpus: int, said: str) -> None
     one = resource(engine={"gpu": "h100", "tensorParallelSize": ranks})
     with pytest.raises(InvalidInputError, match=said):
         share_node(one, Observed(), NodeSize(memory_gib * GIB, gpus))
+
+
+def test_parts_of_gpus_are_counted_by_who_knows_how_many_there_are() -> None:
+    slices = {"resources": {"limits": {"nvidia.com/mig-3g.40gb": 1}}}
+    one = resource("Qwen/Qwen3-8B", cpu="1Gi", engine={"gpuMemory": "40Gi", **slices})
+    with pytest.raises(InvalidInputError, match=r"mig-3g\.40gb is a part of a GPU: say by --node-gpus"):
+        share_node(one, Observed(), NodeSize(TIB))
+    assert share_node(one, Observed(), NodeSize(TIB, 16)).engines == 16

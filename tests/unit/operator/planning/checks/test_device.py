@@ -266,6 +266,18 @@ def test_cores_asked_for_or_not_needed() -> None:
         says(verdict(cpu_request, resource(engine=engine)), PASS, "Passed")
 
 
+@pytest.mark.parametrize(("limit", "is_low"), [("500m", True), (3, True), ("4", False), ("32", False)])
+def test_a_limit_below_a_core_for_each_process_starves_gpus(limit: object, is_low: bool) -> None:
+    # a front end, a scheduler and two ranks
+    engine = {"tensorParallelSize": 2, "resources": {"limits": {"cpu": limit}}}
+    result = verdict(cpu_request, resource(engine=engine))
+    if not is_low:
+        says(result, PASS, "Passed")
+        return
+    says(result, WARN, "CPULimitLow", "4 processes", "set 4 at least")
+    assert result.field == "spec.engine.resources.limits.cpu"
+
+
 def test_a_process_of_this_machine_asks_nobody() -> None:
     here = Observed(machine=Machine())
     says(verdict(cpu_request, resource(engine={"device": "cpu"}), here), PASS, "Passed")
