@@ -12,6 +12,7 @@ from kvtier_operator.errors import InvalidInputError, Problem
 
 _PART: Final = re.compile(r"(?:^|\.)([^.\[\]]+)|\[([^\[\]]+)\]")
 Part = str | int
+_STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,14 @@ def parse_edit(text: str, source: str) -> Edit:
     """From `PATH=VALUE`, the value in YAML.
 
     Raises:
-        InvalidInputError: There is no path or no `=`, or the value is no YAML.
+        InvalidInputError: There is no path or no `=`, it is one of status, or the value is no YAML.
     """
     path, equals, value = text.partition("=")
     if not equals or not _parts(path):
         message = f"{text!r} sets nothing; write PATH=VALUE, such as spec.tiers.cpu.capacity=200Gi"
         raise InvalidInputError(source, Problem("", message))
+    if _parts(path)[0] == _STATUS:
+        raise InvalidInputError(source, Problem(path, "kvtier alone writes status; set a field of spec"))
     try:
         documents = [*read_yaml(value)]
     except MalformedError as error:

@@ -10,6 +10,7 @@ from kvtier_operator.planning.base.remote_store import secret_notes
 from kvtier_operator.planning.checks import run_checks
 from kvtier_operator.planning.checks.check import CheckInput
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.objects.monitoring.labels import monitoring_notes
 from kvtier_operator.planning.observed import Observed
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import plan_budget
@@ -108,6 +109,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             *adapter_notes(spec, geometry),
             *store_notes(store),
             *secret_notes(spec.tiers.remote),
+            *monitoring_notes(spec),
             *template_notes(spec),
         ),
     )

@@ -29,6 +29,10 @@ _HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SERVERS: Final = "--data-parallel-multi-port-external-lb"
 _BY_HAND: Final = ("--data-parallel-rank", "--data-parallel-external-lb")
 _SERVER: Final = "vllm.entrypoints.openai.api_server"
+_OTHERS: Final = frozenset({"lmcache_server", "lmcache_v0_server", "lmcache_controller"})
+"""Programs that stand beside engines in the same images."""
+_MAY_BE_VLLM: Final = re.compile(r"\Avllm\Z|\Avllm\.|\.vllm\Z|\Apython|\.(py|sh)\Z")
+"""It, a module of it or of a wrapper, or a script, of which nobody knows here what it starts."""
 _NOT_CHOSEN: Final = frozenset({"", "None"})
 _ROCM: Final = "rocm"
 """In the names of images for AMD's GPUs."""
@@ -43,7 +47,8 @@ def find_obstacle(container: Mapping[str, Any]) -> LeftAlone | None:
     Args:
         container: The engine's, as in a pod.
     """
-    return next(_obstacles(CommandLine((*_words(container),)), container), None)
+    words = (*_words(container),)
+    return _other_program(words) or next(_obstacles(CommandLine(words), container), None)
 
 
 def model_remark(container: Mapping[str, Any], model: str, further: tuple[str, ...] = ()) -> str:
@@ -103,6 +108,26 @@ def servers_remark(container: Mapping[str, Any]) -> str:
         "of several servers in a pod only the first has the tiers: start its data-parallel ranks by one "
         "(--data-parallel-size-local)"
     )
+
+
+def _other_program(words: tuple[str, ...]) -> LeftAlone | None:
+    """Of a container that runs something known, and no vLLM as far as its command shows."""
+    programs = [word.rpartition("/")[2] for word in words]
+    if any(_MAY_BE_VLLM.search(program) for program in programs):
+        return None
+    if ("ray", "start") in pairwise(programs):
+        return LeftAlone(
+            Reason.UNKNOWN_EXECUTOR,
+            "it joins a Ray cluster (ray start), which starts ranks of engines there: kvtier knows those of "
+            f"{' and '.join(EXECUTORS)} ({EXECUTOR})",
+        )
+    if (other := next((program for program in programs if program in _OTHERS), None)) is not None:
+        return LeftAlone(
+            Reason.NO_ENGINE,
+            f"it runs {other}, and no vLLM: name the engine's container in spec.attach.container, or have "
+            "spec.attach.podSelector leave these pods out",
+        )
+    return None
 
 
 def _obstacles(line: CommandLine, container: Mapping[str, Any]) -> Iterator[LeftAlone]:

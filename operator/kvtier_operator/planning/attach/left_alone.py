@@ -23,6 +23,7 @@ class Reason(StrEnum):
     OWN_SETTINGS = "OwnSettings"
     UNREADABLE_VARIABLE = "UnreadableVariable"
     NO_LIMITS = "NoLimits"
+    NO_ENGINE = "NoEngine"
     NOT_UNDERSTOOD = "NotUnderstood"
     # as the engine itself says it
     HAS_CONNECTOR = EngineReason.HAS_CONNECTOR.value

@@ -36,13 +36,6 @@ SCRATCH: Final = {"name": "scratch", "emptyDir": {"sizeLimit": "64Mi"}}
 no cache that it cannot write to. The root file system stays read-only."""
 
 
-def monitoring_metadata(plan: Plan, name: str, component: Component) -> dict[str, Any]:
-    """Metadata of an object for Prometheus or Grafana, with the labels that these select it by."""
-    names = Names.of(plan)
-    labels = {**plan.resource.spec.observability.labels, **names.labels(component)}
-    return {**names.metadata(name, component), "labels": labels}
-
-
 _PLAIN_SERVICE: Final[Mapping[str, Any]] = {
     # Kubernetes' own defaults, written out: a field that is not sent stays as somebody else set it
     "type": "ClusterIP",

@@ -38,7 +38,9 @@ def test_a_default_gives_way() -> None:
     assert (changed["engine"]["nodeSelector"], changed["tiers"]) == ({"zone": "a"}, 1)
 
 
-@pytest.mark.parametrize("text", ["", "=1", "spec", "spec..a=1", "spec.[=1", "spec.a]=1", "spec.a=[1"])
+@pytest.mark.parametrize(
+    "text", ["", "=1", "spec", "spec..a=1", "spec.[=1", "spec.a]=1", "spec.a=[1", "status.x=1"]
+)
 def test_what_sets_nothing(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^--set: "):
         parse_edit(text, "--set")

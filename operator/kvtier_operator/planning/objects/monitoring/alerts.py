@@ -6,7 +6,7 @@ from typing import Any, Final
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names
 from kvtier_operator.planning.base.promql import Alert, Series
-from kvtier_operator.planning.objects.common import monitoring_metadata
+from kvtier_operator.planning.objects.monitoring.labels import monitoring_metadata
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.tiers import told_tiers
 

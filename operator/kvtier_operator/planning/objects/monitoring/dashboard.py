@@ -7,7 +7,6 @@ from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names, content_hash
 from kvtier_operator.planning.base.promql import WINDOW, Series
 from kvtier_operator.planning.flavors import flavor_traits
-from kvtier_operator.planning.objects.common import monitoring_metadata
 from kvtier_operator.planning.objects.monitoring.grafana import (
     Dashboard,
     dashboard_object,
@@ -15,6 +14,7 @@ from kvtier_operator.planning.objects.monitoring.grafana import (
     panel,
     tile,
 )
+from kvtier_operator.planning.objects.monitoring.labels import monitoring_metadata
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.tiers import told_tiers
 

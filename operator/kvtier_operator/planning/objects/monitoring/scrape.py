@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from kvtier_operator.planning.base.names import Component, Names
-from kvtier_operator.planning.objects.common import monitoring_metadata
 from kvtier_operator.planning.objects.gateway.providers import provider_of
+from kvtier_operator.planning.objects.monitoring.labels import monitoring_metadata
 from kvtier_operator.planning.plan import Plan
 
 _PORTS: Final = {Component.ENGINE: "http", Component.PICKER: "http-metrics"}

@@ -169,6 +169,8 @@ def test_pods_of_another_namespace_are_not_selected() -> None:
         ({"args": ["m", "--distributed-executor-backend=ray"]}, Reason.UNKNOWN_EXECUTOR),
         ({"args": ["m", "--distributed-executor-backend", "team.Own"]}, Reason.UNKNOWN_EXECUTOR),
         ({"args": ["m", "-dpb", "ray"]}, Reason.UNKNOWN_EXECUTOR),
+        ({"command": ["sh", "-c", "/usr/bin/ray start --address=$HEAD --block"]}, Reason.UNKNOWN_EXECUTOR),
+        ({"command": ["lmcache_server", "::", "65432"]}, Reason.NO_ENGINE),
         ({"args": ["m", "--data-parallel-multi-port-external-lb"]}, Reason.SEVERAL_SERVERS),
         ({"image": "vllm/vllm-openai:v0.31.0"}, Reason.UNKNOWN_VERSION),
         ({"image": "vllm/vllm-openai-rocm:v0.33.0"}, Reason.UNKNOWN_DEVICE),
@@ -179,6 +181,19 @@ def test_an_engine_that_would_leave_itself_alone_is(container: dict[str, Any], s
     [remark] = _remarks(**container)
     assert remark.startswith("left alone: ")
     assert remark.endswith(f"({said})")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ray start --head & vllm serve m",
+        "ray start --head; python serve.py",
+        "lmcache_server & /opt/vllm serve m",
+    ],
+)
+def test_an_engine_beside_another_program_is_one(script: str) -> None:
+    document = {"kind": "Pod", **vllm_pod(command=["sh", "-c", script])}
+    assert _fields(_attached(document)) == ["spec"]
 
 
 @pytest.mark.parametrize(
