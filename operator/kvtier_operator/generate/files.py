@@ -8,7 +8,7 @@ from kvtier_operator.api.schema.reference import reference
 from kvtier_operator.cli.inputs.load import load_resources
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.generate.chart.files import chart_files
-from kvtier_operator.generate.pages import rights_page, support_page, versions_page
+from kvtier_operator.generate.pages import models_page, rights_page, support_page, versions_page
 from kvtier_operator.generate.yaml_text import Below, Text, notice, rules_text, yaml_text
 from kvtier_operator.install import install_objects
 from kvtier_operator.install.attachment import attachment_policy, attachment_policy_binding
@@ -87,6 +87,7 @@ def generated_files() -> dict[str, str]:
         f"manifests/base/{CRD_NAME}.yaml": f"# {notice(_API)}\n{yaml_text(crd())}",
         "docs/reference/api.md": f"<!-- {notice(_API)} -->\n{reference(openapi_schema())}",
         "docs/operations/rbac.md": rights_page(),
+        "docs/reference/models.md": models_page(),
         "docs/reference/vllm-versions.md": versions_page(),
         "SUPPORT.md": support_page(ROOT),
         **base_files(),

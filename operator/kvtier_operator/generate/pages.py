@@ -1,12 +1,14 @@
-"""Generated pages: docs/operations/rbac.md, SUPPORT.md and docs/reference/vllm-versions.md."""
+"""Generated pages: docs/operations/rbac.md, SUPPORT.md, docs/reference/models.md and vllm-versions.md."""
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kvtier_connector.supported import TESTED_RELEASES
+from kvtier_operator.api.first_resource import first_document
+from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, GatewayProvider
 from kvtier_operator.generate.chart.files import OLDEST_KUBERNETES
 from kvtier_operator.generate.yaml_text import notice
@@ -22,6 +24,10 @@ from kvtier_operator.install.rbac import (
     Rule,
 )
 from kvtier_operator.planning.images import PUBLISHED, ImageName
+from kvtier_operator.planning.kv_cache.cost import resolve_geometry
+from kvtier_operator.planning.model_shape.catalogue import entries
+from kvtier_operator.planning.observed import Observed
+from kvtier_operator.planning.units import size
 from kvtier_scorer.config.flavors import llm_d
 
 _TOOLS: Final = "tests/tools"
@@ -151,3 +157,20 @@ def versions_page() -> str:
     rows = "".join(f"| {minor} | {release} |\n" for minor, release in TESTED_RELEASES.items())
     table = f"| Minor | Last release that the tests have run |\n|---|---|\n{rows}"
     return _page("connector/kvtier_connector/supported.py", "versions.md", table=table)
+
+
+def models_page() -> str:
+    """The whole page."""
+    rows = [_model(name, entries()[name]) for name in sorted(entries(), key=str.lower)]
+    heads = ("Model", "KV a token", "A prefix", "Weights")
+    table = _lines([heads, ("---", "---:", "---:", "---:"), *rows])
+    return _page("operator/kvtier_operator/planning/model_shape/catalogue.yaml", "models.md", table=table)
+
+
+def _model(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    document = first_document(name)
+    document["spec"]["tiers"] = {"cpu": {"capacity": "1Gi"}}
+    geometry = resolve_geometry(parse_resource(document, name).planned_spec, Observed())
+    figures = (geometry.kv_bytes_per_token, geometry.bytes_per_prefix, geometry.weights_bytes)
+    names = ", ".join(f"`{one}`" for one in (name, *fields.get("aliases", ())))
+    return names, *(size(figure) if figure else "" for figure in figures)

@@ -1,7 +1,7 @@
 """Options by which a resource is tried without a file, or with other values than a file's."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,17 +63,45 @@ class WhatIf:
         return parse_resource(self.document(**otherwise), OPTIONS)
 
 
+def _models(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    """Known models for a shell, upper and lower case alike."""
+    from kvtier_operator.planning.model_shape.catalogue import published_names  # noqa: PLC0415 - a shell alone asks
+
+    return _beginning(published_names(), incomplete)
+
+
+def _gpus(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    from kvtier_operator.api.spec.gpu import Gpu  # noqa: PLC0415 - as above
+
+    return _beginning(Gpu, incomplete)
+
+
+def _backends(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    from kvtier_operator.api.spec.tiers import Backend  # noqa: PLC0415 - as above
+
+    return _beginning(Backend, incomplete)
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [str(name) for name in names if name.lower().startswith(incomplete.lower())]
+
+
 def what_if(command: Callable[..., None]) -> Callable[..., None]:
     """The options, which the command gets as one `asked`."""
 
-    @click.option("--model", metavar="NAME", help="spec.model.name, as on Hugging Face.")
-    @click.option("--gpu", metavar="GPU", help="spec.engine.gpu, such as h100.")
+    @click.option(
+        "--model",
+        metavar="NAME",
+        shell_complete=_models,
+        help="spec.model.name, as on Hugging Face.",
+    )
+    @click.option("--gpu", metavar="GPU", shell_complete=_gpus, help="spec.engine.gpu, such as h100.")
     @click.option("--tp", type=int, metavar="N", help="spec.engine.tensorParallelSize: GPUs of an engine.")
     @click.option("--cpu", metavar="SIZE", help="spec.tiers.cpu.capacity, such as 100Gi.")
     @click.option(
         "--disk", metavar="SIZE", help="spec.tiers.disk.capacity; an emptyDir unless a file says more."
     )
-    @click.option("--backend", metavar="BACKEND", help="spec.backend.")
+    @click.option("--backend", metavar="BACKEND", shell_complete=_backends, help="spec.backend.")
     @click.option(
         "--set",
         "settings",

@@ -28,10 +28,15 @@ def entries() -> Mapping[str, Mapping[str, Any]]:
 @cache
 def names() -> Mapping[str, str]:
     """Entry by repository or alias, in lower case: Hugging Face ids are not case-sensitive."""
-    return {name.lower(): entry for name, entry in _published_names()}
+    return {name.lower(): entry for name, entry in _with_entries()}
 
 
-def _published_names() -> Iterator[tuple[str, str]]:
+def published_names() -> tuple[str, ...]:
+    """Every repository and alias, as their publishers write them."""
+    return tuple(sorted((name for name, _ in _with_entries()), key=str.lower))
+
+
+def _with_entries() -> Iterator[tuple[str, str]]:
     for entry, fields in entries().items():
         yield from ((name, entry) for name in (entry, *fields.get("aliases", ())))
 
@@ -67,7 +72,7 @@ _OF_COPIES: Final = re.compile(
 def original(model: str) -> str | None:
     """The model of the catalogue of which this is a copy by its name; None for no copy, or of several."""
     base = model.lower().rpartition("/")[2]
-    published = {name for name, _ in _published_names()}
+    published = {*published_names()}
     while not (matches := [name for name in published if name.lower().rpartition("/")[2] == base]):
         shorter = _OF_COPIES.sub("", base)
         if shorter == base:
@@ -103,5 +108,5 @@ def similar(model: str) -> tuple[str, ...]:
     near = get_close_matches(
         repository, [name for name in names() if _of_one_line(name, repository)], n=2, cutoff=0.75
     )
-    published = {name.lower(): name for name, _ in _published_names()}
+    published = {name.lower(): name for name in published_names()}
     return tuple(published[name] for name in near)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.shell_completion import get_completion_class
+from click.shell_completion import ShellComplete, get_completion_class
 from click.testing import CliRunner
 
 from kvtier_operator.cli.completion import completion
@@ -41,3 +41,13 @@ def test_bash_completes_a_path(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == "spec.tiers.cpu\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "typed", "value"),
+    [("--model", "qwen/qwen3-32", "Qwen/Qwen3-32B"), ("--gpu", "h1", "h100"), ("--backend", "kv", "KVTier")],
+)
+@pytest.mark.parametrize("command", ["plan", "init"])
+def test_values_are_completed(command: str, option: str, typed: str, value: str) -> None:
+    complete = ShellComplete(kvtier, {}, "kvtier", COMPLETE_VARIABLE)
+    assert value in [item.value for item in complete.get_completions([command, option], typed)]
