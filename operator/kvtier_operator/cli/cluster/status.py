@@ -42,30 +42,24 @@ def status(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("a NAME is of one namespace: say which by --namespace, not --all-namespaces")
     if watch and output != "text":
         raise click.UsageError("--watch is for a reader: ask for -o json once, as often as you need it")
-    place = None if everywhere else namespace
+    from kvtier_operator.cli.cluster.live import show_resources  # noqa: PLC0415 - as above
+    from kvtier_operator.cli.cluster.screen import listing  # noqa: PLC0415 - as above
+
+    shown_s = interval_s if watch else None
     with suppress(KeyboardInterrupt):
         asyncio.run(
-            _status(name, place, cluster, interval_s if watch else None, output, everywhere=everywhere)
+            show_resources(listing, cluster, namespace, shown_s, output, everywhere=everywhere)
+            if name is None
+            else _show_one(name, namespace, cluster, shown_s, output)
         )
 
 
-async def _status(  # noqa: PLR0913 - as many options
-    name: str | None,
-    namespace: str | None,
-    cluster: options.ClusterChoice,
-    interval_s: float | None,
-    output: str,
-    *,
-    everywhere: bool,
+async def _show_one(
+    name: str, namespace: str | None, cluster: options.ClusterChoice, interval_s: float | None, output: str
 ) -> None:
     from kvtier_operator.cli.cluster.live import show  # noqa: PLC0415 - as above
     from kvtier_operator.cli.cluster.next_step import next_step  # noqa: PLC0415 - as above
-    from kvtier_operator.cli.cluster.screen import (  # noqa: PLC0415 - as above
-        listing,
-        resources_json,
-        status_screen,
-        view_fields,
-    )
+    from kvtier_operator.cli.cluster.screen import status_screen, view_fields  # noqa: PLC0415 - as above
     from kvtier_operator.cli.text import terminal_columns  # noqa: PLC0415 - as above
 
     colour = output == "text" and wants_colour()
@@ -73,9 +67,6 @@ async def _status(  # noqa: PLR0913 - as many options
     async with options.open_cluster(cluster, namespace) as (reader, place):
 
         async def look() -> str:
-            if name is None:
-                views = await reader.views(None if everywhere else place)
-                return resources_json(views) if output == "json" else listing(views, terminal_columns())
             view = await reader.view(place, name)
             step = next_step(view)
             if output == "json":
