@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from tests.pictures.drawing.panel import Box, Line, panel
+from tests.pictures.drawing.panel import Box, Line, panel, tile
 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _WIDTH: Final = 1000
@@ -17,7 +17,7 @@ _HEAD: Final = 44
 _GAP: Final = 6
 _STYLE: Final = (
     "text{font:11px DejaVu Sans,Helvetica,Arial,sans-serif;fill:#1b2330}"
-    ".title{font-size:13px;font-weight:bold}.head{font-size:17px;font-weight:bold}"
+    ".title{font-size:13px;font-weight:bold}.number{font-size:30px;font-weight:bold;fill:#15803d}.head{font-size:17px;font-weight:bold}"
     ".soft{fill:#5c6778}.panel{fill:#fff;stroke:#dfe4ec}.grid{stroke:#e6eaf0}"
 )
 
@@ -42,7 +42,11 @@ def page(model: Mapping[str, Any], lines: Mapping[int, Sequence[Line]], length_s
     ]
     for each in model["panels"]:
         unit = each["fieldConfig"]["defaults"]["unit"]
-        parts += panel(each["title"], unit, lines.get(each["id"], ()), _box(each["gridPos"]), length_s)
+        series, box = lines.get(each["id"], ()), _box(each["gridPos"])
+        if each["type"] == "stat":
+            parts += tile(each["title"], unit, series, box)
+        else:
+            parts += panel(each["title"], unit, series, box, length_s)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

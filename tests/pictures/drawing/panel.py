@@ -49,7 +49,7 @@ def panel(title: str, unit: str, lines: Sequence[Line], box: Box, length_s: floa
         box: Where to draw.
         length_s: What the time axis is long.
     """
-    yield f'<rect class="panel" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="4"/>'
+    yield _frame(box)
     yield _text("title", box.x + 12, box.y + 20, title)
     plot = Box(box.x + _LEFT, box.y + _TOP, box.width - _LEFT - _RIGHT, box.height - _TOP - _BOTTOM)
     end = top(max((value for line in lines for _, value in line.points), default=0.0), unit)
@@ -64,6 +64,20 @@ def panel(title: str, unit: str, lines: Sequence[Line], box: Box, length_s: floa
         yield f'<rect x="{x:.0f}" y="{y - 6:.0f}" width="10" height="3" fill="{colour}"/>'
         yield _text("soft", x + 15, y, line.name)
         x += 28 + _PER_LETTER * len(line.name)
+
+
+def tile(title: str, unit: str, lines: Sequence[Line], box: Box) -> Iterator[str]:
+    """The same of a panel that is one number: the last one that there was."""
+    yield _frame(box)
+    squeezed = f' textLength="{box.width - 24:.0f}"' if len(title) * _PER_LETTER > box.width - 24 else ""
+    yield _text("soft", box.x + 12, box.y + 20, title, further=squeezed)
+    last = next((line.points[-1][1] for line in lines if line.points), None)
+    words = "No data" if last is None else text(last, unit)
+    yield _text("number", box.x + box.width / 2, box.y + box.height / 2 + 20, words, "middle")
+
+
+def _frame(box: Box) -> str:
+    return f'<rect class="panel" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="4"/>'
 
 
 def _axes(unit: str, end: float, plot: Box, length_s: float) -> Iterator[str]:
@@ -85,5 +99,8 @@ def _line(line: Line, plot: Box, end: float, length_s: float, colour: str) -> It
         yield f'<path d="M{"L".join(places)}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
-    return f'<text class="{style}" x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{escape(words)}</text>'
+def _text(  # noqa: PLR0913 - a place, and how
+    style: str, x: float, y: float, words: str, anchor: str = "start", *, further: str = ""
+) -> str:
+    place = f'x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{further}'
+    return f'<text class="{style}" {place}>{escape(words)}</text>'

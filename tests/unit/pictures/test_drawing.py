@@ -20,7 +20,10 @@ def test_every_panel_is_drawn_with_its_legend(model: dict[str, Any]) -> None:
     words = [each.text for each in drawn.iter(f"{SVG}text")]
     for panel in model["panels"]:
         assert panel["title"] in words
-        assert (f"series <{panel['id']}>" in words) is (panel is not model["panels"][0])
+        has_legend = panel["type"] != "stat" and panel is not model["panels"][0]
+        assert (f"series <{panel['id']}>" in words) is has_legend
+    numbers = [each.text for each in drawn.iter(f"{SVG}text") if each.get("class") == "number"]
+    assert len(numbers) == sum(panel["type"] == "stat" for panel in model["panels"])
     assert words.count("No data") == 1
     assert max(word.count("{{") for word in words if word) == 0
 
