@@ -1,6 +1,7 @@
 """What the planner and kvtier's own picker have to agree on: headers, ports, memory for bodies and events."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 EVENTS_PORT: Final = 5557
@@ -21,7 +22,8 @@ SERVED: Final = "x-gateway-destination-endpoint-served"
 SUBSET_NAMESPACE: Final = "envoy.lb.subset_hint"
 SUBSET: Final = "x-gateway-destination-endpoint-subset"
 PRIORITY: Final = "x-kvtier-priority"
-"""Header of a request: below 0 it may be shed while every pod is saturated. This picker's own."""
+"""Header of a request: a number below 0 says that it may be shed while every pod is saturated. This picker's
+own. With a word, low, normal or high, the same header is a hint about the prompt's blocks."""
 REQUEST_ID: Final = "x-request-id"
 TRACE_PARENT: Final = "traceparent"
 """Header with the trace that a request is part of (W3C Trace Context)."""
@@ -48,6 +50,21 @@ _UPLOADS_BYTES: Final = 256 * _MIB
 
 DEFAULT_MAX_BODY_BYTES: Final = 8 * _MIB
 DEFAULT_TOTAL_BODY_BYTES: Final = 64 * _MIB
+
+
+class HintPolicy(StrEnum):
+    """Whose hints about a prompt's blocks reach the engine."""
+
+    ACCEPT = "Accept"  # those of bodies and of headers; a header wins over the same hint of the body
+    HEADERS = "Headers"  # those of headers alone, which a gateway can set or remove
+    REFUSE = "Refuse"  # nobody's
+
+
+class ShareFrom(StrEnum):
+    """Who says whose share of the tiers a prompt's blocks are."""
+
+    HEADER = "Header"  # a hint like the others
+    CLIENT = "Client"  # the name of the client's API key; what clients say themselves does not count
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kvtier_common.tier import OF_A_POD, Tier
-from kvtier_scorer.config.contract import BodyLimits, body_limits
+from kvtier_scorer.config.contract import BodyLimits, HintPolicy, ShareFrom, body_limits
 
 QUEUE: Final = "queue"
 KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"
@@ -88,6 +88,9 @@ class PickerInput:
     uploads_bytes: int | None = None
     # whether the engines serve HTTPS; the inference extension's have an argument for it
     engine_tls: bool = False
+    # whose hints reach the engines, and who says whose share a prompt's blocks are; kvtier's own alone knows
+    hints: HintPolicy = HintPolicy.ACCEPT
+    share_from: ShareFrom = ShareFrom.HEADER
 
     @property
     def bodies(self) -> BodyLimits:

@@ -11,6 +11,7 @@ import msgspec
 
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config import settings
+from kvtier_scorer.config.contract import HintPolicy, ShareFrom
 from kvtier_scorer.config.flavors.builtin import API_VERSION
 from kvtier_scorer.config.flavors.document import KIND, PICKER, PREFIX, PROFILE_HANDLER
 from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError
@@ -64,6 +65,8 @@ class Document(settings.Section, frozen=True, kw_only=True):
     events: settings.Events = settings.Events()
     tokenization: settings.Tokenization = settings.Tokenization()
     limits: settings.Limits = settings.Limits()
+    hints: HintPolicy = HintPolicy.ACCEPT
+    share_from: ShareFrom = ShareFrom.HEADER
 
 
 class NoParameters(settings.Section, frozen=True, kw_only=True):
@@ -223,4 +226,6 @@ def parse_settings(text: str) -> PickerSettings:
         events=document.events,
         tokenization=document.tokenization,
         limits=document.limits,
+        hints=document.hints,
+        share_from=document.share_from,
     )

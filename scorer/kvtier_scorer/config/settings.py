@@ -12,6 +12,8 @@ from kvtier_scorer.config.contract import (
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_TOTAL_BODY_BYTES,
     EVENTS_PORT,
+    HintPolicy,
+    ShareFrom,
     uploads_bytes,
 )
 from kvtier_scorer.config.strict import field_error
@@ -199,3 +201,5 @@ class PickerSettings:
     tokenization: Tokenization = field(default_factory=Tokenization)
     limits: Limits = field(default_factory=Limits)
     affinity: Affinity = field(default_factory=Affinity)
+    hints: HintPolicy = HintPolicy.ACCEPT
+    share_from: ShareFrom = ShareFrom.HEADER

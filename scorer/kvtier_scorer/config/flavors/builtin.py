@@ -6,7 +6,14 @@
 from typing import Any, Final
 
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_scorer.config.contract import EVENTS_PORT, REPLAY_PORT, body_limits, uploads_bytes
+from kvtier_scorer.config.contract import (
+    EVENTS_PORT,
+    REPLAY_PORT,
+    HintPolicy,
+    ShareFrom,
+    body_limits,
+    uploads_bytes,
+)
 from kvtier_scorer.config.flavors.document import PrefixTier, minor_version, per_tier_config
 from kvtier_scorer.config.model import PLUGINS, PickerConfig, PickerInput, UnsupportedVersionError
 
@@ -35,7 +42,7 @@ def config(inputs: PickerInput) -> PickerConfig:
             return settings
         return {**settings, "maxPrefixTokensToMatch": inputs.max_prefix_tokens}
 
-    sections = {**(_FOLLOWING_EVENTS if inputs.kv_events else {}), **_limits(inputs)}
+    sections = {**(_FOLLOWING_EVENTS if inputs.kv_events else {}), **_limits(inputs), **_hints(inputs)}
     return per_tier_config(inputs, version, API_VERSION, parameters, sections)
 
 
@@ -46,3 +53,12 @@ def _limits(inputs: PickerInput) -> dict[str, Any]:
     if inputs.uploads_bytes not in {None, uploads_bytes(bodies.max_bytes)}:
         limits["uploadBytes"] = inputs.uploads_bytes
     return {"limits": limits} if limits else {}
+
+
+def _hints(inputs: PickerInput) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if inputs.hints is not HintPolicy.ACCEPT:
+        said["hints"] = inputs.hints.value
+    if inputs.share_from is not ShareFrom.HEADER:
+        said["shareFrom"] = inputs.share_from.value
+    return said

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import pytest
-from tests.unit.scorer.config.settings.example import TEXT, weights
+from tests.unit.scorer.config.settings.example import EXAMPLE, TEXT, weights
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.config.contract import HintPolicy, ShareFrom
+from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import (
     KV_CACHE_UTILIZATION,
     PREFIX_SCORERS,
@@ -54,6 +58,19 @@ def test_sections() -> None:
     assert (parsed.events.port, parsed.events.topic) == (6000, "kv-events")
     assert parsed.tokenization.path == "/models/tokenizer.json"
     assert parsed.limits.max_body_bytes == 2048
+
+
+def test_whose_hints_count_travels_from_the_plan_to_the_picker() -> None:
+    for policy in HintPolicy:
+        for share in ShareFrom:
+            rendered = picker_config("builtin", replace(EXAMPLE, hints=policy, share_from=share)).text
+            parsed = parse_settings(rendered)
+            assert (parsed.hints, parsed.share_from) == (policy, share)
+    assert "hints" not in TEXT
+    with pytest.raises(PickerConfigError, match=r"^hints: must be Accept or Headers or Refuse, not"):
+        with_section("hints: refuse")
+    with pytest.raises(PickerConfigError, match=r"^shareFrom: must be Header or Client, not"):
+        with_section("shareFrom: Key")
 
 
 def test_staleness_follows_the_interval() -> None:
