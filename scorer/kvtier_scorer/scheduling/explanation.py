@@ -39,6 +39,7 @@ class PodExplanation:
     fresh: bool  # whether the reading is recent enough to say something
     saturated: bool  # whether the shed rule counts it as saturated
     matched_tokens: Mapping[Tier, int]  # tokens of the prompt that each tier is believed to hold
+    kept_tokens: int  # tokens of the prompt that it keeps in memory because a request's `retain` said so
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ def _pods(
                 fresh=bool(is_fresh[place]),
                 saturated=bool(is_saturated[place]),
                 matched_tokens=scored.matched_tokens(place, settings.prefix),
+                kept_tokens=scored.kept_tokens(place, settings.prefix),
             )
         )
     return described

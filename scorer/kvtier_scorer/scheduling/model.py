@@ -36,6 +36,7 @@ class PickRequest:
     prompt: Prompt
     subset: frozenset[str] | None = None  # addresses (`ip:port`) that it may go to; None for every pod
     priority: int = 0  # below 0 a request may be shed while every pod is saturated
+    retain_s: float = 0.0  # for how long, it says, the prompt is likely to be used again
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Pick:
     matched_tokens: Mapping[Tier, int]
     score: float
     reasons: Reasons | None = None  # None where nobody asked
+    retain_s: float = 0.0  # as the request says
 
 
 def prompt_tokens(prompt: Prompt) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
+from kvtier_scorer.scheduling.kept import RETAINED_SHARE, KeptPrompts
 
 if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex
@@ -59,6 +60,7 @@ class PodTable:
 
     def __init__(self, index: "PrefixIndex") -> None:
         self.index = index
+        self.kept = KeptPrompts()
         self.queue_depth = np.zeros(0, np.int64)
         self.running = np.zeros(0, np.int64)
         self.kv_cache_utilization = np.zeros(0, np.float64)
@@ -103,6 +105,7 @@ class PodTable:
             del self._infos[number]
             self.loras.pop(number, None)
             self.index.remove_pod(number)
+            self.kept.forget(number)
             self._count()
 
     def load(self, address: str, load: PodLoad) -> None:
@@ -162,6 +165,28 @@ class PodTable:
             self._counted_from_s[number] = now_s
             self._picked[number] = 0
         self._picked[number] += 1
+
+    def keep_prompt(self, number: int, hashes: NDArray[np.uint64], retain_s: float, now_s: float) -> None:
+        """Remember that a pod keeps a prompt that was sent to it, if it has room for it in memory."""
+        if not self.index.is_precise(number):
+            most_blocks = int(RETAINED_SHARE * self.index.capacity(number, Tier.CPU))
+            self.kept.keep(number, hashes, now_s + retain_s, most_blocks, now_s)
+
+    def match(
+        self, hashes: NDArray[np.uint64], numbers: NDArray[np.int32], now_s: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+        """Blocks of a prompt that pods hold, by tier, and those that they keep; None where none keeps any.
+
+        What is kept is in memory, whatever the index has forgotten.
+        """
+        matched = self.index.match(hashes, numbers)
+        kept = self.kept.lengths(hashes, numbers, now_s)
+        if kept is not None:
+            for place in kept.nonzero()[0].tolist():
+                if self.index.is_precise(int(numbers[place])):
+                    kept[place] = 0
+            np.maximum(matched[Tier.CPU], kept, out=matched[Tier.CPU])
+        return matched, kept
 
     def pick_counts(self, numbers: NDArray[np.int32], now_s: float, window_s: float) -> NDArray[np.int64]:
         """Requests sent to each of those pods since its last reading, or within `window_s` without one."""

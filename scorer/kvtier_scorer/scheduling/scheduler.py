@@ -67,6 +67,7 @@ class Scheduler:
             matched_tokens=scored.matched_tokens(place, settings.prefix),
             score=float(scored.totals[place]),
             reasons=_reasons(scored, place) if reasons else None,
+            retain_s=request.retain_s,
         )
 
     def record_sent(self, pick: Pick) -> None:
@@ -77,15 +78,14 @@ class Scheduler:
         if self._table.info(pick.pod) != PodInfo(pick.pod_name, pick.address):
             return
         self._table.count_pick(pick.pod, self._now_s, self._settings.metrics.staleness_s)
-        if len(pick.hashes):
-            self._index.assume_stored(pick.pod, pick.hashes)
+        self._learn(pick, pick.pod)
 
     def record_served_by(self, pick: Pick, address: str) -> None:
         """Learn that another pod than the picked one answered, and so holds the prompt too."""
         number = self._table.number(address)
         # addresses, not numbers: the picked pod's number may be another pod's by now
-        if number is not None and address != pick.address and len(pick.hashes):
-            self._index.assume_stored(number, pick.hashes)
+        if number is not None and address != pick.address:
+            self._learn(pick, number)
 
     def explain(self, request: PickRequest, now_s: float) -> Explanation:
         """What a pick would be made from now: each pod's number from each scorer. Raises nothing."""
@@ -96,6 +96,13 @@ class Scheduler:
         except RefusedRequestError as error:
             refused = str(error)
         return explain(self._settings, self._table, request, now_s, refused)
+
+    def _learn(self, pick: Pick, number: int) -> None:
+        if len(pick.hashes):
+            self._index.assume_stored(number, pick.hashes)
+            if pick.retain_s > 0:
+                # from now, for when the request ends is not told: that is a little less than was asked for
+                self._table.keep_prompt(number, pick.hashes, pick.retain_s, self._now_s)
 
     def _candidates(self, request: PickRequest) -> NDArray[np.int32]:
         numbers = self._table.candidates(request.subset)

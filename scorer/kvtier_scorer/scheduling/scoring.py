@@ -112,6 +112,11 @@ class ScoredCandidates:
         blocks = self.columns.matched_blocks
         return {tier: int(blocks[tier, place]) * prefix.block_tokens for tier in prefix.entries}
 
+    def kept_tokens(self, place: int, prefix: PrefixSettings | None) -> int:
+        """Tokens of the prompt that one candidate keeps because a request said that they come again."""
+        kept = self.columns.kept_blocks
+        return 0 if prefix is None or kept is None else int(kept[place]) * prefix.block_tokens
+
 
 def fresh_readings(
     settings: PickerSettings, table: PodTable, numbers: NDArray[np.int32], now_s: float
@@ -140,17 +145,20 @@ def score_candidates(
     are better than none, and the pods are still told apart by what was sent to them since.
     """
     is_fresh = fresh_readings(settings, table, numbers, now_s)
+    if len(hashes):
+        matched, kept = table.match(hashes, numbers, now_s)
+    else:
+        matched, kept = np.zeros((TIERS, len(numbers)), np.int32), None
     all_count = bool(is_fresh.all()) or not is_fresh.any()
     columns = Columns(
         queue_depth=table.queue_depth.take(numbers),
         picked=table.pick_counts(numbers, now_s, settings.metrics.staleness_s),
         kv_cache_utilization=table.kv_cache_utilization.take(numbers),
         stale=None if all_count else ~is_fresh,
-        matched_blocks=(
-            table.index.match(hashes, numbers) if len(hashes) else np.zeros((TIERS, len(numbers)), np.int32)
-        ),
+        matched_blocks=matched,
         total_blocks=len(hashes),
         full_queue=settings.shedding.queue_depth,
+        kept_blocks=kept,
     )
     scores = {scorer.name: SCORERS[scorer.name](columns) for scorer in settings.scorers}
     first, *others = settings.scorers

@@ -21,3 +21,5 @@ class Columns:
     matched_blocks: NDArray[np.int32]
     total_blocks: int  # full blocks of the prompt that were looked at
     full_queue: int  # waiting requests with which a pod counts as saturated, 1 or more
+    # of those, blocks kept because a request said that they come again (int32); None where none are
+    kept_blocks: NDArray[np.int32] | None = None

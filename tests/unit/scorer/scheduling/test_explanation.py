@@ -52,7 +52,7 @@ def test_its_names_are_what_people_read() -> None:
     assert " ".join(answer) == "refused prompt_tokens block_tokens blocks weights pods"
     assert " ".join(answer["pods"][0]) == (
         "name address excluded preferred best total scores queue_depth picked running kv_cache_utilization "
-        "loras reading_age_s fresh saturated matched_tokens"
+        "loras reading_age_s fresh saturated matched_tokens kept_tokens"
     )
 
 
