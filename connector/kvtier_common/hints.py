@@ -98,6 +98,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[object], Any], str]]] = {
 """By a hint's name: the field that it fills, what reads it, and what it must be."""
 NAMES: Final = tuple(_READERS)
 """Of hints, in a body; a header's is HEADER_PREFIX and one of these."""
+HEADERS: Final = tuple(HEADER_PREFIX + name for name in NAMES)
+"""Of hints, in lower case."""
 
 
 def read_headers(headers: Mapping[str, str]) -> tuple[Hints, list[str]]:

@@ -21,6 +21,7 @@ from kvtier_scorer.picker.data_layer import data_layer
 from kvtier_scorer.picker.engines.tokenizers import EngineTokenizer, FileTokenizer
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
 from kvtier_scorer.picker.gateway.ext_proc.service import ExtProcService, RequestReader, Tokenizer
+from kvtier_scorer.picker.gateway.hint_gate import HintGate
 from kvtier_scorer.picker.gateway.ports import drain, health_server, stop_event
 from kvtier_scorer.picker.gateway.transport.certificates import Certificates
 from kvtier_scorer.picker.gateway.transport.connections import connections_within, raise_limit, warn_when_full
@@ -69,7 +70,7 @@ async def serve(options: Options) -> None:
     table = PodTable(index)
     scheduler = Scheduler(settings, table, index, np.random.default_rng())
     tokenizer = _tokenizer(settings, table)
-    requests = RequestReader(tokenizer)
+    requests = RequestReader(tokenizer, HintGate(settings.hints, settings.share_from))
     limits = settings.limits
     budget = BodyBudget(limits.total_body_bytes, limits.max_body_bytes, monotonic)
     uploads = BodyBudget(limits.most_upload_bytes, limits.max_body_bytes, monotonic)

@@ -70,7 +70,7 @@ class HttpServer:
         share.pinned = True
         try:
             async with self._turns:
-                asked = await self.requests.read(await self._question(request, share))
+                asked = (await self.requests.read(await self._question(request, share))).request
         except RefusedRequestError as error:
             return web.Response(status=error.status, body=error_body(error), content_type="application/json")
         finally:

@@ -43,6 +43,7 @@ class Gateway:
         tls: Whether the picker speaks TLS, with any certificate.
         response_body: Whether the picker sees answers' bodies.
         subset: Addresses that the picker may choose from, as a subset of the endpoint picker protocol.
+        buffered: Whether a request's body comes to the picker as a whole, as older gateways send it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Gateway:
     tls: bool = False
     response_body: bool = False
     subset: Sequence[str] = ()
+    buffered: bool = False
 
 
 def bootstrap(gateways: Sequence[Gateway]) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _ext_proc(gateway: Gateway) -> list[dict[str, Any]]:
         "message_timeout": f"{gateway.message_timeout_s:g}s",
         "processing_mode": {
             "request_header_mode": "SEND",
-            "request_body_mode": "FULL_DUPLEX_STREAMED",
+            "request_body_mode": "BUFFERED" if gateway.buffered else "FULL_DUPLEX_STREAMED",
             "request_trailer_mode": "SEND",
             "response_header_mode": "SEND",
             "response_body_mode": response_body,

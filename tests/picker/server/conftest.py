@@ -49,5 +49,6 @@ def envoy(picker: Own, fleet: Fleet, tmp_path_factory: pytest.TempPathFactory, t
         "subset", picker.address, fleet.pods, tls=tls, subset=[fleet.addresses[1], fleet.addresses[2]]
     )
     nobody = Gateway("nobody", picker.address, fleet.pods, tls=tls, subset=["192.0.2.1:80"])
-    with running_envoy([*gateways, subset, nobody], tmp_path_factory.mktemp("envoy")) as started:
+    buffered = Gateway("buffered", picker.address, fleet.pods, tls=tls, buffered=True)
+    with running_envoy([*gateways, subset, nobody, buffered], tmp_path_factory.mktemp("envoy")) as started:
         yield started

@@ -132,11 +132,34 @@ def test_a_client_is_told_what_is_wrong(
     assert ask(envoy, ANY, "the next request is fine").status == 200
 
 
-def test_a_priority_that_is_none_is_refused(envoy: Envoy) -> None:
+@pytest.mark.parametrize("gateway", [ANY, "buffered"])
+@pytest.mark.parametrize("size", [1, 300_000], ids=["short", "long"])
+def test_hints_of_headers_reach_the_engine_in_the_body(
+    envoy: Envoy, fleet: Fleet, gateway: str, size: int
+) -> None:
+    body = {"model": "fake", "prompt": "x" * size, "kv_transfer_params": {"a": 1, "kvtier": {"retain": 5}}}
+    hints = {"X-KVTier-Retain": "60", "x-kvtier-PRIORITY": "high", "x-kvtier-nostore": "perhaps"}
+    heads: list[bytes] = []
+    bodies: list[bytes] = []
+    for engine in fleet.engines.values():
+        engine.heads, engine.bodies = heads.append, lambda _path, seen: bodies.append(seen)
+    try:
+        answer = post(envoy.url(gateway) + "/v1/completions", json.dumps(body).encode(), hints)
+    finally:
+        for engine in fleet.engines.values():
+            engine.heads = engine.bodies = None
+    assert answer.status == 200
+    [head], [seen] = heads, bodies
+    wanted = {"a": 1, "kvtier": {"retain": 60, "priority": "high"}}
+    assert json.loads(seen) == {**body, "kv_transfer_params": wanted}
+    assert not any(name.lower().encode() in head.lower() for name in hints)
+    assert f"content-length: {len(seen)}".encode() in head.lower() or b"chunked" in head.lower()
+
+
+def test_hints_that_are_nonsense_refuse_nothing(envoy: Envoy) -> None:
     body = json.dumps({"model": "fake", "prompt": "x"}).encode()
-    answer = post(envoy.url(ANY) + "/v1/completions", body, {"x-kvtier-priority": "high"})
-    assert answer.status == 400
-    assert "x-kvtier-priority" in json.loads(answer.body)["error"]["message"]
+    for hints in ({"x-kvtier-priority": "urgent"}, {"x-kvtier-retain": "-1", "x-kvtier-share": "x" * 900}):
+        assert post(envoy.url(ANY) + "/v1/completions", body, hints).status == 200
 
 
 def test_a_subset_without_ready_pods_is_503(envoy: Envoy) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.picker.harness.client import Answer, get, post
 from tests.picker.harness.envoy import Envoy
 from tests.picker.harness.fleet import Fleet
+from tests.picker.harness.pickers.own import OwnStart, running_own
 from tests.picker.standalone.placed import NOBODY, READY, Wanted, mount, running_gateway
 from tests.shared.waiting import eventually
 
@@ -120,3 +121,24 @@ def test_a_changed_secret_is_taken_without_a_restart(fleet: Fleet, tmp_path: Pat
         assert [ask(envoy, key).status for key in (ALICE, BOB)] == [401, 401]
         mount(secret, {})
         eventually(lambda: ask(envoy, NEW).status == 401, "a gateway without keys")
+
+
+def test_the_name_of_a_key_is_the_tenant_whatever_clients_say(fleet: Fleet, tmp_path: Path) -> None:
+    mount(tmp_path / "secret-keys", {"alice": ALICE, "bob": BOB})
+    wanted = Wanted(settings=KEYS)
+    start = OwnStart(wanted.picker_config() + "hints: Headers\nshareFrom: Client\n", tls=True)
+    bodies: list[bytes] = []
+    (beside := tmp_path / "picker").mkdir()
+    with running_own(start, fleet.pods, beside) as picker:
+        places = {"case-engine": fleet.pods, "case-picker": [picker.address]}
+        with running_gateway(wanted, places, tmp_path) as envoy:
+            for engine in fleet.engines.values():
+                engine.bodies = lambda _path, body: bodies.append(body)
+            try:
+                forged = {"x-kvtier-share": "bob", "x-kvtier-client": "bob", "x-kvtier-retain": "60"}
+                assert ask(envoy, ALICE, **forged).status == 200
+            finally:
+                for engine in fleet.engines.values():
+                    engine.bodies = None
+    [body] = bodies
+    assert json.loads(body)["kv_transfer_params"] == {"kvtier": {"retain": 60, "share": "alice"}}

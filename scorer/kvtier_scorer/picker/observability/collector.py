@@ -29,6 +29,7 @@ class MetricsSnapshot:
     index_bytes: int
     calls: int  # open calls
     skipped_pods: int = 0  # pods that are not asked for tokens for now
+    kept_prompts: int = 0  # whose pod is kept
 
     def collect(self) -> Iterator[Metric]:
         """The families, as prometheus-client wants them."""
@@ -39,6 +40,8 @@ class MetricsSnapshot:
         yield _counter("picks", "Requests sent to a pod.", counts.picks, "pod", "endpoint")
         yield self._decision()
         yield from self._tokens()
+        about = "Hints about prompts' blocks, in bodies and headers, by what became of them."
+        yield _counter("hints", about, counts.hints, "hint", "outcome")
         elsewhere, cut_off = {(): counts.served_elsewhere}, {(): counts.connections_cut_off}
         yield _counter(
             "served_elsewhere", "Responses from another pod than the one that was picked.", elsewhere
@@ -54,6 +57,8 @@ class MetricsSnapshot:
         yield _gauge("scrapes_failing", "Pods whose last scrape brought nothing.", failures, "reason")
         about = "Pods that are not asked for tokens for now: they failed, or took too long."
         yield _gauge("tokenize_pods_left_alone", about, {(): self.skipped_pods})
+        about = "Prompts whose pod is kept because their requests said that they come again."
+        yield _gauge("kept_prompts", about, {(): self.kept_prompts})
         yield _gauge("open_streams", "ext_proc streams that are open.", {(): self.calls})
 
     def _decision(self) -> Metric:
@@ -114,6 +119,7 @@ def metrics_snapshot(  # noqa: PLR0913, PLR0917 - who counts what
         index_bytes=index.nbytes,
         calls=calls,
         skipped_pods=skipped_pods,
+        kept_prompts=len(table.kept),
     )
 
 

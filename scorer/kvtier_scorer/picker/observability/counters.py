@@ -47,6 +47,8 @@ class PickerCounters:
     # of the prompts' tokens, those believed to be in each tier of the picked pod
     matched_tokens: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(OF_A_POD, 0))
     confirmed: HitTokens = field(default_factory=HitTokens)  # what the engines say of their caches
+    # hints about prompts' blocks, by their name and what became of them
+    hints: Counter[tuple[str, str]] = field(default_factory=Counter)
     served_elsewhere: int = 0
     connections_cut_off: int = 0
 
@@ -77,6 +79,7 @@ class PickerCounters:
             picks=self.picks.copy(),
             refusals=self.refusals.copy(),
             responses=self.responses.copy(),
+            hints=self.hints.copy(),
             decisions=self.decisions.copy(),
             matched_tokens=self.matched_tokens.copy(),
         )

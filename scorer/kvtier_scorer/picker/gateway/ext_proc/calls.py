@@ -8,7 +8,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic, perf_counter
 from typing import Final
 
@@ -160,7 +160,8 @@ class Call:
             if decision is None:
                 share.pinned = upload.pinned = True
                 decision = await service.decide(event, begun_s)
-            self._decision = decision
+            # what becomes of the response needs no body, and may take long
+            self._decision = decision if decision.body is None else replace(decision, body=None)
             answers: Iterable[bytes] = self._exchange.answer(decision)
         except Exception as error:  # noqa: BLE001 - the request gets an answer, whatever it is
             answers = self._refuse(error)

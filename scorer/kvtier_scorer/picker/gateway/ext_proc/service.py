@@ -2,22 +2,22 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_scorer.config.contract import DESTINATION, PRIORITY, REQUEST_ID
-from kvtier_scorer.errors import BadRequestError, RefusedRequestError
-from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, json_size, prompt_and_body, read_prompt
+from kvtier_scorer.errors import RefusedRequestError
+from kvtier_scorer.picker.gateway.bodies import UNKNOWN_PROMPT, hint_places, json_size, prompt_and_body
 from kvtier_scorer.picker.gateway.ext_proc.calls import ExtProcCalls
+from kvtier_scorer.picker.gateway.hint_gate import HintGate, Translation, is_shed_priority
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestReceived, ResponseReceived
-from kvtier_scorer.picker.observability.logs import printable
+from kvtier_scorer.picker.observability.logs import LogRateLimiter, printable
 from kvtier_scorer.scheduling.model import Pick, PickRequest, Prompt
 from kvtier_scorer.scheduling.scheduler import Scheduler
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from kvtier_scorer.picker.observability.traces import PickTraces
 
 TokenIds = NDArray[np.uint32]
-_WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
 _LOG: Final = logging.getLogger(__name__)
+_HINTS_LOG_INTERVAL_S: Final = 60.0
 
 
 class Tokenizer(Protocol):
@@ -51,6 +51,13 @@ class Tokenizer(Protocol):
         """Lets go of connections."""
 
 
+class ReadRequest(NamedTuple):
+    """A request as it was understood."""
+
+    request: PickRequest
+    hints: Translation
+
+
 class RequestReader:
     """Reads requests: those that take no time at once, the others on one thread, one after the other.
 
@@ -58,64 +65,65 @@ class RequestReader:
     tokenizer tokens are estimated, which needs no waiting.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, gate: HintGate | None = None) -> None:
         self._tokenizer = tokenizer
+        self._gate = gate or HintGate()
         self._thread = ThreadPoolExecutor(1, "bodies")
         json_size.prepare_reading()
+        hint_places.prepare_kernels()
 
-    def read_now(self, event: RequestReceived) -> PickRequest | None:
+    def read_now(self, event: RequestReceived) -> ReadRequest | None:
         """What is asked for, its tokens estimated; None where `read` has to tell.
 
-        Raises BadRequestError: the body, or the priority, makes no sense.
+        Raises BadRequestError: the body makes no sense.
         """
         body = event.body
         if body is None:
-            return _request(event, UNKNOWN_PROMPT)
+            return self._understood(event, UNKNOWN_PROMPT, {})
         if self._tokenizer is not None or not json_size.is_small(body):
             return None
-        return _request(event, read_prompt(event.head.path, body))
+        return self._understood(event, *prompt_and_body(event.head.path, body))
 
-    async def read(self, event: RequestReceived) -> PickRequest:
+    async def read(self, event: RequestReceived) -> ReadRequest:
         """What is asked for, with its true tokens where they can be had.
 
-        Raises BadRequestError: the body, or the priority, makes no sense.
+        Raises BadRequestError: the body makes no sense.
         """
         if event.body is None or json_size.is_small(event.body):
-            request, to_tokenize = self._read(event)
+            read, to_tokenize = self._read(event)
         else:
             loop = asyncio.get_running_loop()
-            request, to_tokenize = await loop.run_in_executor(self._thread, self._read, event)
+            read, to_tokenize = await loop.run_in_executor(self._thread, self._read, event)
         if self._tokenizer is None or to_tokenize is None:
-            return request
+            return read
         tokens = await self._tokenizer.tokenize(to_tokenize)
         if tokens is None:
-            return request
+            return read
+        request = read.request
         prompt = Prompt(request.prompt.model, request.prompt.salt, b"", tokens)
-        return PickRequest(prompt, request.subset, request.priority)
+        return ReadRequest(replace(request, prompt=prompt), read.hints)
 
     def close(self) -> None:
         """Waits for nothing: what is read now is for nobody."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, event: RequestReceived) -> tuple[PickRequest, bytes | None]:
+    def _read(self, event: RequestReceived) -> tuple[ReadRequest, bytes | None]:
         prompt, fields = prompt_and_body(event.head.path, event.body or b"")
-        request = _request(event, prompt)
+        read = self._understood(event, prompt, fields)
         if self._tokenizer is None or prompt is UNKNOWN_PROMPT or prompt.token_ids is not None:
-            return request, None
-        return request, self._tokenizer.tokenize_request(prompt, fields)
+            return read, None
+        return read, self._tokenizer.tokenize_request(prompt, fields)
 
-
-def _request(event: RequestReceived, prompt: Prompt) -> PickRequest:
-    head = event.head
-    return PickRequest(prompt, head.subset, _priority(head.headers.get(PRIORITY)))
+    def _understood(self, event: RequestReceived, prompt: Prompt, fields: Mapping[str, Any]) -> ReadRequest:
+        head = event.head
+        hints = self._gate.translate(head, event.body, fields)
+        priority = _priority(head.headers.get(PRIORITY))
+        return ReadRequest(PickRequest(prompt, head.subset, priority, hints.retain_s), hints)
 
 
 def _priority(text: str | None) -> int:
-    if text is None:
-        return 0
-    if _WHOLE.fullmatch(text) is None:
-        raise BadRequestError(f"{PRIORITY}: must be a whole number of at most 10 digits")
-    return int(text)
+    """By which a request is shed; one that is no number is a hint, or a bad one."""
+    return int(text) if text is not None and is_shed_priority(text) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,9 @@ class ExtProcService(ExtProcCalls):
     requests: RequestReader
     clock: Callable[[], float]
     traces: "PickTraces | None" = None
+    hints_log: LogRateLimiter = field(
+        default_factory=lambda: LogRateLimiter(_LOG, _HINTS_LOG_INTERVAL_S, monotonic)
+    )
 
     @property
     def traced(self) -> bool:
@@ -139,8 +150,8 @@ class ExtProcService(ExtProcCalls):
 
     def decide_now(self, event: RequestReceived, begun_s: float) -> Decision | None:
         """Picks a pod at once; None where tokens have to be waited for, or the body is large."""
-        request = self.requests.read_now(event)
-        return None if request is None else self._pick(event, request, begun_s)
+        read = self.requests.read_now(event)
+        return None if read is None else self._pick(event, read, begun_s)
 
     async def decide(self, event: RequestReceived, begun_s: float) -> Decision:
         """Picks a pod once the request has been read."""
@@ -154,7 +165,8 @@ class ExtProcService(ExtProcCalls):
             self.counters.served_elsewhere += 1
             self.scheduler.record_served_by(pick, served.endpoint)
 
-    def _pick(self, event: RequestReceived, request: PickRequest, begun_s: float) -> Decision:
+    def _pick(self, event: RequestReceived, read: ReadRequest, begun_s: float) -> Decision:
+        request, hints = read
         span = None if self.traces is None else self.traces.begin(event.head.headers, begun_s)
         if span is None:
             pick = self.scheduler.pick(request, self.clock())
@@ -162,6 +174,8 @@ class ExtProcService(ExtProcCalls):
             pick = self._traced_pick(span, request)
         self.scheduler.record_sent(pick)
         self.counters.count_pick(pick, perf_counter() - begun_s)
+        if hints.counts:
+            self._count_hints(hints)
         if _LOG.isEnabledFor(logging.DEBUG):
             request_id = event.head.headers.get(REQUEST_ID, "")
             matched = {tier.label: tokens for tier, tokens in pick.matched_tokens.items()}
@@ -179,7 +193,14 @@ class ExtProcService(ExtProcCalls):
                     "score": round(pick.score, 4),
                 },
             )
-        return _PickDecision({DESTINATION: pick.address}, pick.address, pick)
+        return _PickDecision(
+            {DESTINATION: pick.address}, pick.address, hints.removed_headers, hints.body, pick
+        )
+
+    def _count_hints(self, hints: Translation) -> None:
+        self.counters.hints.update((count.hint, count.outcome.value) for count in hints.counts)
+        for problem in hints.problems:
+            self.hints_log.log(logging.INFO, "hints", "a hint is dropped: %s", problem)
 
     def _traced_pick(self, span: "Span", request: PickRequest) -> Pick:
         """The span has no part of a prompt, and ends with the pick."""

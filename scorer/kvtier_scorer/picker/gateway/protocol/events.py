@@ -49,6 +49,8 @@ class Decision:
     # set on the request, over what its client wrote; with some, the gateway routes it anew
     headers: Mapping[str, str]
     endpoint: str | None = None  # `ip:port` that it goes to; None where somebody else decides
+    removed_headers: tuple[str, ...] = ()  # that the endpoint does not get
+    body: bytes | None = None  # what the endpoint gets in place of the client's body; None for that one
 
 
 class ResponseReceived(NamedTuple):

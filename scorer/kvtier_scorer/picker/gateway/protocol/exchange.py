@@ -105,6 +105,8 @@ class Exchange:
             return []
         self._endpoint = decision.endpoint
         body, self._body = self._body, b""
+        if decision.body is not None:
+            body = decision.body
         self._request = _Request.ANSWERED
         if not self._has_body:
             return [messages.request_headers(decision, None)]

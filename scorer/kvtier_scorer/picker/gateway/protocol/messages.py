@@ -13,6 +13,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 )
 from google.protobuf.struct_pb2 import Value
 
+from kvtier_common.hints import HEADERS as HINT_HEADERS
 from kvtier_scorer.config import contract
 from kvtier_scorer.errors import BadFieldError, RefusedRequestError
 from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestHead, ResponseReceived
@@ -20,8 +21,17 @@ from kvtier_scorer.picker.gateway.protocol.events import Decision, RequestHead, 
 _CONTENT_LENGTH: Final = "content-length"
 _STATUS_DIGITS: Final = 3
 _MOST_DIGITS: Final = 18
+_JOINED_HEADERS: Final = frozenset({*HINT_HEADERS, contract.CLIENT})
+"""Those of which several must not pass for one."""
 _REQUEST_HEADERS: Final = frozenset(
-    {":path", _CONTENT_LENGTH, contract.PRIORITY, contract.REQUEST_ID, contract.TRACE_PARENT}
+    {
+        ":path",
+        _CONTENT_LENGTH,
+        contract.PRIORITY,
+        contract.REQUEST_ID,
+        contract.TRACE_PARENT,
+        *_JOINED_HEADERS,
+    }
 )
 _RESPONSE_HEADERS: Final = frozenset({":status", contract.SERVED})
 _TYPES: Final = {
@@ -65,13 +75,14 @@ def _whole_number(text: str) -> int:
 
 
 def _headers(message: HttpHeaders, wanted: frozenset[str]) -> dict[str, str]:
-    """The wanted headers. Of one that is repeated the last counts; gateways join them before."""
-    values = {}
+    """The wanted headers. Several hints of one name are joined as HTTP does; of others the last counts."""
+    values: dict[str, str] = {}
     for header in message.headers.headers:
         name = header.key
         if name in wanted:
             raw = header.raw_value
-            values[name] = raw.decode(errors="replace") if raw else header.value
+            value = raw.decode(errors="replace") if raw else header.value
+            values[name] = f"{values[name]},{value}" if name in values and name in _JOINED_HEADERS else value
     return values
 
 
@@ -128,20 +139,25 @@ def request_headers(decision: Decision, body_bytes: int | None) -> bytes:
     response.request_headers.SetInParent()
     _decide(response, response.request_headers.response, decision)
     if body_bytes is not None:
-        _set_header(response.request_headers.response, "content-length", str(body_bytes))
+        _set_header(response.request_headers.response, _CONTENT_LENGTH, str(body_bytes))
     return bytes(response.SerializeToString())
 
 
 def buffered_body(decision: Decision) -> bytes:
-    """Answer to a buffered body: the same. The headers have been let through before."""
+    """Answer to a buffered body, whose headers have been let through: the same, and a body that changed."""
     response = ProcessingResponse()
     response.request_body.SetInParent()
-    _decide(response, response.request_body.response, decision)
+    common = response.request_body.response
+    _decide(response, common, decision)
+    if decision.body is not None:
+        common.body_mutation.body = decision.body
+        # Envoy refuses a body of another length than its headers say
+        _set_header(common, _CONTENT_LENGTH, str(len(decision.body)))
     return bytes(response.SerializeToString())
 
 
 def request_body(body: bytes, *, end_of_stream: bool) -> Iterator[bytes]:
-    """The request's body as it was, in chunks; the last one ends it if `end_of_stream`.
+    """The request's body in chunks; the last one ends it if `end_of_stream`.
 
     Each is made when it is asked for: a long body twice in memory, and all of it at once, would be felt.
     """
@@ -192,6 +208,7 @@ def _decide(response: ProcessingResponse, common: CommonResponse, decision: Deci
     for name, value in decision.headers.items():
         common.clear_route_cache = True
         _set_header(common, name, value)
+    common.header_mutation.remove_headers.extend(decision.removed_headers)
     if decision.endpoint is not None:
         metadata = response.dynamic_metadata.fields[contract.METADATA_NAMESPACE].struct_value
         metadata.fields[contract.DESTINATION].string_value = decision.endpoint

@@ -9,9 +9,10 @@ from typing import Any, Final, TypeAlias
 import grpc
 import numpy as np
 import pytest
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from tests.unit.scorer.picker.gateway.protocol import gateway
 from tests.unit.scorer.picker.gateway.protocol.exchanges import BUFFERED, FULL_DUPLEX
-from tests.unit.scorer.picker.gateway.protocol.gateway import answer, kinds
+from tests.unit.scorer.picker.gateway.protocol.gateway import answer, headers_of, kinds
 
 from kvtier_scorer.errors import BudgetSpentError
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget
@@ -31,9 +32,11 @@ class Picks:
     """Stands in for the scheduler: one pod, or a fault."""
 
     fault: Exception | None = None
+    retain_s: float | None = None
 
     def pick(self, request: PickRequest, now_s: float) -> Pick:
-        del request, now_s
+        del now_s
+        self.retain_s = request.retain_s
         if self.fault is not None:
             raise self.fault
         return Pick("10.0.0.7:8000", "pod", 0, np.empty(0, np.uint64), 1, {}, 1.0)
@@ -123,6 +126,39 @@ async def test_a_fault_of_one_request_answers_it_and_is_one_line(
     assert service.served.counters.refusals == {500: 50}
     service.picks.fault = None
     assert kinds(await service.ask(GOOD)) == ["request_headers", "request_body"]
+
+
+async def test_hints_of_headers_are_the_bodys_and_the_picks(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for body in (GOOD, json.dumps({"model": "m", "prompt": "x" * 200_000}).encode()):
+        told = await service.ask(body, headers={"x-kvtier-retain": "60", "x-kvtier-priority": "urgent"})
+        parts = [
+            answer(message).request_body.response.body_mutation.streamed_response for message in told[1:]
+        ]
+        text = b"".join(part.body for part in parts)
+        assert json.loads(text) == {**json.loads(body), "kv_transfer_params": {"kvtier": {"retain": 60}}}
+        common = answer(told[0]).request_headers.response
+        assert set(common.header_mutation.remove_headers) == {"x-kvtier-retain", "x-kvtier-priority"}
+        assert headers_of(told[0])["content-length"] == str(len(text))
+        assert service.picks.retain_s == 60
+    assert service.served.counters.hints == {("retain", "accepted"): 2, ("priority", "bad_value"): 2}
+    [line] = caplog.records
+    assert line.getMessage() == "a hint is dropped: x-kvtier-priority: must be low, normal or high"
+
+
+async def test_a_header_that_is_there_twice_is_no_hint(service: Service) -> None:
+    assert service.channel is not None
+    [path] = service.served.methods()
+    stream: Stream = service.channel.stream_stream(path)()
+    head = ProcessingRequest.FromString(gateway.request_headers({"x-kvtier-share": "red"}))
+    head.request_headers.headers.headers.add(key="x-kvtier-share", raw_value=b"blue")
+    await stream.write(head.SerializeToString())
+    await stream.write(gateway.request_body(GOOD))
+    told = await rest(stream)
+    assert answer(told[1]).request_body.response.body_mutation.streamed_response.body == GOOD
+    assert service.served.counters.hints == {("share", "several_values"): 1}
 
 
 async def test_what_clients_do_wrong_is_one_line_a_kind(

@@ -22,6 +22,7 @@ from tests.unit.scorer.picker.gateway.protocol.exchanges import (
 )
 from tests.unit.scorer.picker.gateway.protocol.gateway import answer, destination_of, headers_of, kinds
 
+from kvtier_scorer.config.contract import DESTINATION
 from kvtier_scorer.errors import (
     BadRequestError,
     BudgetSpentError,
@@ -32,6 +33,7 @@ from kvtier_scorer.errors import (
 )
 from kvtier_scorer.picker.gateway.body_memory import BodyBudget, BodyShare
 from kvtier_scorer.picker.gateway.protocol.events import (
+    Decision,
     GatewayMisconfiguredError,
     ProtocolError,
     Reply,
@@ -76,6 +78,29 @@ def test_the_headers_of_a_buffered_body_are_let_through_first(exchange: Exchange
     assert destination_of(told) == POD
     assert not answer(told).request_body.response.HasField("body_mutation"), "the body stays as it is"
     assert kinds(answers(exchange.receive(gateway.request_trailers()))) == ["request_trailers"]
+
+
+def test_a_body_that_changes_goes_on_in_place_of_the_clients(exchange: Exchange) -> None:
+    changed = Decision({DESTINATION: POD}, POD, ("x-kvtier-retain",), b"changed")
+    exchange.receive(gateway.request_headers({"content-length": "3"}))
+    exchange.receive(gateway.request_body(b"all"))
+    head, body = exchange.answer(changed)
+    assert headers_of(head)["content-length"] == "7"
+    assert list(answer(head).request_headers.response.header_mutation.remove_headers) == ["x-kvtier-retain"]
+    streamed = answer(body).request_body.response.body_mutation.streamed_response
+    assert (streamed.body, streamed.end_of_stream) == (b"changed", True)
+
+
+def test_a_buffered_body_that_changes_is_sent_with_its_endpoint(exchange: Exchange) -> None:
+    changed = Decision({DESTINATION: POD}, POD, ("x-kvtier-retain",), b"changed")
+    exchange.receive(gateway.request_headers(mode=BUFFERED))
+    exchange.receive(gateway.request_body(b"all"))
+    [told] = exchange.answer(changed)
+    common = answer(told).request_body.response
+    assert destination_of(told) == POD
+    assert common.body_mutation.body == b"changed"
+    assert headers_of(told)["content-length"] == "7"
+    assert list(common.header_mutation.remove_headers) == ["x-kvtier-retain"]
 
 
 @pytest.mark.parametrize("mode", [FULL_DUPLEX, BUFFERED])
