@@ -5,10 +5,11 @@ through this one file, so the two cannot disagree on a name, a type or a default
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from math import inf
 from typing import Any, Final
 
+from kvtier_common.hints import MOST_TENANT_CHARACTERS
 from kvtier_common.redis_protocol import SCHEMES
 from kvtier_common.string_enum import StrEnum
 from kvtier_connector.errors import SettingError
@@ -50,10 +51,15 @@ DISK_WRITE_SHARE: Final = 4
 DISK_INDEX_SIZES: Final = 5
 """The index on disk grows to at most four full snapshots, and a new one is written beside it."""
 DISK_SPARE_BYTES: Final = MIB  # of a disk tier, for the lock, the facts, and an index that is short
+MOST_TENANTS: Final = 64
+RETAINED_SHARE: Final = 0.3
+"""Of a tier, what hints may hold if nothing else is said."""
 _RECORD_BYTES: Final = 16  # of a block in the index, besides its key (core/disk/files/journal.py)
 _EXTENT_BYTES: Final = 24
 """For each slot, of what a file system keeps to find a file's parts. ext4 took 12.5 to 16 bytes, measured
 where every other slot had been written."""
+_PART: Final = frozenset({"guaranteed", "most"})
+_ROUNDING: Final = 1e-9  # of a sum of shares
 _EXTENT_SHIFT: Final = 17  # and 8 KiB for each GiB, however large its slots are
 
 
@@ -109,6 +115,11 @@ class ConnectorConfig:
     # on a GPU, have a step compute with the first layers of what it loads while the others are copied, which
     # saves an H200 37 of 99 ms; vLLM's async scheduling has to be off
     layered_loads: bool = False
+    cpu_retained_share: float = RETAINED_SHARE  # of the memory, what requests' hints may hold; 0 to 1
+    disk_retained_share: float = RETAINED_SHARE  # of the disk tier, likewise
+    # tenants by name: {"guaranteed": 0.2, "most": 0.5} of each tier. Nobody's store takes from the first;
+    # of what one holds beyond the second, its own blocks leave first. Without them, 0 and 1.
+    tenants: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     # the engine is another's, which starts without a tier too: so it does, or with a smaller one, where the
     # tier cannot be had. Without `blocks_per_chunk` it chooses that itself, of what it alone knows.
     attached: bool = False
@@ -147,6 +158,10 @@ class ConnectorConfig:
                 raise _bad(name, value, "true or false")
         self._check_disk()
         self._check_remote()
+        for name in ("cpu_retained_share", "disk_retained_share"):
+            if not _is_share(getattr(self, name)):
+                raise _bad(name, getattr(self, name), "a number from 0 to 1")
+        self._check_tenants()
 
     def _check_disk(self) -> None:
         for name in ("disk_capacity_bytes", "disk_write_bytes_per_hour"):
@@ -194,6 +209,28 @@ class ConnectorConfig:
             )
         if not self.remote_share:
             raise _bad("remote_share", self.remote_share, "given too: the name under which blocks are shared")
+
+    def _check_tenants(self) -> None:
+        if not isinstance(self.tenants, Mapping) or len(self.tenants) > MOST_TENANTS:
+            raise SettingError(
+                "kv_connector_extra_config.tenants: must be an object with the parts of each tenant, of "
+                f"{MOST_TENANTS} tenants at most"
+            )
+        for name, part in self.tenants.items():
+            where = f"tenants.{name}"
+            if not isinstance(name, str) or not 0 < len(name) <= MOST_TENANT_CHARACTERS or ":" in name:
+                wanted = f"a name of 1 to {MOST_TENANT_CHARACTERS} characters without colons"
+                raise _bad("tenants", name, wanted)
+            if not isinstance(part, Mapping) or part.keys() - _PART or not all(map(_is_share, part.values())):
+                raise _bad(where, part, "an object of guaranteed and most, each from 0 to 1")
+            if part.get("most", 1.0) < part.get("guaranteed", 0.0):
+                raise _bad(where, part, "a most that is not less than guaranteed")
+        guaranteed = sum(part.get("guaranteed", 0.0) for part in self.tenants.values())
+        if guaranteed > 1 + _ROUNDING:
+            raise SettingError(
+                f"kv_connector_extra_config.tenants: the guaranteed parts are {guaranteed:.3g} of a tier "
+                "together, must be 1 at most"
+            )
 
     def _check_timeout(self, name: str) -> None:
         timeout_s = getattr(self, name)
@@ -243,10 +280,11 @@ def kv_transfer_config(config: ConnectorConfig) -> dict[str, Any]:
     Only settings that differ from their default are written, so the rendered command stays readable.
     """
     extra: dict[str, Any] = {"spec_name": SPEC_NAME, "spec_module_path": SPEC_MODULE}
-    for field in fields(ConnectorConfig):
-        value = getattr(config, field.name)
-        if value != field.default:
-            extra[field.name] = str(value) if isinstance(value, Policy) else value
+    for each in fields(ConnectorConfig):
+        value = getattr(config, each.name)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if value != default:
+            extra[each.name] = str(value) if isinstance(value, Policy) else value
     return {
         "kv_connector": CONNECTOR_NAME,
         "kv_connector_module_path": CONNECTOR_MODULE,
@@ -254,6 +292,10 @@ def kv_transfer_config(config: ConnectorConfig) -> dict[str, Any]:
         "kv_load_failure_policy": "recompute",
         "kv_connector_extra_config": extra,
     }
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _bad(name: str, value: object, wanted: str) -> SettingError:

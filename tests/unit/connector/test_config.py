@@ -155,3 +155,37 @@ def test_a_password_in_a_url_is_not_quoted() -> None:
     with pytest.raises(SettingError, match="without user and password") as caught:
         parse_extra_config(extra | {"remote_url": "redis://user:hunter2@cache:6379"})
     assert "hunter2" not in str(caught.value)
+
+
+TENANTS = {"a": {"guaranteed": 0.2, "most": 0.5}, "b": {"guaranteed": 0.8}, "c": {}}
+
+
+def test_tenants_and_shares_are_rendered_and_parse_to_the_same() -> None:
+    config = replace(FULL, tenants=TENANTS, cpu_retained_share=0, disk_retained_share=1)
+    assert parse_extra_config(kv_transfer_config(config)["kv_connector_extra_config"]) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"cpu_retained_share": 1.1}, "cpu_retained_share"),
+        ({"disk_retained_share": True}, "disk_retained_share"),
+        ({"disk_retained_share": float("nan")}, "disk_retained_share"),
+        ({"tenants": ["a"]}, "tenants"),
+        ({"tenants": {f"t{number}": {} for number in range(65)}}, "tenants"),
+        ({"tenants": {"": {}}}, "tenants"),
+        ({"tenants": {"a:b": {}}}, "tenants"),
+        ({"tenants": {"a" * 64: {}}}, "tenants"),
+        ({"tenants": {"a": 0.5}}, "tenants.a"),
+        ({"tenants": {"a": {"least": 0.5}}}, "tenants.a"),
+        ({"tenants": {"a": {"most": -0.5}}}, "tenants.a"),
+        ({"tenants": {"a": {"guaranteed": 0.5, "most": 0.4}}}, "tenants.a"),
+        ({"tenants": {"a": {"guaranteed": 0.6}, "b": {"guaranteed": 0.6}}}, "tenants"),
+    ],
+)
+def test_a_bad_part_is_one_line_that_names_it(change: dict[str, object], named: str) -> None:
+    extra = kv_transfer_config(FULL)["kv_connector_extra_config"] | change
+    with pytest.raises(SettingError) as caught:
+        parse_extra_config(extra)
+    assert str(caught.value).startswith(f"kv_connector_extra_config.{named}: ")
+    assert "\n" not in str(caught.value)
