@@ -12,8 +12,14 @@ uses that keeping a block can earn for the memory and time that it takes, over a
 index of Gittins (1979). Caches that rank by hit density do alike (Beckmann, Chen and Cidon, "LHD", NSDI
 2018). Where use gets less likely with age, the order is that of LRU within a class. Where it gets more
 likely, as in a loop that is larger than the cache, it is the reverse, and part of the loop stays.
+
+What a request says of its blocks comes in as a level, which is looked at first, and as a worth: of a block
+that is said to be used within some time, one use for that time, in the same unit. Whose blocks are and what
+was promised of them is in holdings.py.
 """
 
+import time
+from collections.abc import Callable
 from math import gcd
 from typing import Final
 
@@ -36,6 +42,8 @@ from kvtier_connector.core.index.eviction_kernels import (
     ScanPath,
     Spans,
 )
+from kvtier_connector.core.index.hints import ALL_FOR_ALL, BlockHint, Sharing
+from kvtier_connector.core.index.holdings import Holdings
 from kvtier_connector.core.index.keytable import Marks, Slots
 
 Estimates = npt.NDArray[np.float32]  # uses for each block and use of time, shape (CLASSES, STEPS)
@@ -151,7 +159,12 @@ def in_order(estimates: Estimates) -> Estimates:
 class EvictionOrder:
     """Slots 0..capacity-1 by what they are worth. Time is counted in uses of blocks, modulo 2**32."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        sharing: Sharing = ALL_FOR_ALL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         slots = np.full((capacity, kernels.SLOT_COLUMNS), 0, np.uint32)
         # reasons for which what is in each slot may not leave, shape (capacity,). The owner counts them; all
         # begin with one.
@@ -168,29 +181,33 @@ class EvictionOrder:
         golden = max(1, int(runs * _GOLDEN))
         step = next(step for step in range(golden, runs + 2) if gcd(step, runs) == 1)
         self._path = ScanPath(0, step, runs)
+        self.holdings = Holdings(slots, self._path, sharing, clock)
 
     def clear(self) -> None:
-        """Forget the ghosts. What was learnt of reuse stays."""
+        """Forget the ghosts, tenants and promises. What was learnt of reuse stays."""
+        self.holdings.clear()
         self._state.ghosts[:, kernels.PRINT] = EMPTY
 
     def spans_of(self, marks: Marks) -> Spans:
         """Return how keys that are about to be stored were used before, as far as that is remembered."""
         return kernels.call_back(self._state, marks, self._clock)
 
-    def insert(self, slots: Slots, spans: Spans, depths: Depths) -> None:
+    def insert(self, slots: Slots, spans: Spans, depths: Depths, hint: BlockHint | None = None) -> None:
         """Add blocks used now, whose spans `spans_of` told."""
-        kernels.renew(self._state, slots, spans, depths, self._clock)
-        self._advance(len(slots))
+        self._renew(slots, spans, depths)
+        self.holdings.take(slots, hint)
 
-    def use(self, slots: Slots, depths: Depths) -> None:
+    def use(self, slots: Slots, depths: Depths, hint: BlockHint | None = None) -> None:
         """Count blocks as used now, again."""
         if len(slots):
-            self.insert(slots, kernels.use(self._state, slots, self._clock), depths)
+            self._renew(slots, kernels.use(self._state, slots, self._clock), depths)
+            self.holdings.use(slots, hint)
 
-    def refresh(self, slots: Slots, depths: Depths) -> None:
+    def refresh(self, slots: Slots, depths: Depths, hint: BlockHint | None = None) -> None:
         """Make blocks of one prompt, root to tail, as recent as can be, without counting a use."""
-        spans = self._state.slots[slots, kernels.SPAN]
+        spans = self._state.slots[slots, kernels.SPAN] & np.uint32(kernels.SPAN_MASK)
         kernels.renew(self._state, slots, spans, depths, self._clock)
+        self.holdings.use(slots, hint)
 
     def restore(self, slots: Slots) -> None:
         """Add blocks of which nothing is known but the order in which they were stored, the oldest first.
@@ -202,18 +219,21 @@ class EvictionOrder:
         within = places % _STORED_TOGETHER
         rows = self._state.slots
         rows[slots, kernels.USED_AT] = (self._clock + places - within) & CLOCK_MASK
-        rows[slots, kernels.SPAN] = ONCE
-        rows[slots, kernels.DEPTH] = within
+        rows[slots, kernels.SPAN] = ONCE | within << kernels.DEPTH_SHIFT
+        self.holdings.take(slots, None)
         self._advance(len(slots))
 
-    def worst(self, wanted: int) -> Slots:
+    def worst(self, wanted: int, hint: BlockHint | None = None, incoming: int = 0) -> Slots:
         """Return up to `wanted` slots without a hold: the least worth, of equal ones the oldest, then tails.
 
-        There are fewer only if fewer may leave.
+        There are fewer only if fewer may leave. Room is made for so many slots of the hint's tenant.
         """
         runs = min(self._path.runs, max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * wanted // RUN))
-        slots, order, first = kernels.look_at(self._state, self._clock, self._path, runs, wanted)
-        self._path = ScanPath(first, self._path.step, self._path.runs)
+        now, storer = self.holdings.moment(self._clock), self.holdings.storer(hint, incoming)
+        slots, order, first = kernels.look_at(
+            self._state, self.holdings.shares, now, self._path, storer, runs, wanted
+        )
+        self._path = self._path._replace(first=first)
         if wanted < len(slots):
             leaving = np.argpartition(order, wanted)[:wanted]
             slots, order = slots[leaving], order[leaving]
@@ -223,6 +243,11 @@ class EvictionOrder:
         """Make ghosts of blocks that leave. Where one stands already, that stays which is worth more."""
         kernels.bury(self._state, slots, marks, self._clock)
 
+    def _renew(self, slots: Slots, spans: Spans, depths: Depths) -> None:
+        kernels.renew(self._state, slots, spans, depths, self._clock)
+        self._advance(len(slots))
+
     def _advance(self, uses: int) -> None:
+        self.holdings.count_uses(uses)
         self._clock = (self._clock + uses) & CLOCK_MASK
         self._statistics.advance(uses)

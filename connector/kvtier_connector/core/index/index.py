@@ -4,6 +4,7 @@ A block is pending (its store is in flight), ready, or bad (a transfer of it fai
 read, and only ready blocks that no load reads are evicted.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvtier_connector.core.index.eviction import EvictionOrder
+from kvtier_connector.core.index.hints import ALL_FOR_ALL, BlockHint, Sharing
 from kvtier_connector.core.index.keytable import ABSENT, KeyTable, PackedKeys, Slots, marks
 
 _RESTORED_AT_ONCE = 4096
@@ -80,13 +82,25 @@ class BlockIndex:
     Keys within one call must be distinct. Lists of keys run from a prompt's root to its tail: of the blocks
     that one call uses, tails are evicted before roots, as a prefix without its root is worth nothing. Which
     prompts' blocks are evicted, eviction.py decides.
+
+    A hint that comes with keys is an opinion of them: see BlockHint. How much hints may hold, and what
+    the tenants' parts are, `sharing` says. No store takes blocks from another tenant's guaranteed part.
     """
 
-    def __init__(self, capacity: int, key_bytes: int) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        key_bytes: int,
+        *,
+        sharing: Sharing = ALL_FOR_ALL,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.capacity = capacity
         self.key_bytes = key_bytes
         self._table = KeyTable(capacity, key_bytes)
-        self._order = EvictionOrder(capacity)
+        self._order = EvictionOrder(capacity, sharing, clock)
+        self._holdings = self._order.holdings
+        self._withheld = 0
         self._state = np.full(capacity, BlockState.ABSENT, np.uint8)
         # Of what is in a slot: its readers, and one more if it is not ready. What has none may be evicted.
         self._holds = self._order.holds
@@ -103,15 +117,44 @@ class BlockIndex:
 
     @property
     def reservable(self) -> int:
-        """Number of blocks that could be reserved now, by evicting whatever may be."""
+        """Number of blocks that could be reserved now, by evicting whatever may be, whosever it is."""
         return self._free.count + self._evictable_count
+
+    @property
+    def retained(self) -> int:
+        """Number of blocks that are retained, also those whose time was over a little while ago."""
+        return self._holdings.retained
+
+    @property
+    def not_granted(self) -> int:
+        """Number of blocks, since the start, that should have been retained and found no room for that."""
+        return self._holdings.not_granted
+
+    @property
+    def held_by_tenant(self) -> dict[str, int]:
+        """Number of occupied slots of each tenant; nobody's are under the empty name."""
+        return self._holdings.held()
+
+    def keys_of_tenant(self, tenant: str) -> list[bytes]:
+        """Return the keys of all blocks of a tenant, in no order; none if there is no such tenant."""
+        return self._table.keys_of(self._holdings.slots_of(tenant))
+
+    def sweep(self) -> None:
+        """Forget some promises whose time is over: for who reads `retained` where nothing is stored."""
+        self._holdings.sweep()
 
     def state(self, key: bytes) -> BlockState:
         """Return what is known of one key."""
         slot = self._table.find_one(key)
         return BlockState.ABSENT if slot < 0 else _STATES[self._state_view[slot]]
 
-    def reserve(self, keys: Sequence[bytes], *, keep: Callable[[bytes], bool] | None = None) -> Reservation:
+    def reserve(
+        self,
+        keys: Sequence[bytes],
+        *,
+        keep: Callable[[bytes], bool] | None = None,
+        hint: BlockHint | None = None,
+    ) -> Reservation:
         """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
         Keys go from root to tail. Those that it has are counted as used. Where there are not enough slots for
@@ -122,13 +165,13 @@ class BlockIndex:
         here = np.flatnonzero(places >= 0)
         present = here[self._state[places[here]] == _READY]
         used = places[present]
-        self._order.use(used, present)
+        self._order.use(used, present, hint)
         lacking = np.flatnonzero(places < 0)
         spans = self._order.spans_of(marks(batch.words[lacking]))
         evicted: list[bytes] = []
         if (short := len(lacking) - self._free.count) > 0:
             self._begin_reads(used)  # lest they leave for those that they are asked for with
-            evicted = self._evict(short, keep)
+            evicted = self._evict(short, keep, hint, len(lacking))
             self._end_reads(used, 1)
 
         lacking = lacking[: self._free.count]
@@ -136,7 +179,7 @@ class BlockIndex:
         slots = self._free.take(len(new))
         self._table.insert(slots, batch, lacking)
         self._state[slots] = BlockState.PENDING
-        self._order.insert(slots, spans[: len(slots)], lacking)
+        self._order.insert(slots, spans[: len(slots)], lacking, hint)
         self._pending.update(zip(new, slots.tolist(), strict=True))
         return Reservation(new, slots, evicted)
 
@@ -151,13 +194,13 @@ class BlockIndex:
         self._release(bad[self._holds[bad] == 1])
         return list(compress(keys, (state == _PENDING).tolist()))
 
-    def pin(self, keys: Sequence[bytes]) -> Slots:
+    def pin(self, keys: Sequence[bytes], hint: BlockHint | None = None) -> Slots:
         """Protect ready keys, root to tail, from eviction until as many `unpin`s, and count them as used.
 
         Returns their slots. Raises KeyError: a key is not ready.
         """
         slots = self.hold(keys)
-        self._order.use(slots, np.arange(len(slots)))
+        self._order.use(slots, np.arange(len(slots)), hint)
         return slots
 
     def hold(self, keys: Sequence[bytes]) -> Slots:
@@ -181,7 +224,7 @@ class BlockIndex:
         absent = self._table.find(self._table.batch(keys)) == ABSENT
         return list(compress(keys, absent.tolist()))
 
-    def touch(self, keys: Sequence[bytes]) -> None:
+    def touch(self, keys: Sequence[bytes], hint: BlockHint | None = None) -> None:
         """Make a prompt's keys, root to tail, as recent as can be, without counting them as used again.
 
         Those that the tier lacks are passed over. A request whose prompt was loaded, or stored in several
@@ -189,7 +232,7 @@ class BlockIndex:
         """
         slots = self._table.find(self._table.batch(keys))
         present = np.flatnonzero(slots >= 0)
-        self._order.refresh(slots[present], present)
+        self._order.refresh(slots[present], present, hint)
 
     def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
         """Make keys unreadable at once, and return those that were readable.
@@ -220,14 +263,22 @@ class BlockIndex:
         self._pending.clear()
         self._holds.fill(1)
         self._free = FreeSlots(self.capacity)
+        self._count_withheld(0)
 
     def withhold(self, slots: Slots) -> None:
         """Keep free slots out of use, because something outside still reads or writes them."""
+        before = self._free.count
         self._free.remove(slots)
+        self._count_withheld(self._withheld + before - self._free.count)
 
     def give_back(self, slots: Sequence[int]) -> None:
         """Let slots that were withheld be used again."""
         self._free.add(slots)
+        self._count_withheld(self._withheld - len(slots))
+
+    def _count_withheld(self, withheld: int) -> None:
+        self._withheld = withheld
+        self._holdings.resize(self.capacity - withheld)
 
     def restore(self, keys: PackedKeys, slots: Slots) -> None:
         """Fill an empty index with ready blocks that lie in given slots already; the first are evicted first.
@@ -271,13 +322,15 @@ class BlockIndex:
         self._state[added] = BlockState.READY
         self._holds[added] = 0
 
-    def _evict(self, wanted: int, keep: Callable[[bytes], bool] | None) -> list[bytes]:
-        """Make up to `wanted` slots free; returns their keys."""
+    def _evict(
+        self, wanted: int, keep: Callable[[bytes], bool] | None, hint: BlockHint | None, incoming: int
+    ) -> list[bytes]:
+        """Make up to `wanted` slots free, for as many to come; returns their keys."""
         wanted = min(wanted, self._evictable_count)
         if wanted <= 0:
             return []
         looked_at = wanted if keep is None else min(self._evictable_count, 2 * wanted + _MAY_BE_KEPT)
-        slots = self._order.worst(looked_at)
+        slots = self._order.worst(looked_at, hint, incoming)
         keys = self._table.keys_of(slots)
         if keep is not None:
             leaving = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
@@ -313,6 +366,7 @@ class BlockIndex:
         if not len(slots):
             return
         self._table.remove(slots)
+        self._holdings.let_go(slots)
         self._state[slots] = BlockState.ABSENT
         self._holds[slots] = 1
         self._free.add(slots[::-1])
