@@ -51,6 +51,7 @@ class Hints:
 
 
 NO_HINTS: Final = Hints()
+_UNKNOWN: Final = "an unknown hint"
 
 
 def parse_hints(value: object) -> tuple[Hints, list[str]]:
@@ -61,7 +62,7 @@ def parse_hints(value: object) -> tuple[Hints, list[str]]:
     understood: dict[str, Any] = {}
     for name, said in value.items():
         if name not in _READERS:
-            problems.append(f"an unknown hint; known are {', '.join(NAMES)}")
+            problems.append(f"{_UNKNOWN}; known are {', '.join(NAMES)}")
             continue
         field, read, wanted = _READERS[name]
         if (read_value := read(said)) is None:
@@ -100,6 +101,16 @@ NAMES: Final = tuple(_READERS)
 """Of hints, in a body; a header's is HEADER_PREFIX and one of these."""
 HEADERS: Final = tuple(HEADER_PREFIX + name for name in NAMES)
 """Of hints, in lower case."""
+REASONS: Final = (*NAMES, "unknown", "form")
+"""Why a hint is not understood: the one whose value is bad, or that its name is unknown, or no object."""
+
+
+def reason_of(problem: str) -> str:
+    """Return which of REASONS a line of `parse_hints` is for."""
+    if problem.startswith(_UNKNOWN):
+        return "unknown"
+    name = problem.partition(":")[0]
+    return name if name in NAMES else "form"
 
 
 def read_headers(headers: Mapping[str, str]) -> tuple[Hints, list[str]]:

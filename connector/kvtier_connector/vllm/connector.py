@@ -238,13 +238,16 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     @override
     def on_new_request(self, request: Request) -> None:
-        """Take note of a request whose blocks another start could not tell from others."""
+        """Read a request's hints, and take note of one whose blocks another start could not tell apart."""
         super().on_new_request(request)
+        context = self._upstream.context(request.request_id)
+        if context is None:
+            return
+        with self._upstream.hold_manager():
+            self._manager.take_hints(context, request.kv_transfer_params, request.cache_salt)
         if request.lora_request is not None:
             # Its key names the adapter, not the weights in it.
-            context = self._upstream.context(request.request_id)
-            if context is not None:
-                context.set_state(NeverWriteBehind())
+            context.set_state(NeverWriteBehind())
 
     @override
     def get_num_new_matched_tokens(self, request: Request, num_computed_tokens: int) -> Found:

@@ -21,6 +21,7 @@ from kvtier_connector.config import Policy, parse_extra_config
 from kvtier_connector.core.copies import arrivals
 from kvtier_connector.core.copies.copyplan import Layout
 from kvtier_connector.core.copies.layer_parts import LayerPlace, copy_parts, layer_parts
+from kvtier_connector.core.index.hints import Sharing
 from kvtier_connector.core.index.slots import tier_geometry
 from kvtier_connector.core.machine import numa
 from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
@@ -32,7 +33,7 @@ from kvtier_connector.errors import ConnectorError, RegionError, UnsupportedEngi
 from kvtier_connector.vllm.copies.copier import Copier, MemcpyCopier
 from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads, PartsCopier
-from kvtier_connector.vllm.metrics import cpu_tier, disk_tier, remote_tier
+from kvtier_connector.vllm.metrics import cpu_tier, disk_tier, hints, remote_tier
 from kvtier_connector.vllm.metrics.cpu_tier import LABELS, TierFacts
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
@@ -74,7 +75,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         """Return the tiers' own metrics."""
         on_disk = disk_tier.DEFINITIONS if extra_config.get("disk_path") else {}
         remote = remote_tier.DEFINITIONS if extra_config.get("remote_url") else {}
-        return cpu_tier.DEFINITIONS | on_disk | remote
+        return cpu_tier.DEFINITIONS | hints.DEFINITIONS | on_disk | remote
 
     @classmethod
     def config_info_keys(cls, extra_config: dict[str, Any]) -> tuple[str, ...]:  # noqa: ARG003 - vLLM gives it
@@ -92,6 +93,7 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             with_events=self.kv_events_config.enable_kv_cache_events,
             slots_there=0,
             facts=TierFacts.of(self.settings, self.geometry, tokens_per_chunk),
+            sharing=Sharing.of(self.settings.cpu_retained_share, self.settings.tenants),
         )
 
     @override

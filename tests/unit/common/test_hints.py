@@ -2,7 +2,16 @@
 
 import pytest
 
-from kvtier_common.hints import NAMES, NO_HINTS, Hints, Priority, parse_hints, read_headers
+from kvtier_common.hints import (
+    NAMES,
+    NO_HINTS,
+    REASONS,
+    Hints,
+    Priority,
+    parse_hints,
+    read_headers,
+    reason_of,
+)
 
 ALL = Hints(retain_s=300.0, priority=Priority.HIGH, tenant="team-a", never_store=True, prefetch=True)
 
@@ -41,3 +50,11 @@ def test_what_is_understood_counts_beside_what_is_not() -> None:
     hints, problems = parse_hints({"retain": "soon", "priority": "low"})
     assert hints == Hints(priority=Priority.LOW)
     assert len(problems) == 1
+
+
+def test_each_problem_has_one_of_a_few_reasons() -> None:
+    said = {**dict.fromkeys(NAMES), "pin": 1, "retain:": 2}
+    _, problems = parse_hints(said)
+    assert [reason_of(problem) for problem in problems] == [*NAMES, "unknown", "unknown"]
+    (of_form,) = parse_hints("retain")[1]
+    assert {reason_of(of_form), *map(reason_of, problems)} == set(REASONS)

@@ -8,6 +8,8 @@ from typing import Protocol
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.break_even import BreakEven, WriteBudget
 from kvtier_connector.core.behind.progress import Counts, PendingOrders, Progress
+from kvtier_connector.core.index.hints import BlockHint
+from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 
 
@@ -30,6 +32,10 @@ class TierBehind(Protocol):
     reads_in_parts: bool  # whether `load` tells workers of parts of blocks
     writes_when_stored: bool  # whether a block is offered when memory has it, or only when it is used again
     is_asked: bool  # whether it has to be asked what it has
+
+    @property
+    def index(self) -> BlockIndex | None:
+        """What it holds, where that is this engine's and can be used at present."""
 
     @property
     def used(self) -> int:
@@ -65,10 +71,12 @@ class TierBehind(Protocol):
     def admit(self, lacking: Sequence[bytes], *, were_offered: bool = False) -> Sequence[bytes]:
         """Let the first of some blocks be stored, as many as may be now; returns those."""
 
-    def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
+    def store(
+        self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress, hint: BlockHint | None = None
+    ) -> None:
         """Begin to write blocks from `admit`; `poll` releases each, when its memory may change again."""
 
-    def touch(self, keys: Sequence[bytes]) -> None:
+    def touch(self, keys: Sequence[bytes], hint: BlockHint | None = None) -> None:
         """Make blocks the most recently used; those that it lacks are passed over."""
 
     def clear(self) -> None:

@@ -27,6 +27,7 @@ from kvtier_connector.core.disk.files.store import GENERATIONS, Store
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers import messages
 from kvtier_connector.core.disk.transfers.loop import DiskThread
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.errors import DiskError
@@ -98,6 +99,11 @@ class DiskTier(TierOwner):
         self._is_stuck = False
 
     @property
+    def index(self) -> BlockIndex | None:
+        """What it holds, unless the disk is down."""
+        return self._store.index if self._store is not None else None
+
+    @property
     def used(self) -> int:
         """Number of blocks that are held or being written."""
         return self._store.index.used if self._store else 0
@@ -151,7 +157,9 @@ class DiskTier(TierOwner):
             return []
         return self._store.index.lacking(keys)
 
-    def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
+    def store(
+        self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress, hint: BlockHint | None = None
+    ) -> None:
         """Begin to write blocks from `admit`; `poll` releases each, when its memory may change again.
 
         `progress` is told what gives way, and releases at once what finds no place.
@@ -159,7 +167,7 @@ class DiskTier(TierOwner):
         if self._store is None:
             progress.released += keys
             return
-        reservation = self._store.index.reserve(keys)
+        reservation = self._store.index.reserve(keys, hint=hint)
         self._counts.evicted += len(reservation.evicted)
         self._counts.dropped += len(keys) - len(reservation.keys)
         progress.evicted += reservation.evicted
@@ -168,10 +176,10 @@ class DiskTier(TierOwner):
         progress.released += slot_of
         self._send(reservation.keys, reservation.slots, memory, write=True)
 
-    def touch(self, keys: Sequence[bytes]) -> None:
+    def touch(self, keys: Sequence[bytes], hint: BlockHint | None = None) -> None:
         """Make blocks the most recently used; those that it lacks are passed over."""
         if self._store is not None:
-            self._store.index.touch(keys)
+            self._store.index.touch(keys, hint)
 
     def clear(self) -> None:
         """Forget everything, for the next start too: the model's weights may have changed."""

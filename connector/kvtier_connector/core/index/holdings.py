@@ -20,7 +20,8 @@ from kvtier_connector.core.index.keytable import Slots
 
 _TICKS_PER_S: Final = 4  # 2**30 of them are eight years
 _HALF_LIFE_S: Final = 60.0  # of what is seen of the uses a second
-_SWEPT_RUNS: Final = 256
+_FEWEST_RUNS: Final = 256  # looked at for a promise that has to give way
+_SWEPT_RUNS: Final = 64  # looked at in an engine's step
 _LOOKED_AT_FOR_EACH: Final = 8  # slots, for each promise that has to give way
 
 
@@ -144,7 +145,7 @@ class Holdings:
         if lacking > 0:
             holds = self._rows[:, kernels.HOLDS]
             holds[slots] += 1  # lest they give way to one another
-            runs = max(_SWEPT_RUNS, _LOOKED_AT_FOR_EACH * lacking // kernels.RUN)
+            runs = max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * lacking // kernels.RUN)
             self._withdraw(runs, lacking, promise, until, tick)
             holds[slots] -= 1
         room = max(0, self._most_retained - self.retained)

@@ -10,6 +10,7 @@ from kvtier_connector.core.behind.break_even import PrefillModel, Rates, WriteBu
 from kvtier_connector.core.behind.messages import Down, Ended, MemoryOf, Order, Probe, Probed
 from kvtier_connector.core.behind.progress import Progress, RateLearner
 from kvtier_connector.core.behind.tier import Presence, TierOwner
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.remote.facts import facts_judged
 from kvtier_connector.core.remote.findings import Level
@@ -39,6 +40,7 @@ class RemoteTier(TierOwner):
     reads_in_parts = False
     writes_when_stored = False
     is_asked = True
+    index = None
 
     def __init__(  # noqa: PLR0913 - its parts
         self,
@@ -130,14 +132,17 @@ class RemoteTier(TierOwner):
         answer = self._answers.get(key)
         return answer is not None and answer[0]
 
-    def store(self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress) -> None:
-        """Begin to write blocks that it lacks; `poll` releases each."""
-        del progress
+    def store(
+        self, keys: Sequence[bytes], memory_slots: Slots, progress: Progress, hint: BlockHint | None = None
+    ) -> None:
+        """Begin to write blocks that it lacks; `poll` releases each. The store makes room as it does."""
+        del progress, hint
         self._writing.update(keys)
         self._send(keys, memory_slots, write=True)
 
-    def touch(self, keys: Sequence[bytes]) -> None:
+    def touch(self, keys: Sequence[bytes], hint: BlockHint | None = None) -> None:
         """Tell the store of uses, of a prompt's root last: what was used longest ago is evicted first."""
+        del hint
         if self.is_down:
             return
         before_s = time.monotonic() - _TOUCH_S

@@ -19,6 +19,7 @@ from kvtier_connector.core.disk.io.choose import depth_for, open_engine
 from kvtier_connector.core.disk.io.staged import StagedEngine
 from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
+from kvtier_connector.core.index.hints import Sharing
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.machine.memory import format_bytes
 from kvtier_connector.core.region.region import RegionOffer
@@ -52,6 +53,7 @@ def open_tier_behind_region(  # noqa: PLR0913, PLR0917 - what an engine knows of
         fingerprint=fingerprint,
         direct=settings.disk_direct_io,
         holder=holder(config.model_config.model),
+        sharing=Sharing.of(settings.disk_retained_share, settings.tenants),
     )
 
     return open_tier(

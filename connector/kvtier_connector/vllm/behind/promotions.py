@@ -7,7 +7,7 @@ being read. It holds all of its blocks in memory, or none: two requests that eac
 waited for the rest would wait for ever.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import Presence, TierBehind
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockIndex, BlockState, Reservation
 from kvtier_connector.vllm.behind.read_decision import ReadDecision
 
@@ -69,8 +70,14 @@ class _Held:
 class Promotions:
     """What waiting requests have asked of the tiers behind memory."""
 
-    def __init__(self, memory: BlockIndex, sources: Sequence[Source]) -> None:
+    def __init__(
+        self,
+        memory: BlockIndex,
+        sources: Sequence[Source],
+        hint_of: Callable[[str], BlockHint | None] = lambda _request_id: None,
+    ) -> None:
         self._memory = memory
+        self._hint_of = hint_of
         self._fastest_first = _fastest_first(sources)
         self._lookups = dict[str, _Lookups]()
         self._held = dict[str, _Held]()
@@ -214,7 +221,7 @@ class Promotions:
             if coming is not None and self._forget_reader(key):
                 self._held[request_id].promoted[key] = coming.tier
         arrived = [key for key in lent if self._memory.state(key) is BlockState.READY]
-        self._memory.pin(arrived)
+        self._memory.pin(arrived, self._hint_of(request_id))
         self._memory.unpin(arrived)
         self.unpin(request_id)
         return set(lent)
@@ -262,7 +269,7 @@ class Promotions:
     ) -> Reservation:
         held = self._hold(request_id)
         self._pin(held, [key for key in ready if key not in held.pinned])
-        reservation = self._memory.reserve(list(wanted))
+        reservation = self._memory.reserve(list(wanted), hint=self._hint_of(request_id))
         held.refused.update(set(wanted).difference(reservation.keys))
         self._readers.update(dict.fromkeys(reservation.keys, request_id))
         slots = dict(zip(reservation.keys, reservation.slots.tolist(), strict=True))

@@ -1,7 +1,7 @@
 """The tiers behind the one in memory: what is read for waiting requests, and written behind stores."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -12,10 +12,12 @@ from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import TierBehind
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.vllm.behind.promotions import Promotions, Source
 from kvtier_connector.vllm.behind.read_decision import ReadDecision
+from kvtier_connector.vllm.hints import RequestHints
 from kvtier_connector.vllm.metrics.behind import BehindMetrics
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
@@ -30,10 +32,17 @@ _STEP_WAIT_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class NeverWriteBehind:
-    """In the state of a request's context: its keys do not say all about its bytes, so none are written.
+    """In the state of a request's context: none of its chunks are written.
 
-    The context outlives the request, whose stores may end when it has finished.
+    Its keys do not say all about its bytes, or it wants its blocks nowhere but on the device. The context
+    outlives the request, whose stores may end when it has finished.
     """
+
+
+def hint_in(context: ReqContext) -> BlockHint | None:
+    """Return what a request says of its chunks, as of now."""
+    hints = context.get_state(RequestHints)
+    return None if hints is None else hints.block_hint(time.monotonic())
 
 
 class ChunkListener(Protocol):
@@ -70,6 +79,7 @@ class Tiering:
         *,
         part_ends: tuple[int, ...] = (),
         most_tokens: int,
+        hint_of: Callable[[str], BlockHint | None] = lambda _request_id: None,
     ) -> None:
         self._memory = memory
         self._tiers = [
@@ -79,7 +89,8 @@ class Tiering:
         self._listener = listener
         self._chunk_tokens = chunk_tokens
         self._part_ends = part_ends
-        self.promotions = Promotions(memory, [Source(behind.tier, behind.decision) for behind in self._tiers])
+        sources = [Source(behind.tier, behind.decision) for behind in self._tiers]
+        self.promotions = Promotions(memory, sources, hint_of)
         self.prefill = tiers[0].break_even.prefill
         """What tokens cost to compute, which all tiers compare with."""
         self.are_asked = any(tier.is_asked for tier in tiers)
@@ -89,6 +100,12 @@ class Tiering:
     def reads_in_parts(self) -> bool:
         """Whether a step can wait for parts of chunks."""
         return bool(self._part_ends)
+
+    @property
+    def indexes(self) -> dict[Tier, BlockIndex]:
+        """Of the tiers that have one, and can be used at present."""
+        found = ((behind.tier.tier, behind.tier.index) for behind in self._tiers)
+        return {tier: index for tier, index in found if index is not None}
 
     def tier(self, tier: Tier) -> TierBehind:
         """Return one of the tiers. Raises KeyError: there is none of that kind."""
@@ -125,16 +142,22 @@ class Tiering:
 
     def touch(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Make chunks the most recently used behind memory, too."""
+        hint = hint_in(context)
         for behind in self._tiers:
-            behind.tier.touch(keys)
+            behind.tier.touch(keys, hint)
         self._offer_again(keys, context)
 
     def complete_store(self, keys: Sequence[bytes], context: ReqContext) -> None:
-        """Write chunks that have become loadable, where a tier takes them at once and that pays."""
+        """Write chunks that have become loadable, where a tier takes them at once and that pays.
+
+        A store that takes what is used again takes at once what is said to be.
+        """
+        hints = context.get_state(RequestHints)
+        is_dear = hints is not None and hints.is_dear
         for behind in self._tiers:
             tier = behind.tier
-            if tier.writes_when_stored and self._saves(behind, context):
-                self._write(tier, tier.admit(tier.lacking(keys)))
+            if (tier.writes_when_stored or is_dear) and self._saves(behind, context):
+                self._write(tier, tier.admit(tier.lacking(keys)), hint_in(context))
 
     def _offer_again(self, keys: Sequence[bytes], context: ReqContext) -> None:
         """Write chunks in use that a tier was not given before: it was off, late, or waits for a use."""
@@ -142,16 +165,20 @@ class Tiering:
             tier = behind.tier
             ready = [key for key in tier.lacking(keys) if self._memory.state(key) is BlockState.READY]
             if ready and self._saves(behind, context):
-                self._write(tier, tier.admit(ready, were_offered=tier.writes_when_stored))
+                admitted = tier.admit(ready, were_offered=tier.writes_when_stored)
+                self._write(tier, admitted, hint_in(context))
 
     @staticmethod
     def _saves(behind: _Behind, context: ReqContext) -> bool:
-        return context.get_state(NeverWriteBehind) is None and behind.decision.can_pay
+        if context.get_state(NeverWriteBehind) is not None or not behind.decision.can_pay:
+            return False
+        hints = context.get_state(RequestHints)
+        return behind.tier.writes_when_stored or hints is None or not hints.is_cheap
 
-    def _write(self, tier: TierBehind, keys: Sequence[bytes]) -> None:
+    def _write(self, tier: TierBehind, keys: Sequence[bytes], hint: BlockHint | None) -> None:
         if keys:
             progress = Progress()
-            tier.store(keys, self._memory.hold(keys), progress)
+            tier.store(keys, self._memory.hold(keys), progress, hint)
             self._apply(progress, tier)
 
     def on_schedule_end(self, *, in_parts: bool = False) -> None:

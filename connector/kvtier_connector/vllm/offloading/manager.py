@@ -1,6 +1,7 @@
 """The scheduler's side: upstream's questions and orders, answered from the index."""
 
-from collections.abc import Collection, Iterable, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from typing_extensions import override
@@ -18,15 +19,20 @@ from vllm.v1.kv_offload.base import (
 )
 from vllm.v1.metrics.cache_hit_source import CacheHitSource
 
+from kvtier_common.hints import NO_HINTS
 from kvtier_common.tier import Tier
 from kvtier_connector.config import KEY_BYTES
+from kvtier_connector.core.behind.break_even import TokenSpan
 from kvtier_connector.core.behind.tier import TierBehind
+from kvtier_connector.core.index.hints import ALL_FOR_ALL, BlockHint, Sharing
 from kvtier_connector.core.index.index import BlockIndex, BlockState, WithheldSlots
 from kvtier_connector.core.index.slots import TierGeometry
 from kvtier_connector.core.region.growth import Grown
 from kvtier_connector.vllm.behind.promotions import PendingRead
-from kvtier_connector.vllm.behind.tiering import Tiering
+from kvtier_connector.vllm.behind.tiering import NeverWriteBehind, Tiering, hint_in
+from kvtier_connector.vllm.hints import HintReader, RequestHints
 from kvtier_connector.vllm.metrics.cpu_tier import TierFacts, TierMetrics
+from kvtier_connector.vllm.metrics.hints import HintMetrics
 from kvtier_connector.vllm.offloading.steps import SlotSpec
 from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 
@@ -44,7 +50,7 @@ _MEDIA = {Tier.CPU: Medium.CPU, Tier.DISK: Medium.STORAGE}
 class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no types
     """Knows which chunks the tier holds and where."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an engine knows of itself
         self,
         geometry: TierGeometry,
         tokens_per_chunk: dict[int, int],
@@ -52,8 +58,13 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         with_events: bool,
         slots_there: int | None = None,
         facts: TierFacts | None = None,
+        sharing: Sharing = ALL_FOR_ALL,
     ) -> None:
         self.geometry = geometry
+        self._sharing = sharing
+        self._hint_reader = HintReader(sharing.tenants)
+        self._hint_metrics = HintMetrics(has_tenants=bool(sharing.tenants), chunk_bytes=geometry.chunk_bytes)
+        self._hinted = dict[str, RequestHints]()
         self._slots_there = geometry.slots if slots_there is None else slots_there
         self._index = self._new_index(KEY_BYTES)
         self._metrics = TierMetrics(geometry, tokens_per_chunk, self._slots_there)
@@ -79,8 +90,29 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Have tiers behind memory from now on."""
         self._index = self._new_index(key_bytes)
         self.behind = Tiering(
-            self._index, tiers, self, self.chunk_tokens, part_ends=part_ends, most_tokens=most_tokens
+            self._index,
+            tiers,
+            self,
+            self.chunk_tokens,
+            part_ends=part_ends,
+            most_tokens=most_tokens,
+            hint_of=self._hint_of,
         )
+
+    def take_hints(
+        self, req_context: ReqContext, params: Mapping[str, object] | None, cache_salt: str | None
+    ) -> None:
+        """Read what a new request says of its chunks."""
+        hints = self._hint_reader.read(params, cache_salt)
+        if hints.never_store:
+            req_context.set_state(NeverWriteBehind())
+        if hints != NO_HINTS:
+            known = self._hinted[req_context.req_id] = RequestHints(hints)
+            req_context.set_state(known)
+
+    def _hint_of(self, request_id: str) -> BlockHint | None:
+        hints = self._hinted.get(request_id)
+        return None if hints is None else hints.block_hint(time.monotonic())
 
     def grow(self, grown: Grown) -> None:
         """Use what has come of the slots since the last call."""
@@ -117,8 +149,10 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Protect chunks until `complete_load` and say where they are."""
         ordered = list(keys)
         coming = self.behind.promotions.lend(ordered, req_context.req_id) if self.behind is not None else {}
-        slots = self._index.pin([key for key in ordered if key not in coming])
+        slots = self._index.pin([key for key in ordered if key not in coming], hint_in(req_context))
         self._metrics.count_hits(len(ordered))
+        self._count_tenants_hits(ordered, req_context)
+        self._note(ordered, req_context)
         if self.behind is not None:
             self.behind.prepare_load(ordered, req_context)
         if not coming:
@@ -140,7 +174,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def touch(self, keys: Collection[OffloadKey], req_context: ReqContext) -> None:
         """Make chunks the most recently used, in both tiers."""
         ordered = list(keys)
-        self._index.touch(ordered)
+        self._note(ordered, req_context)
+        self._index.touch(ordered, hint_in(req_context))
         if self.behind is not None:
             self.behind.touch(ordered, req_context)
 
@@ -151,13 +186,20 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         A request's own chunks are never evicted for its later ones: of a prompt that the tier cannot hold,
         the beginning stays.
         """
+        hints = req_context.get_state(RequestHints)
+        if hints is not None and hints.hints.never_store:
+            return PrepareStoreOutput([], SlotSpec(np.empty(0, np.int32)), [])
         ordered = list(dict.fromkeys(keys))
+        self._note(ordered, req_context)
         if ordered and len(ordered[0]) != self._index.key_bytes:
             # another hash than the default: its length shows with the first key
             self._index = self._new_index(len(ordered[0]))
         reservation = self._index.reserve(
-            ordered, keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None
+            ordered,
+            keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None,
+            hint=hint_in(req_context),
         )
+        self._hint_metrics.count_stored(_tenant_of(hints), len(reservation.keys))
         self._metrics.count_misses(len(reservation.keys))
         self.on_chunks_removed(reservation.evicted, Tier.CPU)
         return PrepareStoreOutput(
@@ -198,7 +240,14 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @override
     def on_request_finished(self, req_context: ReqContext) -> None:
-        """Forget a request."""
+        """Forget a request. What its hints say counts from now on."""
+        hints = self._hinted.pop(req_context.req_id, None)
+        if hints is not None and hints.keys and hints.retain_s:
+            ordered = sorted(hints.keys, key=lambda key: self._end_tokens(key, req_context))
+            hint = hints.block_hint(time.monotonic())
+            for index in self._indexes().values():
+                index.touch(ordered, hint)
+            hints.keys.clear()
         if self.behind is not None:
             self.behind.promotions.on_request_finished(req_context.req_id)
 
@@ -234,7 +283,10 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def get_stats(self) -> OffloadingConnectorStats | None:
         """Return what changed since the last call, or None."""
         stats = self._metrics.take()
-        return stats if self.behind is None else self.behind.add_stats(stats)
+        if self.behind is not None:
+            stats = self.behind.add_stats(stats)
+        self._hint_metrics.count_refused(self._hint_reader.take_refused())
+        return self._hint_metrics.add_to(stats, self._indexes())
 
     def config_info(self) -> Sequence[dict[str, str | int]]:
         """Return what stays as it is, for one series of labels; a newer vLLM asks once."""
@@ -247,15 +299,45 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             self.behind.close()
 
     def _new_index(self, key_bytes: int) -> BlockIndex:
-        index = BlockIndex(self.geometry.slots, key_bytes)
+        index = BlockIndex(self.geometry.slots, key_bytes, sharing=self._sharing)
         self._withhold_absent(index)
         return index
 
     def _withhold_absent(self, index: BlockIndex) -> None:
         index.withhold(np.arange(self._slots_there, self.geometry.slots, dtype=np.int32))
 
+    def _indexes(self) -> dict[Tier, BlockIndex]:
+        behind = {} if self.behind is None else self.behind.indexes
+        return {Tier.CPU: self._index, **behind}
+
+    @staticmethod
+    def _note(keys: Sequence[bytes], req_context: ReqContext) -> None:
+        """Take note of a request's chunks, for when it ends."""
+        hints = req_context.get_state(RequestHints)
+        if hints is not None:
+            hints.keys.update(dict.fromkeys(keys))
+
+    @staticmethod
+    def _end_tokens(key: bytes, req_context: ReqContext) -> int:
+        return req_context.get_offload_key_position(OffloadKey(key)) or 0
+
+    def _count_tenants_hits(self, keys: Sequence[bytes], req_context: ReqContext) -> None:
+        """Count what a request loads, which ends where the last of its chunks does."""
+        if not self._sharing.tenants or not keys:
+            return
+        tokens = len(keys) * self.chunk_tokens
+        end_tokens = max(self._end_tokens(key, req_context) for key in keys)
+        pace = self.behind.prefill.pace if self.behind is not None else None
+        span = TokenSpan.of(max(0, end_tokens - tokens), end_tokens)
+        tenant = _tenant_of(req_context.get_state(RequestHints))
+        self._hint_metrics.count_hits(tenant, tokens, 0.0 if pace is None else pace.seconds(span))
+
     def _publish(self, keys: Sequence[bytes], tier: Tier, *, removed: bool) -> None:
         medium = _MEDIA.get(tier)
         if self._events is not None and keys and medium is not None:
             named = [OffloadKey(key) for key in keys]
             self._events.append(OffloadingEvent(named, medium, removed, removal_expected=True))
+
+
+def _tenant_of(hints: RequestHints | None) -> str:
+    return "" if hints is None else hints.hints.tenant

@@ -1,6 +1,7 @@
 """The disk tier as its owner sees it: real files and transfers, and blocks that fail one by one."""
 
 import errno
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from tests.unit.connector.disk.rig.blocks import BLOCK, content_of, key_of, numb
 from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep, Short
 from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
 from tests.unit.connector.disk.rig.tier_files import segment
+
+from kvtier_common.hints import Priority
+from kvtier_connector.core.index.hints import BlockHint
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:
@@ -40,6 +44,20 @@ def test_more_than_it_holds_makes_room_and_says_what_left(tmp_path: Path) -> Non
         stays = sorted(set(range(13)) - left)
         assert rig.loaded(stays) == contents(*stays)
     assert found_by_the_next(tmp_path, 8) == contents(*stays)
+
+
+def test_what_is_said_of_blocks_counts_on_disk_as_it_does_in_memory(tmp_path: Path) -> None:
+    with rig_in(tmp_path, 16) as rig:
+        rig.stored(range(4), hint=BlockHint(time.monotonic() + 3600, Priority.HIGH))
+        rig.stored(range(4, 8))
+        rig.stored(range(8, 12), hint=BlockHint(priority=Priority.LOW))
+        rig.stored(range(12, 20))
+        assert rig.loaded(range(4)) == contents(*range(4))
+        assert not any(rig.tier.holds(key_of(number)) for number in range(8, 12))
+        rig.tier.touch([key_of(number) for number in range(4)], BlockHint(priority=Priority.LOW))
+        for first in range(20, 52, 8):
+            rig.stored(range(first, first + 8))
+        assert not any(rig.tier.holds(key_of(number)) for number in range(20))
 
 
 def test_only_so_many_wait_to_be_written_and_what_is_there_is_not_written_again(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kvtier_connector.core.disk.files.folder import Directory, LockedFolder, dis
 from kvtier_connector.core.disk.files.journal import Entries, Journal, Shape
 from kvtier_connector.core.disk.files.namespaces import FACTS, RATES, Removed, rates_in, remove_others
 from kvtier_connector.core.disk.files.segments import Segments
+from kvtier_connector.core.index.hints import ALL_FOR_ALL, Sharing
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.core.machine.memory import format_bytes
@@ -37,6 +38,7 @@ class StoreRequest:
     fingerprint: Fingerprint  # what the blocks' bytes mean
     direct: bool  # pass by the page cache
     holder: str  # one line by which other engines are told who has the folder
+    sharing: Sharing = ALL_FOR_ALL  # how it is shared out between tenants and hints
 
     @property
     def shape(self) -> Shape:
@@ -65,6 +67,8 @@ class Store:
         journal: Journal,
         recovered: Entries,
         removed: tuple[Removed, ...] = (),
+        *,
+        sharing: Sharing = ALL_FOR_ALL,
     ) -> None:
         self.generation = next(GENERATIONS)
         """Of what is in the slots as it is opened; the owner of the index makes another one to clear that."""
@@ -72,7 +76,7 @@ class Store:
         self._directory = directory
         self.shape = shape
         self.segments = segments
-        self.index = BlockIndex(shape.slots, shape.key_bytes)
+        self.index = BlockIndex(shape.slots, shape.key_bytes, sharing=sharing)
         self.index.restore(recovered.keys, recovered.slots)
         self.restored = self.index.used
         self.removed = removed
@@ -112,7 +116,16 @@ class Store:
             undo.callback(journal.close)
             with disk_errors(folder.path):
                 folder.write(FACTS, request.fingerprint.text.encode())
-            store = cls(lock, folder, shape, segments, journal, recovered.entries, removed)
+            store = cls(
+                lock,
+                folder,
+                shape,
+                segments,
+                journal,
+                recovered.entries,
+                removed,
+                sharing=request.sharing,
+            )
             undo.pop_all()
         return store
 

@@ -29,6 +29,7 @@ from kvtier_connector.core.disk.tier import DiskTier
 from kvtier_connector.core.disk.timings import Timings
 from kvtier_connector.core.disk.transfers.loop import DiskLoop, DiskThread
 from kvtier_connector.core.disk.transfers.messages import Event, Message
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.keytable import Slots
 
 IMPATIENT = Timings(look_s=0.005, check_s=0.005, verdict_s=0.005, worker_patience_s=0.0, first_retry_s=0.0)
@@ -115,13 +116,15 @@ class Rig:
 
     # ---- orders ----
 
-    def begin_store(self, numbers: Iterable[int], epoch: int = 0) -> list[bytes]:
+    def begin_store(
+        self, numbers: Iterable[int], epoch: int = 0, hint: BlockHint | None = None
+    ) -> list[bytes]:
         lacking = self.tier.lacking([key_of(number) for number in numbers])
         wanted = list(self.tier.admit(lacking))
         for key in wanted:
             self._view(self._give(key))[:] = content_of(number_of(key), epoch)
         now = Progress()
-        self.tier.store(wanted, self._slots(wanted), now)
+        self.tier.store(wanted, self._slots(wanted), now, hint)
         self.take(now)
         return wanted
 
@@ -138,9 +141,9 @@ class Rig:
         ticket = self.tier.load(keys, slots, ends)
         return Coming(slots, np.full(len(slots), ticket), [self._view(slot) for slot in slots.tolist()])
 
-    def stored(self, numbers: Iterable[int], epoch: int = 0) -> list[int]:
+    def stored(self, numbers: Iterable[int], epoch: int = 0, hint: BlockHint | None = None) -> list[int]:
         """Store blocks; returns those that are on disk when all has ended."""
-        keys = self.begin_store(numbers, epoch)
+        keys = self.begin_store(numbers, epoch, hint)
         self.quiet()
         return [number_of(key) for key in keys if self.tier.holds(key)]
 
