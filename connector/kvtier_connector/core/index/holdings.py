@@ -63,6 +63,7 @@ class Holdings:
         self._clock = clock
         self._start_s = clock()
         self._uses = UseRate(self._start_s)
+        self._is_hinted = False  # since all was forgotten; most engines hear of nothing
         self.retained = 0  # slots that were promised something, also if its time is just over
         self.not_granted = 0  # promises that found no room since the start
         self.resize(len(rows))
@@ -77,6 +78,7 @@ class Holdings:
 
     def clear(self) -> None:
         """Forget all."""
+        self._is_hinted = False
         self.shares[kernels.HELD] = 0
         self._rows[:, kernels.HINT] = kernels.NONE
         self._rows[:, kernels.SPAN] &= np.uint32(kernels.SPAN_MASK)
@@ -96,7 +98,10 @@ class Holdings:
 
     def take(self, slots: Slots, hint: BlockHint | None) -> None:
         """Make slots that were free a tenant's, with what is promised of them: root to tail."""
-        hint = hint or NO_HINT
+        if hint is None:
+            self.shares[kernels.HELD, kernels.NOBODY] += len(slots)
+            return
+        self._is_hinted = True
         is_low = hint.priority is Priority.LOW
         promise = kernels.LOW if is_low else kernels.NONE
         kernels.take(self._rows, self.shares, slots, self._tenant(hint), promise)
@@ -105,6 +110,9 @@ class Holdings:
 
     def use(self, slots: Slots, hint: BlockHint | None) -> None:
         """Have slots be used by a request, with what it promises of them: root to tail."""
+        if hint is None and not self._is_hinted:
+            return
+        self._is_hinted = True
         hint = hint or NO_HINT
         is_low = hint.priority is Priority.LOW
         promise = kernels.LOW if is_low else kernels.NONE
@@ -114,6 +122,9 @@ class Holdings:
 
     def let_go(self, slots: Slots) -> None:
         """Make slots free that were taken."""
+        if not self._is_hinted:
+            self.shares[kernels.HELD, kernels.NOBODY] -= len(slots)
+            return
         self.retained -= kernels.let_go(self._rows, self.shares, slots)
 
     def count_uses(self, uses: int) -> None:
