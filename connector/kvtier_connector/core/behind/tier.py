@@ -82,6 +82,23 @@ class TierBehind(Protocol):
     def clear(self) -> None:
         """Have nothing of before be found again: the model's weights may have changed."""
 
+    def begin_anew(self, epoch: str, progress: Progress) -> None:
+        """Have nothing of before be found again, by nobody who shares it, and go on.
+
+        The epoch is what all who share it are told that everything from now on is of; `progress` is told what
+        was under way.
+        """
+
+    def forget(self, keys: Sequence[bytes], progress: Progress) -> None:
+        """Have blocks not be found again, by nobody who shares it; `progress` is told what was under way."""
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether something of what `begin_anew` and `forget` forgot may still be there after a restart."""
+
+    def take_forget_error(self) -> str:
+        """Return why something could not be forgotten for all, since the last call; empty for nothing."""
+
     def learn(self, now_s: float, *, is_in_use: bool) -> None:
         """Have it looked at where no reads show how fast it is."""
 

@@ -44,14 +44,14 @@ class _IndexUpdates:
     written: list[bytes] = field(default_factory=list)
     bad: list[Order] = field(default_factory=list)
 
-    def add(self, order: Order, error: Exception | None) -> None:
-        """Add an order, and why it failed."""
+    def add(self, order: Order, error: Exception | None, *, is_forgotten: bool) -> None:
+        """Add an order, why it failed, and whether its block was forgotten while it was being written."""
         if order.write:
             self.written.append(order.key)
         else:
             self.read.append(order.slot)
         # A load that the disk was not asked for, or that was taken back, says nothing against the block.
-        if error is not None and (order.write or not isinstance(error, DiskError)):
+        if is_forgotten or (error is not None and (order.write or not isinstance(error, DiskError))):
             self.bad.append(order)
 
     def apply(self, index: BlockIndex) -> Slots:
@@ -96,6 +96,7 @@ class DiskTier(TierOwner):
         )
         self.break_even = self._learning.break_even
         self._uncleared = 0
+        self._forgotten = set[int]()  # slots of blocks that were forgotten while they are being written
         self._is_stuck = False
 
     @property
@@ -187,7 +188,37 @@ class DiskTier(TierOwner):
         self._uncleared += 1
         if self._store is not None:
             self._store.index.clear()
+        self._forgotten.clear()
         self._disk.send([Clear(self._generation)])
+
+    def begin_anew(self, epoch: str, progress: Progress) -> None:
+        """Forget everything: nobody shares it. Unlike after `clear`, the next start finds what comes now."""
+        del epoch
+        self.forget(self._store.index.keys() if self._store is not None else [], progress)
+
+    def forget(self, keys: Sequence[bytes], progress: Progress) -> None:
+        """Have blocks not be found again; where it cannot be told which are here, none is."""
+        if self._store is None:
+            self.clear()
+            return
+        index = self._store.index
+        places = index.places(keys)
+        if not places:
+            return
+        self._forgotten |= {slot for key, slot in places.items() if index.state(key) is BlockState.PENDING}
+        under_way = [order for order in (*self._pending.loads, *self._pending.stores) if order.key in places]
+        self._pending.lose(under_way, progress)
+        progress.evicted += index.invalidate(list(places))
+        self._disk.send([messages.Forget(self._generation, np.array(list(places.values()), np.int32))])
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether the disk's thread has not put down yet what was forgotten."""
+        return bool(self._uncleared or self._forgotten) or not self._disk.has_taken_all()
+
+    def take_forget_error(self) -> str:
+        """Return nothing: a disk that is off forgets everything before it is used again."""
+        return ""
 
     def learn(self, now_s: float, *, is_in_use: bool) -> None:
         """Keep what was learnt, and have the disk looked at where no reads show how fast it is."""
@@ -256,13 +287,17 @@ class DiskTier(TierOwner):
                     is_current = self._store is not None and event.order.generation == self._generation
                     self._pending.end(event, progress, self._generation, is_current=is_current)
                     if is_current:
-                        updates.add(event.order, event.error)
+                        is_forgotten = event.order.write and event.order.slot in self._forgotten
+                        self._forgotten.discard(event.order.slot if is_forgotten else -1)
+                        updates.add(event.order, event.error, is_forgotten=is_forgotten)
                 case Overdue(order):
                     self._pending.lose([order], progress)
                 case Down(reason):
                     self._update_index(updates)
                     updates = _IndexUpdates()
                     self._store = None
+                    if self._forgotten:
+                        self.clear()  # what was being written may have been put down
                     progress.notes.append(f"the disk tier is off: {reason}; serving from memory")
                 case messages.Up(store):
                     self._take(store, progress)

@@ -302,6 +302,15 @@ class BlockIndex:
         self._evictable_count = len(restored)
         self._free.replace(np.flatnonzero(self._state == BlockState.ABSENT).astype(np.int32))
 
+    def keys(self) -> list[bytes]:
+        """Return the keys of all blocks that are here, also of those in flight, in no order."""
+        return self._table.keys_of(np.flatnonzero(self._state != BlockState.ABSENT).astype(np.int32))
+
+    def places(self, keys: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the slots of those of the keys that are here at all."""
+        slots = self._table.find(self._table.batch(keys))
+        return {key: slot for key, slot in zip(keys, slots.tolist(), strict=True) if slot >= 0}
+
     def rows(self, first: int, last: int) -> tuple[Slots, PackedKeys]:
         """Return the slots from `first` up to `last` that are ready, and their keys: part of a snapshot.
 

@@ -148,8 +148,10 @@ class DiskLoop:
                     self._forget(message)
                 case Clear(generation):
                     self._refuse_waiting(DiskError("the disk tier was cleared"))
-                    self.outbox.tell(Cleared())
-                    self._served.clear(generation)
+                    try:
+                        self._served.clear(generation)
+                    finally:  # a store that cannot be cleared now is, before it is used again
+                        self.outbox.tell(Cleared())
 
     def _forget(self, forget: Forget) -> None:
         store = self._served.store
@@ -233,6 +235,10 @@ class DiskThread:
     def has_begun(self) -> bool:
         """Tell whether the disk has as much of what was ordered as it takes at a time."""
         return self._loop.has_begun
+
+    def has_taken_all(self) -> bool:
+        """Tell whether the thread has taken on all that it was sent."""
+        return not self._loop.inbox
 
     def is_stuck(self) -> bool:
         """Tell whether the operating system has not let go of the thread for longer than a block may take."""

@@ -68,6 +68,9 @@ class WatchedDisk:
     def has_begun(self) -> bool:
         return self.within.has_begun()
 
+    def has_taken_all(self) -> bool:
+        return self.within.has_taken_all()
+
     def is_stuck(self) -> bool:
         return self.within.is_stuck()
 
