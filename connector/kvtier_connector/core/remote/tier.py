@@ -18,7 +18,10 @@ from kvtier_connector.core.remote.store import ServerFacts
 from kvtier_connector.core.remote.transfers import (
     DEFAULT_TIMINGS,
     Answered,
+    EpochKept,
+    Event,
     Facts,
+    Forgotten,
     Full,
     RemoteThreads,
     RemoteTimings,
@@ -73,6 +76,9 @@ class RemoteTier(TierOwner):
         self._answers = dict[bytes, tuple[bool, float]]()
         self._asked = set[bytes]()
         self._writing = set[bytes]()
+        self._forgetting = set[bytes]()  # blocks of which the store has not said yet that they are gone
+        self._epoch_to_keep = ""  # what the store has not said yet that it knows
+        self._forget_error = ""
         self._generation = 0
         self._facts: ServerFacts | None = None
         self._is_down = True
@@ -95,7 +101,7 @@ class RemoteTier(TierOwner):
 
     def presence(self, key: bytes) -> Presence:
         """Tell what is known of a block."""
-        if self.is_down:
+        if self.is_down or key in self._forgetting:
             return Presence.ABSENT
         if key in self._asked:
             return Presence.ASKED
@@ -126,7 +132,8 @@ class RemoteTier(TierOwner):
         """Return those of the keys that it is not known to have, and that are not being written."""
         if self.is_down or not self._threads.takes_writes:
             return []
-        return [key for key in keys if key not in self._writing and not self._was_there(key)]
+        under_way = self._writing | self._forgetting if self._forgetting else self._writing
+        return [key for key in keys if key not in under_way and not self._was_there(key)]
 
     def _was_there(self, key: bytes) -> bool:
         answer = self._answers.get(key)
@@ -159,6 +166,36 @@ class RemoteTier(TierOwner):
         self._answers.clear()
         self._asked.clear()
 
+    def begin_anew(self, epoch: str, progress: Progress) -> None:
+        """Neither find nor write what is not of this epoch, which others learn of from the store."""
+        self._generation += 1
+        self._answers.clear()
+        self._asked.clear()
+        self._pending.lose([*self._pending.loads, *self._pending.stores], progress)
+        self._epoch_to_keep = epoch
+        self._threads.begin_epoch(epoch, self._generation)
+
+    def forget(self, keys: Sequence[bytes], progress: Progress) -> None:
+        """Remove blocks from the store; those that are being written once they have been."""
+        of_them = set(keys)
+        self._pending.lose([order for order in self._pending.loads if order.key in of_them], progress)
+        self._pending.lose([order for order in self._pending.stores if order.key in of_them], progress)
+        for key in keys:
+            self._answers.pop(key, None)
+        self._forgetting |= of_them
+        if now := [key for key in keys if key not in self._writing]:
+            self._threads.forget(now)
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether the store has not said of all that was forgotten that it is gone, nor that it cannot."""
+        return bool(self._forgetting or self._epoch_to_keep)
+
+    def take_forget_error(self) -> str:
+        """Return why the store could not be told to forget something, since the last call."""
+        error, self._forget_error = self._forget_error, ""
+        return error
+
     def learn(self, now_s: float, *, is_in_use: bool) -> None:
         """Have the store looked at where no reads show how fast it is."""
         if self.is_down:
@@ -189,23 +226,36 @@ class RemoteTier(TierOwner):
             match event:
                 case Ended():
                     self._end(event, progress)
-                case Answered(keys, present):
-                    self._note(keys, present)
+                case Answered(keys, present, generation):
+                    if generation == self._generation:
+                        self._note(keys, present)
                 case Probed(size_bytes, seconds):
                     self.break_even.read.add(size_bytes, seconds)
                 case Facts(facts):
                     self._facts = facts
-                case Up(facts, rates):
-                    # how fast the store is from where another engine runs says nothing of here
-                    self._learning.believe(replace(Rates.parse(rates), read_bytes_per_s=None))
-                    self._come_up(facts, progress)
-                case Down(reason):
-                    self._go_down(reason, progress)
-                case Full(reason):
-                    progress.notes.append(f"the remote tier takes no more for a while: {reason}")
                 case _:
-                    pass
+                    self._hear(event, progress)
         return progress
+
+    def _hear(self, event: Event, progress: Progress) -> None:
+        """Take note of what happens seldom."""
+        match event:
+            case Up(facts, rates):
+                # how fast the store is from where another engine runs says nothing of here
+                self._learning.believe(replace(Rates.parse(rates), read_bytes_per_s=None))
+                self._come_up(facts, progress)
+            case Down(reason):
+                self._go_down(reason, progress)
+            case Full(reason):
+                progress.notes.append(f"the remote tier takes no more for a while: {reason}")
+            case Forgotten(keys, error):
+                self._forgetting.difference_update(keys)
+                self._forget_error = self._forget_error or error
+            case EpochKept(epoch, error) if epoch == self._epoch_to_keep:
+                self._epoch_to_keep = ""
+                self._forget_error = self._forget_error or error
+            case _:
+                pass
 
     def stop(self) -> bool:
         """Have what serves the orders end; tells whether it has: from then on nobody touches memory."""
@@ -230,6 +280,10 @@ class RemoteTier(TierOwner):
             self._counts.add(ended, self.block_bytes)
         self._pending.end(ended, progress, self._generation, is_current=is_current)
         self._writing.discard(order.key)
+        if order.key in self._forgetting:
+            if order.write:
+                self._threads.forget([order.key])  # whatever of it has been written
+            return
         # a read that fails for another reason says nothing of the block
         is_gone = not order.write and isinstance(ended.error, VanishedBlockError | CorruptBlockError)
         if is_current and (is_gone or ended.error is None):
@@ -243,8 +297,11 @@ class RemoteTier(TierOwner):
             return
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.clear()
-        self._answers.update((key, (is_there, now_s)) for key, is_there in zip(keys, present, strict=True))
-        self._counts.absent += sum(not self._answers[key][0] for key in new)
+        known = dict(zip(keys, present, strict=True))
+        self._answers.update(
+            (key, (is_there, now_s)) for key, is_there in known.items() if key not in self._forgetting
+        )
+        self._counts.absent += sum(not known[key] for key in new)
 
     def _come_up(self, facts: ServerFacts, progress: Progress) -> None:
         self._facts, self._is_down = facts, False

@@ -33,6 +33,9 @@ _PROBE_BYTES: Final = 16 << 20  # read to learn how fast a store is, all threads
 _PROBE_TAKES_S: Final = 1.0  # after which a slow store has shown that it is slow
 _RATES_BYTES: Final = 4096  # more than what engines keep of their pace has ever
 _PROBE_LASTS_S: Final = 3600  # the value that is read then
+_FORGOTTEN_AT_ONCE: Final = 256  # blocks that are removed by one command
+_MOST_EPOCH_BYTES: Final = 64
+_NOT_CONNECTED: Final = "it is not connected yet"
 _SHORTEST_S: Final = 0.25
 _PATIENCE: Final = 3.0
 """A value may take so many times as long as those before it, and at least the shortest time."""
@@ -60,6 +63,23 @@ class Answered:
 
     keys: Sequence[bytes]
     present: Sequence[bool]
+    generation: int = 0  # of the blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Blocks that were to be forgotten are; or the store could not be told, for the reason that is there."""
+
+    keys: Sequence[bytes]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochKept:
+    """The store knows the share's epoch; or could not be told, and will be once it can be used again."""
+
+    epoch: str
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +104,22 @@ class Full:
     reason: str
 
 
-Event = messages.Event | Answered | Up | Facts | Full
+Event = messages.Event | Answered | Up | Facts | Full | Forgotten | EpochKept
 
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
     keys: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Forget:
+    keys: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeepEpoch:
+    epoch: str
 
 
 class _Reconnect:
@@ -100,14 +130,16 @@ class _Connect:
     """Have a connection before there is something to do, which nothing then waits for."""
 
 
-_Work = _Ask | Order | list[Order] | Probe | KeepRates | _Reconnect | _Connect
+_Work = _Ask | Order | list[Order] | Probe | KeepRates | _Forget | _KeepEpoch | _Reconnect | _Connect
 
 
 class _Queue:
-    """What waits for a thread: questions first, then reads, then writes."""
+    """What waits for a thread: what is to be forgotten, then questions, then reads, then writes."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
+        self.epochs = deque[_KeepEpoch](maxlen=1)
+        self.forgets = deque[_Forget]()
         self.asks = deque[_Ask]()
         self.reads = deque[Order]()
         self.probes = deque[Probe]()
@@ -138,15 +170,24 @@ class _Queue:
     def _next(self, connected_at: int) -> _Work | None:
         if connected_at != self.downs:
             return _Connect()
-        for waiting in (self.asks, self.reads, self.probes, self.rates):
+        for waiting in (self.epochs, self.forgets, self.asks, self.reads, self.probes, self.rates):
             if waiting:
                 return waiting.popleft()
         return [self.writes.popleft() for _ in range(min(_WRITES_ASKED, len(self.writes)))] or None
 
-    def take_read(self) -> Order | None:
-        """Take a read that waits, if there is one."""
+    def take_read(self, generation: int) -> Order | None:
+        """Take a read of this generation that waits, if one is next."""
         with self.changed:
-            return self.reads.popleft() if self.reads and not self.is_closing else None
+            is_next = self.reads and not self.is_closing and self.reads[0].generation == generation
+            return self.reads.popleft() if is_next else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """What blocks are of now, and where those lie. An order of another generation is not done."""
+
+    generation: int
+    layout: BlockLayout
 
 
 class RemoteThreads:
@@ -165,7 +206,8 @@ class RemoteThreads:
     ) -> None:
         self.outbox = EventQueue[Event](news)
         self._connect = connect
-        self._layout = layout
+        self._now = _Now(0, layout)
+        self._unkept_epoch = ""  # what the store has to be told before it is used again
         self._ttl_s = ttl_s
         self._timings = timings
         self._queue = _Queue()
@@ -192,7 +234,7 @@ class RemoteThreads:
                 self._queue.asks.append(_Ask(keys))
                 self._queue.changed.notify()
                 return
-        self.outbox.tell(Answered(keys, [False] * len(keys)))
+        self.outbox.tell(Answered(keys, [False] * len(keys), self._now.generation))
 
     def order(self, orders: Sequence[Order]) -> None:
         """Begin to move blocks; each is reported."""
@@ -203,6 +245,31 @@ class RemoteThreads:
                 self._queue.changed.notify(len(orders))
                 return
         self._end(orders, RemoteError("the remote tier is off"))
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Remove blocks from the store, before anything else is done; answered by Forgotten."""
+        with self._queue.changed:
+            if self._queue.down_until_s is None:
+                self._queue.forgets.append(_Forget(keys))
+                self._queue.changed.notify()
+                return
+        self.outbox.tell(Forgotten(keys, self._reason or _NOT_CONNECTED))
+
+    def begin_epoch(self, epoch: str, generation: int) -> None:
+        """Find from now on what is of this epoch alone, and write nothing that is not.
+
+        The store is told, for whoever connects to it later: answered by EpochKept. What waits ends at once.
+        """
+        with self._queue.changed:
+            self._now = _Now(generation, self._now.layout.of_epoch(epoch))
+            self._unkept_epoch = epoch
+            is_down = self._queue.down_until_s is not None
+            if not is_down:
+                self._queue.epochs.append(_KeepEpoch(epoch))
+                self._queue.changed.notify()
+        self._end(self._take_all(), RemoteError("the share was cleared"))
+        if is_down:
+            self.outbox.tell(EpochKept(epoch, self._reason or _NOT_CONNECTED))
 
     def probe(self) -> None:
         """Find out how fast the store is, with all connections at a time."""
@@ -268,18 +335,24 @@ class RemoteThreads:
             connection.close()
 
     def _do(self, connection: StoreConnection, work: _Work, under_way: list[Order]) -> None:
+        now = self._now  # looked at once: what is begun in one epoch does not end in another
+        if any(order.generation != now.generation for order in under_way):
+            self._end(under_way, RemoteError("the share was cleared"))
+            under_way.clear()
+            return
         match work:
             case _Ask(keys):
-                present = self._ask_now(connection, keys)
-                self.outbox.tell(Answered(keys, present))
+                present = self._ask_now(connection, now.layout, keys)
+                self.outbox.tell(Answered(keys, present, now.generation))
             case Order():
-                self._read(connection, under_way)
+                self._read(connection, now, under_way)
             case list():
-                self._write(connection, under_way)
+                self._write(connection, now.layout, under_way)
             case Probe():
-                self._probe(connection)
+                self._probe(connection, now.layout)
             case _Reconnect():
                 facts = connection.facts(self._patience_s)
+                self._settle_epoch(connection)
                 rates = self._read_rates(connection)
                 with self._queue.changed:
                     self._failures = 0
@@ -287,27 +360,73 @@ class RemoteThreads:
                     self._queue.changed.notify_all()
                 self.outbox.tell(Up(facts, rates))
                 self.probe()  # how fast it is from here, before a request can ask for it
+            case _:
+                self._keep_or_forget(connection, now.layout, work)
+
+    def _keep_or_forget(self, connection: StoreConnection, layout: BlockLayout, work: _Work) -> None:
+        match work:
             case KeepRates(text):
-                kept = Value(self._layout.rates_key, (memoryview(text.encode()),))
+                kept = Value(layout.rates_key, (memoryview(text.encode()),))
                 connection.put(kept, self._ttl_s, self._patience_s)
-            case _Connect():
+            case _Forget(keys):
+                self._forget(connection, layout, keys)
+                self.outbox.tell(Forgotten(keys))
+            case _KeepEpoch(epoch):
+                self._keep_epoch(connection, epoch)
+            case _:
                 pass
 
     @property
     def _patience_s(self) -> float:
         return min(max(_SHORTEST_S, _PATIENCE * self._value_s), self._connect_timeout_s)
 
-    def _ask_now(self, connection: StoreConnection, keys: Sequence[bytes]) -> list[bool]:
-        sizes = connection.sizes([self._layout.key(key) for key in keys], self._patience_s)
-        return [size == self._layout.first_value_bytes for size in sizes]
+    def _ask_now(self, connection: StoreConnection, layout: BlockLayout, keys: Sequence[bytes]) -> list[bool]:
+        """Ask whether blocks are there, and for the epoch, which a store that is full would evict else."""
+        epoch_key = [layout.epoch_key] if layout.epoch else []
+        sizes = connection.sizes([*map(layout.key, keys), *epoch_key], self._patience_s)
+        if epoch_key and not sizes.pop():
+            self._keep_epoch(connection, layout.epoch)
+        return [size == layout.first_value_bytes for size in sizes]
 
     def _read_rates(self, connection: StoreConnection) -> str:
-        [size_bytes] = connection.sizes([self._layout.rates_key], self._patience_s)
-        if not 0 < size_bytes <= _RATES_BYTES:
+        return self._read_text(connection, self._now.layout.rates_key, _RATES_BYTES)
+
+    def _read_text(self, connection: StoreConnection, key: bytes, most_bytes: int) -> str:
+        [size_bytes] = connection.sizes([key], self._patience_s)
+        if not 0 < size_bytes <= most_bytes:
             return ""
         text = bytearray(size_bytes)
-        connection.request(Value(self._layout.rates_key, (memoryview(text),)))
+        connection.request(Value(key, (memoryview(text),)))
         return text.decode(errors="replace") if connection.receive(self._patience_s) else ""
+
+    # ---- forgetting ----
+
+    def _keep_epoch(self, connection: StoreConnection, epoch: str) -> None:
+        value = Value(self._now.layout.epoch_key, (memoryview(bytearray(epoch.encode())),))
+        connection.put(value, 0, self._patience_s)
+        with self._queue.changed:
+            if self._unkept_epoch == epoch:
+                self._unkept_epoch = ""
+        self.outbox.tell(EpochKept(epoch))
+
+    def _settle_epoch(self, connection: StoreConnection) -> None:
+        """Tell the store of an epoch that it does not know, or begin the one that others have told it of."""
+        own = self._unkept_epoch
+        found = self._read_text(connection, self._now.layout.epoch_key, _MOST_EPOCH_BYTES) if not own else ""
+        if own or not found:
+            own = own or self._now.layout.epoch
+            if own:
+                self._keep_epoch(connection, own)
+            return
+        with self._queue.changed:
+            if not self._unkept_epoch and found != self._now.layout.epoch:
+                self._now = _Now(self._now.generation, self._now.layout.of_epoch(found))
+
+    def _forget(self, connection: StoreConnection, layout: BlockLayout, keys: Sequence[bytes]) -> None:
+        """Remove all pieces of blocks, the first ones first: by those a block is found."""
+        pieces = [layout.key(key, piece) for piece in range(len(layout.pieces)) for key in keys]
+        for start in range(0, len(pieces), _FORGOTTEN_AT_ONCE):
+            connection.delete(pieces[start : start + _FORGOTTEN_AT_ONCE], self._patience_s)
 
     def _receive(self, connection: StoreConnection) -> bool:
         start_s = time.monotonic()
@@ -318,7 +437,7 @@ class RemoteThreads:
     def _learn(self, value_s: float) -> None:
         self._value_s += _FADING * (value_s - self._value_s)
 
-    def _read(self, connection: StoreConnection, under_way: list[Order]) -> None:
+    def _read(self, connection: StoreConnection, now: _Now, under_way: list[Order]) -> None:
         """Read a block and those that wait behind it, which are asked for before those ahead have come.
 
         What is damaged is removed before that is told, or who asks next would find it again.
@@ -328,12 +447,12 @@ class RemoteThreads:
         waiting: Order | None = under_way[0]
         while waiting is not None or asked:
             if waiting is not None:
-                values = self._layout.values(waiting.key, waiting.memory)
+                values = now.layout.values(waiting.key, waiting.memory)
                 for value in values:
                     connection.request(value)
                 asked.append((waiting, values, time.monotonic()))
             may_go_on = len(asked) < REMOTE_DEPTH and not damaged
-            waiting = self._take_read(under_way) if may_go_on else None
+            waiting = self._take_read(now, under_way) if may_go_on else None
             if waiting is None:
                 order, values, since_s = asked.popleft()
                 are_there = [self._receive(connection) for _ in values]
@@ -341,12 +460,12 @@ class RemoteThreads:
                     self._tell_end(
                         under_way, order, since_s, VanishedBlockError("it has gone since it was asked for")
                     )
-                elif self._layout.is_whole(order.key, values):
+                elif now.layout.is_whole(order.key, values):
                     self._tell_end(under_way, order, since_s)
                 else:
                     damaged.append((order, values, since_s))
                 if not asked and not damaged:
-                    waiting = self._take_read(under_way)
+                    waiting = self._take_read(now, under_way)
         if damaged:
             try:
                 keys = [value.key for _, values, _ in damaged for value in values]
@@ -356,23 +475,23 @@ class RemoteThreads:
                     error = CorruptBlockError("it is not as it was written")
                     self._tell_end(under_way, order, since_s, error)
 
-    def _take_read(self, under_way: list[Order]) -> Order | None:
-        order = self._queue.take_read()
+    def _take_read(self, now: _Now, under_way: list[Order]) -> Order | None:
+        order = self._queue.take_read(now.generation)
         if order is not None:
             under_way.append(order)
         return order
 
-    def _write(self, connection: StoreConnection, under_way: list[Order]) -> None:
+    def _write(self, connection: StoreConnection, layout: BlockLayout, under_way: list[Order]) -> None:
         """Write those of some blocks that are not there yet; a block's first piece goes last."""
-        present = self._ask_now(connection, [order.key for order in under_way])
+        present = self._ask_now(connection, layout, [order.key for order in under_way])
         for order, is_there in zip(tuple(under_way), present, strict=True):
             since_s = time.monotonic()
             if is_there:
                 under_way.remove(order)
                 self.outbox.tell(Ended(order, 0.0, since_s, None))
                 continue
-            values = self._layout.values(order.key, order.memory)
-            self._layout.seal(order.key, values)
+            values = layout.values(order.key, order.memory)
+            layout.seal(order.key, values)
             for value in reversed(values):
                 start_s = time.monotonic()
                 connection.put(value, self._ttl_s, self._patience_s)
@@ -386,9 +505,9 @@ class RemoteThreads:
         now_s = time.monotonic()
         self.outbox.tell(Ended(order, now_s - since_s, now_s, error))
 
-    def _probe(self, connection: StoreConnection) -> None:
+    def _probe(self, connection: StoreConnection, layout: BlockLayout) -> None:
         """Read a value again and again, at the same time as the other threads."""
-        value = self._layout.probe()
+        value = layout.probe()
         patience_s = max(self._patience_s, self._connect_timeout_s)
         if connection.sizes([value.key], patience_s) != [value.size_bytes]:
             connection.put(value, _PROBE_LASTS_S, patience_s)
@@ -418,7 +537,11 @@ class RemoteThreads:
         elif isinstance(error, RemoteMovedError) and self._moved_too_often(work):
             self._go_down(str(error), self._timings.moved_s)
         if isinstance(work, _Ask):
-            self.outbox.tell(Answered(work.keys, [False] * len(work.keys)))
+            self.outbox.tell(Answered(work.keys, [False] * len(work.keys), self._now.generation))
+        if isinstance(work, _Forget):
+            self.outbox.tell(Forgotten(work.keys, str(error)))
+        if isinstance(work, _KeepEpoch):
+            self.outbox.tell(EpochKept(work.epoch, str(error)))
         if isinstance(work, Probe):
             self._probes.give_up()
         self._end(under_way, error)
@@ -443,11 +566,12 @@ class RemoteThreads:
             is_news = not was_down or (is_trying and reason != self._reason)
             self._reason = reason if is_news else self._reason
         self._end(self._take_all(), RemoteError(reason))
+        self._refuse_to_forget(reason)
         if is_news:
             self.outbox.tell(Down(reason))
 
     def _take_all(self) -> list[Order]:
-        """Let go of all that waits; returns its orders."""
+        """Let go of all that waits but what is to be forgotten; returns its orders."""
         with self._queue.changed:
             orders = [*self._queue.reads, *self._queue.writes]
             asks = list(self._queue.asks)
@@ -455,8 +579,18 @@ class RemoteThreads:
                 waiting.clear()
             self._queue.probes.clear()
         for ask in asks:
-            self.outbox.tell(Answered(ask.keys, [False] * len(ask.keys)))
+            self.outbox.tell(Answered(ask.keys, [False] * len(ask.keys), self._now.generation))
         return orders
+
+    def _refuse_to_forget(self, reason: str) -> None:
+        with self._queue.changed:
+            forgets, epochs = list(self._queue.forgets), list(self._queue.epochs)
+            self._queue.forgets.clear()
+            self._queue.epochs.clear()
+        for forget in forgets:
+            self.outbox.tell(Forgotten(forget.keys, reason))
+        for epoch in epochs:
+            self.outbox.tell(EpochKept(epoch.epoch, reason))
 
     def _end(self, orders: Sequence[Order], error: ConnectorError) -> None:
         for order in orders:

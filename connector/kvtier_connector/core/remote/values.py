@@ -3,7 +3,8 @@
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from copy import copy
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -50,13 +51,27 @@ class BlockLayout:
                 where all who may write are trusted. Keys of blocks with another differ.
         """
         self._share = share
-        self._fingerprint = fingerprint
+        self._fingerprint = cache(fingerprint)
         self._mac_key = mac_key
+        self.epoch = ""
+        """Since when blocks are found: those of another epoch lie under other keys."""
         self.block_bytes = block_bytes
         self.pieces = piece_sizes(block_bytes)
         """Bytes of each piece, without what is behind it."""
         self.first_value_bytes = self.pieces[0] + SEAL_BYTES
         """Of the value by which it is seen that a block is there: its first piece, which is written last."""
+
+    def of_epoch(self, epoch: str) -> "BlockLayout":
+        """Return where the blocks of an epoch lie; empty for those of a share that never began a new one."""
+        other = copy(self)
+        other.epoch = epoch
+        vars(other).pop("_prefix", None)
+        return other
+
+    @property
+    def epoch_key(self) -> bytes:
+        """The key under which the share's epoch stands, for engines of every model."""
+        return f"kvtier:{self._share}:epoch".encode()
 
     @cached_property
     def _known_fingerprint(self) -> Fingerprint:
@@ -68,7 +83,7 @@ class BlockLayout:
 
     @cached_property
     def _prefix(self) -> str:
-        meaning = self._known_fingerprint.text.encode() + self._seal.name
+        meaning = self._known_fingerprint.text.encode() + self._seal.name + self.epoch.encode()
         return f"kvtier:{self._share}:{hashlib.sha256(meaning).hexdigest()[: 2 * _NAMES_BYTES]}:"
 
     def key(self, block_key: bytes, piece: int = 0) -> bytes:

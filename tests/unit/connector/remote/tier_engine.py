@@ -71,10 +71,13 @@ class Engine:
             self._look()
 
     def write(self, slots: Sequence[int]) -> None:
+        self.begin_to_write(slots)
+        self.settle()
+
+    def begin_to_write(self, slots: Sequence[int]) -> None:
         keys = [KEYS[slot] for slot in slots]
         granted = self.tier.admit(self.tier.lacking(keys))
         self.tier.store(granted, np.array([KEYS.index(key) for key in granted], np.int32), Progress())
-        self.settle()
 
     def ask(self, slots: Sequence[int]) -> list[Presence]:
         keys = [KEYS[slot] for slot in slots]
