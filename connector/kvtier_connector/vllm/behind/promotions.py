@@ -34,6 +34,7 @@ class _Wanted:
 
     end_tokens: int  # where it ends in the prompt, in tokens
     source: Source  # where it is read from
+    anyway: bool = False  # whether it is read though it may be computed sooner: nobody waits for it yet
 
 
 @dataclass(slots=True)
@@ -86,15 +87,18 @@ class Promotions:
         self.ahead = ""
         """Request that finds what is being read for it in parts, as if it were in memory."""
 
-    def lookup(self, key: bytes, request_id: str, end_tokens: int = 0) -> BlockState:
-        """Return the state of a block; one that `begin` will read, or ask for, is pending."""
+    def lookup(self, key: bytes, request_id: str, end_tokens: int = 0, *, anyway: bool = False) -> BlockState:
+        """Return the state of a block; one that `begin` will read, or ask for, is pending.
+
+        Where nobody waits for it, it is read `anyway`, if computing it would be sooner, too.
+        """
         state = self._memory.state(key)
         if state is BlockState.READY:
             self._lookups_of(request_id).ready[key] = None
         elif state is BlockState.PENDING and request_id == self.ahead:
             return BlockState.READY if self._is_coming(key, request_id) else state
         elif state is not BlockState.PENDING and (
-            (state is BlockState.ABSENT and self._want(key, request_id, end_tokens))
+            (state is BlockState.ABSENT and self._want(key, request_id, end_tokens, anyway=anyway))
             or self._waits_for_others(key, request_id)
         ):
             return BlockState.PENDING
@@ -105,19 +109,19 @@ class Promotions:
         held = self._held.get(request_id)
         return held is not None and bool(held.loading) and key in held.lost and request_id != self.ahead
 
-    def _want(self, key: bytes, request_id: str, end_tokens: int) -> bool:
+    def _want(self, key: bytes, request_id: str, end_tokens: int, *, anyway: bool) -> bool:
         """Have a block read from the fastest tier that has it; tells whether there may be one."""
         held = self._held.get(request_id)
         if held is not None and key in held.refused:
             return False
         for source in self._fastest_first:
             presence = source.tier.presence(key)
-            if presence is Presence.ABSENT or not source.decision.may_pay(end_tokens):
+            if presence is Presence.ABSENT or not (anyway or source.decision.may_pay(end_tokens)):
                 continue
             if presence is Presence.ASKED:
                 return True
             if presence is Presence.PRESENT:
-                self._lookups_of(request_id).wanted[key] = _Wanted(end_tokens, source)
+                self._lookups_of(request_id).wanted[key] = _Wanted(end_tokens, source, anyway)
                 return True
             # an answer that did not last until the request was looked up again is not waited for twice
             if held is None or key not in held.asked:
@@ -157,7 +161,7 @@ class Promotions:
 
     def _pays(self, request_id: str, wanted: Mapping[bytes, _Wanted]) -> bool:
         """Tell whether what a request wants is read; what is computed sooner is refused."""
-        groups = _by_source({key: block.source for key, block in wanted.items()})
+        groups = _by_source({key: block.source for key, block in wanted.items() if not block.anyway})
         refused = [
             key
             for source, keys in groups.items()

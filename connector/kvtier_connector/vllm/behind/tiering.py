@@ -219,6 +219,35 @@ class Tiering:
         self.promotions.forget_memory()
         return np.concatenate([behind.tier.forget_memory() for behind in self._tiers])
 
+    # ---- forgetting ----
+
+    @property
+    def kinds(self) -> list[Tier]:
+        """Which tiers there are."""
+        return [behind.tier.tier for behind in self._tiers]
+
+    def forget(self, kind: Tier, keys: Sequence[bytes]) -> None:
+        """Have chunks not be found again in a tier, nor by others that share it."""
+        progress, tier = Progress(), self.tier(kind)
+        tier.forget(keys, progress)
+        self._apply(progress, tier)
+
+    def begin_anew(self, kind: Tier, epoch: str) -> None:
+        """Have nothing of before be found again in a tier, nor by others that share it."""
+        progress, tier = Progress(), self.tier(kind)
+        tier.begin_anew(epoch, progress)
+        self._apply(progress, tier)
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether something of that is still under way."""
+        return any(behind.tier.is_forgetting for behind in self._tiers)
+
+    def take_forget_errors(self) -> list[str]:
+        """Return why something could not be forgotten for all, since the last call."""
+        errors = {behind.tier.tier: behind.tier.take_forget_error() for behind in self._tiers}
+        return [f"{tier.label} tier: {error}" for tier, error in errors.items() if error]
+
     def add_stats(self, stats: OffloadingConnectorStats | None) -> OffloadingConnectorStats | None:
         """Add the tiers' numbers."""
         for behind in self._tiers:
