@@ -120,6 +120,9 @@ class ConnectorConfig:
     # tenants by name: {"guaranteed": 0.2, "most": 0.5} of each tier. Nobody's store takes from the first;
     # of what one holds beyond the second, its own blocks leave first. Without them, 0 and 1.
     tenants: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # folder of the socket by which who is in the engine's container clears, fetches and looks. The engine
+    # makes it; empty for none
+    control_path: str = ""
     # the engine is another's, which starts without a tier too: so it does, or with a smaller one, where the
     # tier cannot be had. Without `blocks_per_chunk` it chooses that itself, of what it alone knows.
     attached: bool = False
@@ -158,6 +161,7 @@ class ConnectorConfig:
                 raise _bad(name, value, "true or false")
         self._check_disk()
         self._check_remote()
+        self._check_path("control_path", "the absolute path of a folder")
         for name in ("cpu_retained_share", "disk_retained_share"):
             if not _is_share(getattr(self, name)):
                 raise _bad(name, getattr(self, name), "a number from 0 to 1")
@@ -168,8 +172,7 @@ class ConnectorConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise _bad(name, value, "a whole number, 0 or more")
-        if not isinstance(self.disk_path, str) or (self.disk_path and not self.disk_path.startswith("/")):
-            raise _bad("disk_path", self.disk_path, "the absolute path of a folder")
+        self._check_path("disk_path", "the absolute path of a folder")
         if bool(self.disk_path) != bool(self.disk_capacity_bytes):
             lacking = "disk_capacity_bytes" if self.disk_path else "disk_path"
             raise _bad(lacking, getattr(self, lacking), "given too: a disk tier needs a folder and a size")
@@ -184,9 +187,7 @@ class ConnectorConfig:
             if not isinstance(getattr(self, name), str):
                 raise _bad(name, getattr(self, name), "text")
         for name in ("remote_credentials_path", "remote_ca_path", "remote_mac_key_path"):
-            value = getattr(self, name)
-            if not isinstance(value, str) or (value and not value.startswith("/")):
-                raise _bad(name, value, "an absolute path")
+            self._check_path(name, "an absolute path")
         connections = self.remote_connections
         if not isinstance(connections, int) or connections not in REMOTE_CONNECTIONS:
             least, most = REMOTE_CONNECTIONS[0], REMOTE_CONNECTIONS[-1]
@@ -231,6 +232,11 @@ class ConnectorConfig:
                 f"kv_connector_extra_config.tenants: the guaranteed parts are {guaranteed:.3g} of a tier "
                 "together, must be 1 at most"
             )
+
+    def _check_path(self, name: str, wanted: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, str) or (value and not value.startswith("/")):
+            raise _bad(name, value, wanted)
 
     def _check_timeout(self, name: str) -> None:
         timeout_s = getattr(self, name)

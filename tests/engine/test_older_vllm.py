@@ -21,6 +21,8 @@ _BRIEF = (
 )
 _CONNECTOR = (
     "attach/test_lacking.py",
+    "control/test_clearing.py",
+    "control/test_socket.py",
     "copies/test_layerwise_disk_loads.py",
     "disk/test_disk.py",
     "disk/test_disk_kinds.py",

@@ -7,7 +7,7 @@ itself, and steps without work wait for copies.
 """
 
 from math import gcd
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from typing_extensions import override
@@ -29,6 +29,7 @@ from vllm.v1.request import Request
 from kvtier_connector.config import parse_extra_config
 from kvtier_connector.errors import SettingError
 from kvtier_connector.vllm.behind.tiering import NeverWriteBehind
+from kvtier_connector.vllm.control.start import open_control
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import layer_places
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.start import (
@@ -57,6 +58,9 @@ from kvtier_connector.vllm.offloading.sync_loads import (
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, RunningStep
 from kvtier_connector.vllm.upstream.engine import OffloadingConnector, OffloadingConnectorMetadata
 from kvtier_connector.vllm.upstream.offloading import ResetFence, UpstreamScheduler, UpstreamWorker
+
+if TYPE_CHECKING:
+    from kvtier_connector.core.control.socket_server import ControlServer
 
 _IDLE_WAIT_S: Final = 0.05
 """Long enough that an engine which waits for a load takes no core from its copies, short enough that a new
@@ -224,6 +228,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._handshake = Handshake(settings, manager, config, kv_cache)
         self._chunk_gcd_tokens = gcd(*upstream.tokens_per_chunk)
         self._prefill: PrefillClock | None = None
+        self._control: ControlServer | None = None
 
     def _evict_blocks(self, block_ids: frozenset[int]) -> None:
         self._kv_cache_manager.evict_blocks(block_ids)
@@ -235,6 +240,18 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             self._handshake.take(metadata, in_parts=self._sync_loads.are_on)
         if self._manager.behind is not None:
             self._prefill = PrefillClock(self._manager.behind.prefill)
+        if self._control is None and self._kv_cache_manager is not None:
+            self._control = open_control(
+                self._settings, self._vllm_config, self._upstream, self._manager, self._kv_cache_manager
+            )
+
+    @override
+    def shutdown(self) -> None:
+        """Let go of the tiers, and of the control socket first."""
+        if self.connector_scheduler is not None and self._control is not None:
+            self._control.close()
+            self._control = None
+        super().shutdown()
 
     @override
     def on_new_request(self, request: Request) -> None:

@@ -13,6 +13,7 @@ FULL = ConnectorConfig(
     blocks_per_chunk=4,
     offload_prompt_only=False,
     self_describing_kv_events=True,
+    control_path="/run/kvtier/control",
 )
 
 
@@ -51,6 +52,8 @@ def test_rendered_json_names_the_connector_and_recomputes() -> None:
         ({"hugepage_bytes": 4096}, "hugepage_bytes"),
         ({"blocks_per_chunk": 0}, "blocks_per_chunk"),
         ({"offload_prompt_only": "false"}, "offload_prompt_only"),
+        ({"control_path": "control"}, "control_path"),
+        ({"control_path": None}, "control_path"),
         ({"spec_name": "CPUOffloadingSpec"}, "spec_name"),
         ({"spec_module_path": None}, "spec_module_path"),
     ],

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from typing_extensions import override
@@ -45,6 +46,11 @@ _RESULTS = {
 _SOURCES = {Tier.CPU: CacheHitSource.HOST, Tier.DISK: CacheHitSource.DISK}
 _MEDIA = {Tier.CPU: Medium.CPU, Tier.DISK: Medium.STORAGE}
 """Of the tiers that are this engine's alone: what others share is no reason to send it a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStore:
+    """In the state of a request's context: nothing of it is stored, in any tier."""
 
 
 class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no types
@@ -187,7 +193,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         the beginning stays.
         """
         hints = req_context.get_state(RequestHints)
-        if hints is not None and hints.hints.never_store:
+        is_never_stored = hints is not None and hints.hints.never_store
+        if is_never_stored or req_context.get_state(NeverStore) is not None:
             return PrepareStoreOutput([], SlotSpec(np.empty(0, np.int32)), [])
         ordered = list(dict.fromkeys(keys))
         self._note(ordered, req_context)
@@ -225,6 +232,20 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         lost = self._index.invalidate(list(keys))
         self._metrics.count_failures(lost)
         self._publish(lost, Tier.CPU, removed=True)
+
+    @property
+    def memory(self) -> BlockIndex:
+        """What is in memory."""
+        return self._index
+
+    @property
+    def slots_there(self) -> int:
+        """Number of slots that memory has so far; it grows while the engine serves."""
+        return self._slots_there
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Have chunks not be found in memory any more, also those that a transfer under way brings there."""
+        self._publish(self._index.invalidate(keys), Tier.CPU, removed=True)
 
     def on_chunks_stored(self, keys: Sequence[bytes], tier: Tier) -> None:
         """Take note of chunks that can be loaded now."""

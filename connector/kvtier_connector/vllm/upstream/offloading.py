@@ -16,7 +16,14 @@ from vllm.distributed.kv_transfer.kv_connector.v1.offloading.scheduler import (
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.worker import OffloadingConnectorWorker
 from vllm.v1.core.kv_cache_manager import KVCacheBlocks
 from vllm.v1.core.kv_cache_utils import KVCacheBlock
-from vllm.v1.kv_offload.base import LoadStoreSpec, OffloadingManager, OffloadingWorker, OffloadKey, ReqContext
+from vllm.v1.kv_offload.base import (
+    LoadStoreSpec,
+    OffloadingManager,
+    OffloadingWorker,
+    OffloadKey,
+    ReqContext,
+    make_offload_key,
+)
 from vllm.v1.request import Request
 
 from kvtier_connector.vllm.upstream.compat import require_attributes
@@ -91,6 +98,29 @@ class UpstreamScheduler:
             return []
         groups = zip(self.tokens_per_chunk, state.group_states, strict=True)
         return [group.offload_keys[: tokens // chunk_tokens] for chunk_tokens, group in groups]
+
+    @property
+    def requests(self) -> list[tuple[Request, ReqContext]]:
+        """All requests, with what the manager knows them by; also finished ones that may still be stored."""
+        return [(state.req, state.req_context) for state in self._scheduler._req_status.values()]
+
+    def chunks_of(self, request: Request) -> list[tuple[int, OffloadKey]]:
+        """Return the chunks that a prompt fills in all KV cache groups, and where each ends, in tokens."""
+        groups = self._scheduler.config.kv_group_configs
+        return sorted(
+            (number * group.tokens_per_chunk, make_offload_key(block_hash, group.group_idx))
+            for group in groups
+            for number, block_hash in enumerate(
+                request.block_hashes[group.hashes_per_chunk - 1 :: group.hashes_per_chunk], 1
+            )
+        )
+
+    def keys_within(self, request: Request) -> list[OffloadKey]:
+        """Return every key under which a part of a prompt may be, also those of its last, short chunk."""
+        groups = [group.group_idx for group in self._scheduler.config.kv_group_configs]
+        return [
+            make_offload_key(block_hash, group) for block_hash in request.block_hashes for group in groups
+        ]
 
     def offer_again(self, request_id: str) -> None:
         """Have a request offer all of its chunks again, once they are computed."""

@@ -1,0 +1,1 @@
+"""What a running engine can be told over its control socket."""
