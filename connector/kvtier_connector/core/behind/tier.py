@@ -79,6 +79,15 @@ class TierBehind(Protocol):
     def touch(self, keys: Sequence[bytes], hint: BlockHint | None = None) -> None:
         """Make blocks the most recently used; those that it lacks are passed over."""
 
+    def newest(self, most: int) -> Sequence[bytes] | None:
+        """Return up to `most` blocks that were used last, the last first; None while that is not known yet.
+
+        They may have gone since.
+        """
+
+    def keep_newest(self, keys: Sequence[bytes]) -> None:
+        """Keep for another engine's start what this one's memory used last, where the tier does not know."""
+
     def clear(self) -> None:
         """Have nothing of before be found again: the model's weights may have changed."""
 

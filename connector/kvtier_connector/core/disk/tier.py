@@ -182,6 +182,13 @@ class DiskTier(TierOwner):
         if self._store is not None:
             self._store.index.touch(keys, hint)
 
+    def newest(self, most: int) -> list[bytes]:
+        """Return up to `most` blocks that were used last, the last first; after a start, stored last."""
+        return self._store.index.newest(most) if self._store is not None else []
+
+    def keep_newest(self, keys: Sequence[bytes]) -> None:
+        """Do nothing: the index on disk knows."""
+
     def clear(self) -> None:
         """Forget everything, for the next start too: the model's weights may have changed."""
         self._generation = next(GENERATIONS)

@@ -239,6 +239,16 @@ class EvictionOrder:
             slots, order = slots[leaving], order[leaving]
         return slots[np.argsort(order)]
 
+    def newest(self, slots: Slots, most: int) -> Slots:
+        """Return up to `most` of some slots, those used last first, and of one use roots before tails."""
+        rows = self._state.slots[slots]
+        ages = np.uint32(self._clock) - rows[:, kernels.USED_AT]
+        order = ages.astype(np.int64) << 32 | rows[:, kernels.DEPTH]
+        if most < len(slots):
+            first = np.argpartition(order, most)[:most]
+            slots, order = slots[first], order[first]
+        return slots[np.argsort(order)]
+
     def remember(self, slots: Slots, marks: Marks) -> None:
         """Make ghosts of blocks that leave. Where one stands already, that stays which is worth more."""
         kernels.bury(self._state, slots, marks, self._clock)

@@ -143,6 +143,11 @@ class BlockIndex:
         """Forget some promises whose time is over: for who reads `retained` where nothing is stored."""
         self._holdings.sweep()
 
+    @property
+    def free(self) -> int:
+        """Number of blocks that could be reserved now without any leaving."""
+        return self._free.count
+
     def state(self, key: bytes) -> BlockState:
         """Return what is known of one key."""
         slot = self._table.find_one(key)
@@ -320,6 +325,14 @@ class BlockIndex:
         ready = np.flatnonzero(self._state[first:last] == _READY)
         slots = (ready + first).astype(np.int32)
         return slots, self._table.packed_keys_of(slots)
+
+    def newest(self, most: int) -> list[bytes]:
+        """Return the keys of up to `most` ready blocks, those used last first, of one use roots before tails.
+
+        After `restore`, those stored last count as used last.
+        """
+        ready = np.flatnonzero(self._state == _READY).astype(np.int32)
+        return self._table.keys_of(self._order.newest(ready, most))
 
     def _restore_lacking(self, keys: PackedKeys, slots: Slots) -> None:
         """Add blocks whose keys are not there yet; of one key that comes several times the last."""

@@ -295,3 +295,28 @@ def test_a_snapshot_taken_while_the_owner_works_has_only_slots_and_keys_of_the_i
                 index.clear()
         done.set()
         assert reader.result() > 0
+
+
+def test_the_newest_are_those_used_last_and_of_one_use_roots_before_tails() -> None:
+    index = BlockIndex(24, KEY_BYTES)
+    for first in range(0, 20, 5):
+        index.commit(index.reserve(UNIVERSE[first : first + 5]).keys)
+    index.reserve(UNIVERSE[20:22])  # not ready yet
+    index.unpin_slots(index.pin(UNIVERSE[5:8]))
+    index.touch(UNIVERSE[:2])
+    in_order = [*UNIVERSE[:2], *UNIVERSE[5:8], *UNIVERSE[15:20], *UNIVERSE[10:15], *UNIVERSE[8:10]]
+    assert index.newest(12)[5:10] == in_order[5:10]
+    assert set(index.newest(5)) == set(in_order[:5])
+    assert index.newest(17) == index.newest(99)[:17]
+    assert index.newest(0) == []
+
+
+def test_of_restored_blocks_those_stored_last_are_the_newest() -> None:
+    capacity = 5000
+    index = BlockIndex(capacity, KEY_BYTES)
+    keys = [number.to_bytes(KEY_BYTES, "big") for number in range(capacity)]
+    index.restore(packed(keys), np.arange(capacity, dtype=np.int32)[::-1].copy())
+    newest = index.newest(3000)
+    places = [int.from_bytes(key, "big") for key in newest]
+    assert min(places) >= capacity - 3000 - 1024, "what is far older does not come before what is newer"
+    assert len(set(places)) == 3000
