@@ -80,6 +80,7 @@ class RemoteTier(TierOwner):
         self._epoch_to_keep = ""  # what the store has not said yet that it knows
         self._forget_error = ""
         self._generation = 0
+        self._newest: Sequence[bytes] | None = None
         self._facts: ServerFacts | None = None
         self._is_down = True
         self._is_off = False
@@ -158,6 +159,15 @@ class RemoteTier(TierOwner):
             now_s = time.monotonic()
             self._answers.update((key, (True, now_s)) for key in old)
             self._threads.ask(old[::-1])
+
+    def newest(self, most: int) -> Sequence[bytes] | None:
+        """Return up to `most` blocks that another engine used last; None until the store was tried."""
+        return None if self._newest is None else self._newest[:most]
+
+    def keep_newest(self, keys: Sequence[bytes]) -> None:
+        """Keep in the store what this engine's memory used last; the last engine to do so is believed."""
+        if keys and not self.is_down:
+            self._threads.keep_newest(keys)
 
     def clear(self) -> None:
         """Neither read nor write until the next start: others would find what other weights have computed."""
@@ -240,7 +250,8 @@ class RemoteTier(TierOwner):
     def _hear(self, event: Event, progress: Progress) -> None:
         """Take note of what happens seldom."""
         match event:
-            case Up(facts, rates):
+            case Up(facts, rates, newest):
+                self._newest = newest
                 # how fast the store is from where another engine runs says nothing of here
                 self._learning.believe(replace(Rates.parse(rates), read_bytes_per_s=None))
                 self._come_up(facts, progress)
@@ -314,6 +325,7 @@ class RemoteTier(TierOwner):
 
     def _go_down(self, reason: str, progress: Progress) -> None:
         self._is_down = True
+        self._newest = self._newest or ()
         self._answers.clear()
         self._asked.clear()
         progress.notes.append(f"the remote tier is off: {reason}; serving without it, and trying again")

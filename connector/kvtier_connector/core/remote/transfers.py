@@ -13,10 +13,11 @@ from math import inf
 from typing import Final
 
 from kvtier_common.backoff import Backoff
-from kvtier_connector.config import REMOTE_DEPTH
+from kvtier_connector.config import REMOTE_DEPTH, REMOTE_VALUE_BYTES
 from kvtier_connector.core.behind import messages
 from kvtier_connector.core.behind.event_queue import EventQueue
 from kvtier_connector.core.behind.messages import Down, Ended, KeepRates, Order, Probe, Probed
+from kvtier_connector.core.remote.seals import SEAL_BYTES
 from kvtier_connector.core.remote.store import ServerFacts, StoreConnection, Value
 from kvtier_connector.core.remote.values import BlockLayout
 from kvtier_connector.errors import (
@@ -32,6 +33,9 @@ _WRITES_ASKED: Final = 16  # blocks of which is asked at a time whether they are
 _PROBE_BYTES: Final = 16 << 20  # read to learn how fast a store is, all threads together
 _PROBE_TAKES_S: Final = 1.0  # after which a slow store has shown that it is slow
 _RATES_BYTES: Final = 4096  # more than what engines keep of their pace has ever
+NEWEST_KEYS: Final = 1 << 16
+"""Of the list of blocks that engines used last: 2.4 MB."""
+_NEWEST_BYTES: Final = REMOTE_VALUE_BYTES  # more than that list ever has
 _PROBE_LASTS_S: Final = 3600  # the value that is read then
 _FORGOTTEN_AT_ONCE: Final = 256  # blocks that are removed by one command
 _MOST_EPOCH_BYTES: Final = 64
@@ -88,6 +92,7 @@ class Up:
 
     facts: ServerFacts
     rates: str  # what another engine has kept there of its pace; empty for nothing
+    newest: Sequence[bytes] = ()  # blocks that another engine used last, if that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,11 @@ class _KeepEpoch:
     epoch: str
 
 
+@dataclass(frozen=True, slots=True)
+class _KeepNewest:
+    keys: Sequence[bytes]
+
+
 class _Reconnect:
     """Try whether the store can be used."""
 
@@ -130,7 +140,18 @@ class _Connect:
     """Have a connection before there is something to do, which nothing then waits for."""
 
 
-_Work = _Ask | Order | list[Order] | Probe | KeepRates | _Forget | _KeepEpoch | _Reconnect | _Connect
+_Work = (
+    _Ask
+    | Order
+    | list[Order]
+    | Probe
+    | KeepRates
+    | _KeepNewest
+    | _Forget
+    | _KeepEpoch
+    | _Reconnect
+    | _Connect
+)
 
 
 class _Queue:
@@ -144,6 +165,7 @@ class _Queue:
         self.reads = deque[Order]()
         self.probes = deque[Probe]()
         self.rates = deque[KeepRates](maxlen=1)
+        self.newest = deque[_KeepNewest](maxlen=1)
         self.writes = deque[Order]()
         self.is_closing = False
         self.down_until_s: float | None = 0.0  # None while the store serves; it is not known to at first
@@ -165,12 +187,15 @@ class _Queue:
                 if work is not None:
                     return work
                 self.changed.wait(None if self.is_trying else left_s)
-        return None
+            # the next engine's start is worth a moment of this one's end
+            can_keep = self.newest and self.down_until_s is None and connected_at == self.downs
+            return self.newest.popleft() if can_keep else None
 
     def _next(self, connected_at: int) -> _Work | None:
         if connected_at != self.downs:
             return _Connect()
-        for waiting in (self.epochs, self.forgets, self.asks, self.reads, self.probes, self.rates):
+        queues = (self.epochs, self.forgets, self.asks, self.reads, self.probes, self.rates, self.newest)
+        for waiting in queues:
             if waiting:
                 return waiting.popleft()
         return [self.writes.popleft() for _ in range(min(_WRITES_ASKED, len(self.writes)))] or None
@@ -201,6 +226,7 @@ class RemoteThreads:
         connections: int,
         ttl_s: int,
         connect_timeout_s: float,
+        reads_newest: bool = False,  # tell, when the store is first there, what other engines used last
         news: threading.Event | None = None,
         timings: RemoteTimings = DEFAULT_TIMINGS,
     ) -> None:
@@ -210,6 +236,7 @@ class RemoteThreads:
         self._unkept_epoch = ""  # what the store has to be told before it is used again
         self._ttl_s = ttl_s
         self._timings = timings
+        self._reads_newest = reads_newest
         self._queue = _Queue()
         self._probes = _Probes()
         self._connect_timeout_s = connect_timeout_s
@@ -286,6 +313,13 @@ class RemoteThreads:
                 self._queue.rates.append(rates)
                 self._queue.changed.notify()
 
+    def keep_newest(self, keys: Sequence[bytes]) -> None:
+        """Keep for other engines' starts what this one used last, when nothing else is to be done."""
+        with self._queue.changed:
+            if self._queue.down_until_s is None and self.takes_writes:
+                self._queue.newest.append(_KeepNewest(keys[:NEWEST_KEYS]))
+                self._queue.changed.notify()
+
     @property
     def takes_writes(self) -> bool:
         """Whether the store has not said that it is full."""
@@ -354,11 +388,13 @@ class RemoteThreads:
                 facts = connection.facts(self._patience_s)
                 self._settle_epoch(connection)
                 rates = self._read_rates(connection)
+                newest = self._read_newest(connection) if self._reads_newest else ()
+                self._reads_newest = False
                 with self._queue.changed:
                     self._failures = 0
                     self._queue.down_until_s, self._queue.is_trying = None, False
                     self._queue.changed.notify_all()
-                self.outbox.tell(Up(facts, rates))
+                self.outbox.tell(Up(facts, rates, newest))
                 self.probe()  # how fast it is from here, before a request can ask for it
             case _:
                 self._keep_or_forget(connection, now.layout, work)
@@ -368,6 +404,9 @@ class RemoteThreads:
             case KeepRates(text):
                 kept = Value(layout.rates_key, (memoryview(text.encode()),))
                 connection.put(kept, self._ttl_s, self._patience_s)
+            case _KeepNewest(block_keys):
+                patience_s = max(self._patience_s, self._connect_timeout_s)  # it may be larger than blocks
+                connection.put(layout.seal_newest(block_keys), self._ttl_s, patience_s)
             case _Forget(keys):
                 self._forget(connection, layout, keys)
                 self.outbox.tell(Forgotten(keys))
@@ -398,6 +437,16 @@ class RemoteThreads:
         text = bytearray(size_bytes)
         connection.request(Value(key, (memoryview(text),)))
         return text.decode(errors="replace") if connection.receive(self._patience_s) else ""
+
+    def _read_newest(self, connection: StoreConnection) -> Sequence[bytes]:
+        layout = self._now.layout
+        [size_bytes] = connection.sizes([layout.newest(SEAL_BYTES).key], self._patience_s)
+        if not SEAL_BYTES < size_bytes <= _NEWEST_BYTES:
+            return ()
+        value = layout.newest(size_bytes)
+        connection.request(value)
+        is_there = connection.receive(self._connect_timeout_s)
+        return layout.unseal_newest(value) if is_there else ()
 
     # ---- forgetting ----
 

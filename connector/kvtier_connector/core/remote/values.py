@@ -19,6 +19,8 @@ _SPARE_BYTES: Final = 64
 Redis and Valkey)."""
 _SMALLEST_BYTES: Final = 256 << 10
 """Smaller ones are not cut further: what is lost by rounding them up is less than another request."""
+_LENGTH_BYTES: Final = 4
+_NEWEST: Final = b"newest"  # in the place of a block's key, by which its seal is bound to what it is
 _NAMES_BYTES: Final = 16  # of the fingerprint's hash in keys
 
 
@@ -95,6 +97,23 @@ class BlockLayout:
         """The key of what engines have learnt of their pace."""
         return f"{self._prefix}rates".encode()
 
+    def newest(self, size_bytes: int) -> Value:
+        """Return room for the list of the blocks that engines used last, of so many bytes with its seal."""
+        memory = bytearray(size_bytes - SEAL_BYTES)
+        return Value(f"{self._prefix}newest".encode(), (memoryview(memory), _room()))
+
+    def seal_newest(self, keys: Sequence[bytes]) -> Value:
+        """Return that list as a value."""
+        content = _keys_packed(keys)
+        value = self.newest(len(content) + SEAL_BYTES)
+        value.memory[0][:] = content
+        self.seal(_NEWEST, [value])
+        return value
+
+    def unseal_newest(self, value: Value) -> tuple[bytes, ...]:
+        """Return the blocks of a list that was read; none of one that is not as it was written."""
+        return _keys_unpacked(value.memory[0]) if self.is_whole(_NEWEST, [value]) else ()
+
     def probe(self) -> Value:
         """Return a value of a piece's size that is no block's, to measure with."""
         return Value(f"{self._prefix}probe".encode(), (memoryview(bytearray(self.first_value_bytes)),))
@@ -119,6 +138,18 @@ class BlockLayout:
             hmac.compare_digest(value.memory[-1], self._seal.behind(block_key, piece, value))
             for piece, value in enumerate(values)
         )
+
+
+def _keys_packed(keys: Sequence[bytes]) -> bytes:
+    """Return keys of one length one after another, behind that length."""
+    return len(keys[0] if keys else b"").to_bytes(_LENGTH_BYTES, "little") + b"".join(keys)
+
+
+def _keys_unpacked(content: memoryview) -> tuple[bytes, ...]:
+    key_bytes, keys = int.from_bytes(content[:_LENGTH_BYTES], "little"), bytes(content[_LENGTH_BYTES:])
+    if not key_bytes or len(keys) % key_bytes:
+        return ()
+    return tuple(keys[first : first + key_bytes] for first in range(0, len(keys), key_bytes))
 
 
 def _room() -> memoryview:

@@ -22,6 +22,10 @@ KEYS = [bytes([number]) * 36 for number in range(SLOTS)]
 LONG_S = 60.0
 
 
+def content_of(number: int) -> bytes:
+    return np.random.default_rng(number).bytes(BLOCK_BYTES)
+
+
 class Connectable(Protocol):
     """A store that runs."""
 
@@ -47,6 +51,7 @@ class Engine:
             connections=connections,
             ttl_s=0,
             connect_timeout_s=LONG_S,
+            reads_newest=True,
             timings=RemoteTimings(retry=Backoff(0.01, 0.1), moved_s=0.1, closing_s=LONG_S),
         )
         self.tier = RemoteTier(
@@ -94,11 +99,11 @@ class Engine:
         self.tier.load([KEYS[slot] for slot in slots], np.array(slots, np.int32))
 
     def fill(self, slot: int) -> None:
-        content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
-        self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] = content
+        self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] = content_of(slot)
 
-    def has(self, slot: int) -> bool:
-        content = np.random.default_rng(slot).bytes(BLOCK_BYTES)
+    def has(self, slot: int, number: int | None = None) -> bool:
+        """Whether a slot has what `fill` puts there, or into the slot of that number."""
+        content = content_of(slot if number is None else number)
         return self.memory[slot * BLOCK_BYTES : (slot + 1) * BLOCK_BYTES] == content
 
     def settle(self) -> None:
