@@ -123,6 +123,9 @@ class ConnectorConfig:
     # folder of the socket by which who is in the engine's container clears, fetches and looks. The engine
     # makes it; empty for none
     control_path: str = ""
+    # how long a start may wait for blocks that the disk, or the engines of a shared store, used last to be
+    # read into memory before the engine serves; 0 for not at all
+    warm_start_s: float = 0.0
     # the engine is another's, which starts without a tier too: so it does, or with a smaller one, where the
     # tier cannot be had. Without `blocks_per_chunk` it chooses that itself, of what it alone knows.
     attached: bool = False
@@ -159,6 +162,9 @@ class ConnectorConfig:
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise _bad(name, value, "true or false")
+        wait_s = self.warm_start_s
+        if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s < inf:
+            raise _bad("warm_start_s", wait_s, "seconds, 0 or more")
         self._check_disk()
         self._check_remote()
         self._check_path("control_path", "the absolute path of a folder")

@@ -16,6 +16,7 @@ LOAD_SECONDS: Final = "vllm:kvtier_remote_load_seconds"
 STORE_BYTES: Final = "vllm:kvtier_remote_store_bytes"
 STORE_SECONDS: Final = "vllm:kvtier_remote_store_seconds"
 HIT_CHUNKS: Final = "vllm:kvtier_remote_hit_chunks"
+WARMED_CHUNKS: Final = "vllm:kvtier_remote_warmed_chunks"
 ABSENT_CHUNKS: Final = "vllm:kvtier_remote_absent_chunks"  # asked for, and not there
 VANISHED_CHUNKS: Final = "vllm:kvtier_remote_vanished_chunks"  # there when asked for, gone when read
 EVICTED_CHUNKS: Final = "vllm:kvtier_remote_evicted_chunks"  # always 0: the store makes room by itself

@@ -1,7 +1,7 @@
 """An engine in this process whose disk tier is taken away and given back, as restarts do, but in a moment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,16 +85,17 @@ class DiskEngine:
         while self.connector.connector_scheduler._jobs:
             self._core.step_fn()
 
-    def enter(self, path: Path, capacity_bytes: int = 3 * MIB) -> None:
+    def enter(self, path: Path, capacity_bytes: int = 3 * MIB, warm_start_s: float = 0.0) -> None:
         """Open a folder with nothing in memory, as an engine that starts."""
-        self.connector._handshake._settings = tier(path, capacity_bytes)
+        settings = replace(tier(path, capacity_bytes), warm_start_s=warm_start_s)
+        self.connector._handshake._settings = settings
         workers = self._core.model_executor.get_kv_connector_handshake_metadata()
         offers = {rank: offer for worker in workers for (_, rank), offer in worker.items()}
         self.connector.set_xfer_handshake_metadata(offers)
 
-    def restart(self, path: Path, capacity_bytes: int = 3 * MIB) -> None:
+    def restart(self, path: Path, capacity_bytes: int = 3 * MIB, warm_start_s: float = 0.0) -> None:
         self.leave()
-        self.enter(path, capacity_bytes)
+        self.enter(path, capacity_bytes, warm_start_s)
 
     def ask(self, prompts: Sequence[list[int]] = tuple(PROMPTS)) -> tuple[list[list[int]], list[int]]:
         """Return what is answered one after another, and how many tokens of each prompt were cached.

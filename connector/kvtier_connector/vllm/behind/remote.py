@@ -54,6 +54,7 @@ def open_remote_tier(  # noqa: PLR0913 - what a remote tier is made of
         connections=settings.remote_connections,
         ttl_s=settings.remote_ttl_s,
         connect_timeout_s=settings.remote_timeout_s,
+        reads_newest=settings.warm_start_s > 0,
         news=news,
     )
     return RemoteTier(

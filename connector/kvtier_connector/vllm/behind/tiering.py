@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from typing import Final, Protocol
 
 import numpy as np
@@ -12,9 +14,12 @@ from vllm.v1.kv_offload.base import OffloadKey, ReqContext
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import TierBehind
+from kvtier_connector.core.behind.warm_start import WarmStart
 from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.machine.memory import format_bytes
+from kvtier_connector.core.remote.transfers import NEWEST_KEYS
 from kvtier_connector.vllm.behind.promotions import Promotions, Source
 from kvtier_connector.vllm.behind.read_decision import ReadDecision
 from kvtier_connector.vllm.hints import RequestHints
@@ -25,6 +30,9 @@ from kvtier_connector.vllm.upstream.engine import OffloadingConnectorStats
 _PATIENCE_S: Final = 0.05
 """How long a step without work waits for a tier: longer than a chunk takes, too short for a new request to
 notice."""
+
+_KEEP_NEWEST_S: Final = 300.0
+"""How often it is left in a shared store what memory has used last: a search through memory's index."""
 
 _STEP_WAIT_S: Final = 0.25
 """How long reading may take, as fast as the disk has been, for a step to begin before it has ended."""
@@ -86,6 +94,7 @@ class Tiering:
             _Behind(tier, ReadDecision(tier, chunk_tokens, most_tokens), BehindMetrics(tier, chunk_tokens))
             for tier in tiers
         ]
+        self._newest_kept_s = inf
         self._listener = listener
         self._chunk_tokens = chunk_tokens
         self._part_ends = part_ends
@@ -110,6 +119,39 @@ class Tiering:
     def tier(self, tier: Tier) -> TierBehind:
         """Return one of the tiers. Raises KeyError: there is none of that kind."""
         return {behind.tier.tier: behind.tier for behind in self._tiers}[tier]
+
+    def warm_up(self, wait_s: float, grow: Callable[[], bool]) -> None:
+        """Read what the tiers had in use last until half of the memory is full or the time is over.
+
+        From then on, keep for other engines what this one uses. `grow` takes note of memory that has come,
+        and tells whether more may come.
+        """
+        self._newest_kept_s = time.monotonic()
+        warm_start = WarmStart(
+            self._memory,
+            most=self._memory.capacity // 2,
+            until_s=self._newest_kept_s + wait_s,
+            poll=self.poll,
+            grow=grow,
+        )
+        for behind in self._tiers:
+            warmed = warm_start.load(behind.tier, partial(_can_pay, behind.decision))
+            behind.metrics.count_warmed(warmed.blocks)
+            log.info(
+                "kvtier: warmed %s chunks (%s) in %.1f s from the %s tier",
+                f"{warmed.blocks:,}",
+                format_bytes(warmed.size_bytes),
+                warmed.seconds,
+                warmed.tier.label,
+            )
+
+    def _keep_newest(self) -> None:
+        """Leave with shared tiers what memory has used last, for an engine that starts."""
+        self._newest_kept_s = time.monotonic()
+        asked = [behind.tier for behind in self._tiers if behind.tier.is_asked]
+        newest = self._memory.newest(NEWEST_KEYS) if asked else []
+        for tier in asked:
+            tier.keep_newest(newest)
 
     def poll(self) -> None:
         """Take note of what the tiers have done: before a request's chunks are looked up one by one."""
@@ -187,6 +229,8 @@ class Tiering:
         now_s = time.monotonic()
         for behind in self._tiers:
             behind.decision.learn(now_s)
+        if now_s > self._newest_kept_s + _KEEP_NEWEST_S:
+            self._keep_newest()
         ends = self._part_ends if in_parts else ()
         begun = self.promotions.begin(ends)
         if begun and ends:
@@ -256,6 +300,8 @@ class Tiering:
 
     def close(self) -> None:
         """Let go of the tiers."""
+        if self._newest_kept_s < inf:
+            self._keep_newest()
         for behind in self._tiers:
             behind.tier.close()
 
@@ -268,3 +314,7 @@ class Tiering:
             self._listener.on_slots_released(progress.orphans)
         for note in progress.notes:
             log.warning("kvtier: %s", note)
+
+
+def _can_pay(decision: ReadDecision) -> bool:
+    return decision.can_pay

@@ -21,10 +21,15 @@ class BehindMetrics:
         self._chunk_tokens = chunk_tokens
         self._last: tuple[int, bool, bool] | None = None
         self._hits = 0
+        self._warmed = 0
 
     def count_hits(self, count: int) -> None:
         """Count chunks that a request found there."""
         self._hits += count
+
+    def count_warmed(self, count: int) -> None:
+        """Count chunks that were in memory before the engine served."""
+        self._warmed += count
 
     def add_to(
         self, stats: OffloadingConnectorStats | None, *, pays: bool = True
@@ -39,6 +44,7 @@ class BehindMetrics:
             names.STORE_BYTES: counts.store_bytes,
             names.STORE_SECONDS: counts.store_seconds,
             names.HIT_CHUNKS: self._hits,
+            names.WARMED_CHUNKS: self._warmed,
             names.EVICTED_CHUNKS: counts.evicted,
             names.CORRUPT_CHUNKS: counts.corrupt,
             names.FAILED_CHUNKS: counts.failed,
@@ -48,7 +54,7 @@ class BehindMetrics:
             added |= {names.ABSENT_CHUNKS: counts.absent, names.VANISHED_CHUNKS: counts.vanished}
         if now == self._last and not any(added.values()):
             return stats
-        self._hits = 0
+        self._hits = self._warmed = 0
         self._last = now
         stats = stats or OffloadingConnectorStats()
         stats.set_gauge(names.CAPACITY_BYTES, tier.slots * tier.block_bytes)

@@ -26,6 +26,9 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     names.STORE_BYTES: OffloadingCounterMetadata("Bytes written to the disk tier."),
     names.STORE_SECONDS: OffloadingCounterMetadata("Seconds that writes took, added up; many run at a time."),
     names.HIT_CHUNKS: OffloadingCounterMetadata("Chunks that a request found on disk."),
+    names.WARMED_CHUNKS: OffloadingCounterMetadata(
+        "Chunks that were read from disk into memory before the engine served."
+    ),
     names.EVICTED_CHUNKS: OffloadingCounterMetadata("Chunks that left the disk tier to make room."),
     names.CORRUPT_CHUNKS: OffloadingCounterMetadata(
         "Chunks on disk that were not as written; they were dropped and computed again."

@@ -26,6 +26,9 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     names.STORE_BYTES: OffloadingCounterMetadata("Bytes written to the remote tier."),
     names.STORE_SECONDS: OffloadingCounterMetadata("Seconds that writes took, added up; many run at a time."),
     names.HIT_CHUNKS: OffloadingCounterMetadata("Chunks that a request found in the remote tier."),
+    names.WARMED_CHUNKS: OffloadingCounterMetadata(
+        "Chunks that were read from the remote tier into memory before the engine served."
+    ),
     names.ABSENT_CHUNKS: OffloadingCounterMetadata("Chunks that were asked for and not there."),
     names.VANISHED_CHUNKS: OffloadingCounterMetadata(
         "Chunks that were there when asked for and had gone when they were read."

@@ -107,6 +107,21 @@ class Handshake:
             most_tokens=self._config.model_config.max_model_len,
             part_ends=region.part_ends if in_parts else (),
         )
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Have memory filled before the engine serves; without that it serves, too."""
+        behind = self._manager.behind
+        if behind is None or not self._settings.warm_start_s:
+            return
+        try:
+            behind.warm_up(self._settings.warm_start_s, self._is_growing)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the engine starts cold
+            log.warning("kvtier: memory is not warmed: %s: %s", type(error).__name__, error)
+
+    def _is_growing(self) -> bool:
+        self.grow()
+        return bool(self._growing)
 
     def _open_tiers(self, offer: RegionOffer) -> list[TierBehind]:
         """Open what is behind memory. Raises ConnectorError: a tier cannot be had as it is asked for."""
