@@ -1,0 +1,174 @@
+"""Wraps vLLM's API server: `--middleware kvtier_connector.serve.middleware.KVTierMiddleware`.
+
+While the resource's prefixes are computed, GET /health answers 503. A request with the hint `prefetch` has
+its blocks fetched, and nothing computed. All else passes as it is.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+
+from kvtier_connector.serve.asgi import Answer, App, Headers, Message, Receive, Request, Scope, Send, call
+from kvtier_connector.serve.keeper import PrefixKeeper
+from kvtier_connector.serve.prefetch import MOST_BODY_BYTES, PATHS, answer_prefetch, prefetch_in
+from kvtier_connector.serve.prefixes import read_prefixes
+from kvtier_connector.serve.turns import Turn, turn_of_server
+
+PREFIXES: Final = "KVTIER_PREFIXES"
+"""Of the environment: a folder with a file for each prefix; without it there are none."""
+WITHIN: Final = "KVTIER_PREFIXES_WITHIN_S"
+CONTROL: Final = "KVTIER_CONTROL"
+"""Of the environment: the folder with the engines' control sockets; without it nothing is fetched."""
+DEFAULT_WITHIN_S: Final = 120.0
+_HEALTH: Final = "/health"
+
+log: Final = logging.getLogger("vllm.kvtier")
+
+
+class KVTierMiddleware:
+    """Wraps one API server's app."""
+
+    def __init__(self, app: App, environment: Mapping[str, str] = os.environ) -> None:
+        self._app = app
+        self._environment = environment
+        self._control_path = environment.get(CONTROL, "")
+        self._keeper: PrefixKeeper | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, as ASGI has it."""
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Begin when the app has started, and end with it."""
+
+        async def send_and_begin(message: Message) -> None:
+            if message["type"] == "lifespan.startup.complete":
+                self._begin(scope.get("app"))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_begin)
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._begin(scope.get("app"))
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path == _HEALTH and self._keeper is not None and not self._keeper.is_open:
+            await self._keeper.held().send(send)
+        elif path in PATHS and scope["method"] == "POST":
+            await self._complete(path, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _complete(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        body, again = await _read_ahead(receive)
+        request = prefetch_in(body)
+        if request is not None:
+            ask = partial(call, self._app, scope.get("app"))
+            answer = await answer_prefetch(request, path, _headers(scope), ask, self._control_path)
+            if answer is not None:
+                await answer.send(send)
+                return
+        await self._app(scope, again, send)
+
+    def _begin(self, application: object) -> None:
+        """Begin with the prefixes, once."""
+        if self._keeper is not None:
+            return
+        folder = self._environment.get(PREFIXES, "")
+        prefixes, problems = read_prefixes(Path(folder)) if folder else ([], [])
+        for problem in problems:
+            log.warning("kvtier: a prefix is passed over: %s", problem)
+        arguments = getattr(getattr(application, "state", None), "args", None)
+        keys = getattr(arguments, "api_key", None) or [self._environment.get("VLLM_API_KEY", "")]
+        own = {"authorization": f"Bearer {keys[0]}"} if keys[0] else {}
+
+        async def ask(request: Request) -> Answer:
+            headers = {**own, **request.headers}
+            return await call(self._app, application, replace(request, headers=headers))
+
+        port = getattr(arguments, "port", None) or 0
+        turn = turn_of_server(port, self._control_path) if prefixes else Turn(None)
+        self._keeper = PrefixKeeper(
+            prefixes,
+            ask,
+            within_s=_within_s(self._environment.get(WITHIN, "")),
+            ranks=_ranks(arguments),
+            turn=turn,
+        )
+        if prefixes:
+            self._task = asyncio.get_running_loop().create_task(self._keeper.run())
+
+
+async def _read_ahead(receive: Receive) -> tuple[bytes, Receive]:
+    """Return a request's body, of a long one nothing, and what gives it to the app all the same.
+
+    The app joins what it receives in the same way, so that it is not done twice.
+    """
+    parts, size_bytes = list[bytes](), 0
+    messages = list[Message]()
+    more = True
+    while more and size_bytes <= MOST_BODY_BYTES:
+        message = await receive()
+        if message["type"] != "http.request":  # the client has hung up
+            messages.append(message)
+            break
+        parts.append(message.get("body", b""))
+        size_bytes += len(parts[-1])
+        more = message.get("more_body", False)
+    body = parts[0] if len(parts) == 1 else b"".join(parts)
+    messages.insert(0, {"type": "http.request", "body": body, "more_body": more})
+
+    async def again() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return b"" if more else body, again
+
+
+def _headers(scope: Scope) -> Headers:
+    return {
+        bytes(name).decode("latin-1").lower(): bytes(text).decode("latin-1")
+        for name, text in scope["headers"]
+    }
+
+
+def _within_s(text: str) -> float:
+    """Return how long the engine may be called unhealthy for its prefixes."""
+    if not text:
+        return DEFAULT_WITHIN_S
+    try:
+        within_s = float(text)
+    except ValueError:
+        within_s = -1.0
+    if not 0 <= within_s < inf:
+        log.warning(
+            "kvtier: %s: got %r, must be seconds, 0 or more; taken as %g", WITHIN, text, DEFAULT_WITHIN_S
+        )
+        return DEFAULT_WITHIN_S
+    return within_s
+
+
+def _ranks(arguments: Any) -> int:  # noqa: ANN401 - vLLM's, which has no types
+    """Return how many data-parallel engines this server shares requests out to, of which one may be named."""
+    others_share_out = any(
+        getattr(arguments, f"data_parallel_{name}", None)
+        for name in ("external_lb", "hybrid_lb", "multi_port_external_lb")
+    )
+    if others_share_out or getattr(arguments, "data_parallel_rank", None) is not None:
+        return 1
+    size = getattr(arguments, "data_parallel_size", None)
+    return size if isinstance(size, int) and size > 1 else 1
