@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -53,6 +54,11 @@ class TheirEngine:
         answer = json.loads(self._client.post("/v1/completions", json.dumps(asked).encode()))
         return list(answer["choices"][0]["token_ids"])
 
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What it answers to a request."""
+        answer: dict[str, Any] = json.loads(self._client.post(path, json.dumps(body).encode()))
+        return answer
+
     def metrics(self, name: str) -> dict[tuple[str, ...], float]:
         """The samples of a metric, by the values of its labels other than vLLM's own."""
         families = text_string_to_metric_families(self._client.text("/metrics"))
@@ -74,14 +80,21 @@ class TheirEngine:
 
 
 @contextmanager
-def their_engine(
-    shape: str, model: Path, folder: Path, settings: Mapping[str, Any], *, older: bool = False
+def their_engine(  # noqa: PLR0913 - all that owners may set
+    shape: str,
+    model: Path,
+    folder: Path,
+    settings: Mapping[str, Any],
+    *,
+    older: bool = False,
+    options: Sequence[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[TheirEngine]:
     """Start vLLM as its owner does, and end it: the pod's environment is all that is ours."""
     packages = vllm_packages(lambda line: print(line, file=sys.stderr), older=older)  # noqa: T201 - whoever waits
     (port,) = free_ports(1, "127.0.0.1")
     argv = [part.format(model=model) for part in SHAPES[shape]]
-    options = [*_OPTIONS, "--host", "127.0.0.1", "--port", str(port)]
+    argv += [*_OPTIONS, "--host", "127.0.0.1", "--port", str(port), *options]
     path = os.pathsep.join([str(payload(folder / "payload")), str(packages)])
     environment = {
         "PATH": f"{_programs(folder / 'bin')}{os.pathsep}{os.defpath}",
@@ -94,11 +107,12 @@ def their_engine(
         "OMP_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "passive",
         "HF_HUB_OFFLINE": "1",
+        **variables,
     }
     log = folder / "engine.log"
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own
-            [*argv, *options],
+            argv,
             env=environment,
             cwd=folder,
             stdout=output,
@@ -106,7 +120,8 @@ def their_engine(
             start_new_session=True,
         )
     try:
-        with OpenAIClient(f"http://127.0.0.1:{port}") as client:
+        key = variables.get("VLLM_API_KEY")
+        with OpenAIClient(f"http://127.0.0.1:{port}", api_key=key) as client:
             eventually(lambda: _is_ready(process, client, log), "engine that serves", _START_TIMEOUT_S)
             yield TheirEngine(client, log)
     finally:

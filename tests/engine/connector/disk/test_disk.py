@@ -281,3 +281,17 @@ def test_a_file_in_the_folders_place_stops_the_engine(disk_engine: DiskEngine, t
 
 def chunks_request(engine: DiskEngine, path: Path) -> StoreRequest:
     return StoreRequest(path, 3 * MIB, CHUNK_BYTES, 36, engine.fingerprint, direct=True, holder="a test")
+
+
+# ---- a warm start ----
+
+
+def test_prompts_of_before_a_restart_are_answered_from_memory(
+    disk_engine: DiskEngine, known: Path, cold: list[list[int]], tmp_path: Path
+) -> None:
+    names = [f"vllm:kvtier_{name}_chunks" for name in ("disk_warmed", "cpu_hit", "disk_hit")]
+    before = [metric(disk_engine.llm, name) for name in names]
+    disk_engine.restart(Path(shutil.copytree(known, tmp_path / "disk")), warm_start_s=60.0)
+    assert disk_engine.ask() == (cold, CACHED)
+    after = [metric(disk_engine.llm, name) for name in names]
+    assert [now - then for now, then in zip(after, before, strict=True)] == [39, 39, 0]
