@@ -162,9 +162,7 @@ class ConnectorConfig:
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise _bad(name, value, "true or false")
-        wait_s = self.warm_start_s
-        if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s < inf:
-            raise _bad("warm_start_s", wait_s, "seconds, 0 or more")
+        self._check_warm_start()
         self._check_disk()
         self._check_remote()
         self._check_path("control_path", "the absolute path of a folder")
@@ -172,6 +170,11 @@ class ConnectorConfig:
             if not _is_share(getattr(self, name)):
                 raise _bad(name, getattr(self, name), "a number from 0 to 1")
         self._check_tenants()
+
+    def _check_warm_start(self) -> None:
+        wait_s = self.warm_start_s
+        if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s < inf:
+            raise _bad("warm_start_s", wait_s, "seconds, 0 or more")
 
     def _check_disk(self) -> None:
         for name in ("disk_capacity_bytes", "disk_write_bytes_per_hour"):
