@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.benchmarks import Workload
+from kvtier_common.hints import NO_HINTS, Hints
 
 
 class SimulationError(ValueError):
@@ -43,6 +44,7 @@ class TraceRequest:
     output_tokens: int  # tokens of the answer, 1 at least
     # when it is sent, from the start of the trace; None where the trace has a constant concurrency
     time_s: float | None = None
+    hints: Hints = NO_HINTS  # what it says of its prompt's blocks
 
 
 _NO_PARENT = -1
@@ -73,6 +75,7 @@ class Trace:
     # when each is sent (float64, not falling); None with a constant concurrency
     time_s: NDArray[np.float64] | None
     concurrency: int | None  # requests under way at any time; None where times are given
+    hints: tuple[Hints, ...]  # what each request says of its prompt's blocks
 
     def __len__(self) -> int:
         return len(self.models)
@@ -80,6 +83,11 @@ class Trace:
     def path(self, request: int) -> NDArray[np.int64]:
         """Nodes of a request's prompt, first to last."""
         return self.paths[self.path_start[request] : self.path_start[request + 1]]
+
+    @property
+    def hinted(self) -> bool:
+        """Whether any request says something of its blocks."""
+        return any(hints != NO_HINTS for hints in self.hints)
 
     @cached_property
     def prompt_tokens(self) -> NDArray[np.int64]:
@@ -115,6 +123,7 @@ def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | 
         output_tokens=np.array([request.output_tokens for request in in_order], np.int64),
         time_s=times,
         concurrency=concurrency,
+        hints=tuple(request.hints for request in in_order),
     )
 
 

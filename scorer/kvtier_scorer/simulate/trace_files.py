@@ -13,7 +13,9 @@ kvtier's own name the format's version in the first line:
 
 `prompt` is a list of segments `[id, tokens]`. Equal ids are equal text, so prompts share a prefix as far as
 their first ids are equal; an id has one length in a file, and ids are strings or whole numbers. With
-`"concurrency": 45` in the first line that many requests are always under way, and `time_s` is left out.
+`"concurrency": 45` in the first line that many requests are always under way, and `time_s` is left out. What
+a request says of its blocks is in `"hints"`, an object as in `kv_transfer_params.kvtier`, such as
+`{"retain": 60, "priority": "high", "share": "team"}`.
 """
 
 import reprlib
@@ -24,6 +26,7 @@ from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json
+from kvtier_common.hints import NO_HINTS, Hints, parse_hints
 from kvtier_scorer.simulate.trace import Segment, Trace, TraceError, TraceRequest, build_trace
 
 _MOST_CHARACTERS: Final = 1 << 30  # the longest of the published traces have a tenth of it
@@ -190,7 +193,7 @@ def _read_own(file: str, text: str) -> Iterator[TraceRequest]:
     timed = _own_concurrency(next(lines)) is None
     lengths: dict[str | int, tuple[int, int]] = {}
     for line in lines:
-        line.only("model", "prompt", "output_tokens", *(("time_s",) if timed else ()))
+        line.only("model", "prompt", "output_tokens", "hints", *(("time_s",) if timed else ()))
         model = line.fields.get("model")
         if not isinstance(model, str) or not model:
             raise line.error("model", f"must be a name, not {_brief(model)}")
@@ -202,7 +205,20 @@ def _read_own(file: str, text: str) -> Iterator[TraceRequest]:
             ),
             output_tokens=line.tokens("output_tokens"),
             time_s=line.seconds("time_s") if timed else None,
+            hints=_hints(line),
         )
+
+
+def _hints(line: _Line) -> Hints:
+    """A request's hints: an engine passes over what it does not understand, but a trace is to be right."""
+    if "hints" not in line.fields:
+        return NO_HINTS
+    if not isinstance(line.fields["hints"], dict):
+        raise line.error("hints", f"must be an object, not {_brief(line.fields['hints'])}")
+    hints, problems = parse_hints(line.fields["hints"])
+    if problems:
+        raise line.error("hints", f"{problems[0]}; correct it or leave it out")
+    return hints
 
 
 def _segment(line: _Line, field: str, item: object, lengths: dict[str | int, tuple[int, int]]) -> Segment:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
+from kvtier_common.hints import NO_HINTS, parse_hints
 from kvtier_scorer.simulate.trace import Trace, TraceError, generate
 from kvtier_scorer.simulate.trace_files import load_trace, parse_trace
 
@@ -30,6 +31,14 @@ def shared(trace: Trace, first: int, second: int) -> int:
             break
         found += int(trace.nodes.tokens[one])
     return found
+
+
+def test_a_request_says_what_it_says_of_its_blocks() -> None:
+    said = {"retain": 60, "priority": "high", "share": "team", "nostore": True}
+    trace = parse_trace("f", lines(HEAD, OWN, {**OWN, "hints": said}))
+    assert trace.hints == (NO_HINTS, parse_hints(said)[0])
+    assert trace.hinted
+    assert not parse_trace("f", lines(HEAD, OWN)).hinted
 
 
 def test_mooncake_ids_stand_for_512_tokens_and_the_last_for_the_rest() -> None:
@@ -132,6 +141,11 @@ def test_blank_lines_windows_ends_and_odd_separators_in_strings_are_taken() -> N
             lines(HEAD, OWN, {**OWN, "prompt": [["a", 31]]}),
             "f:3: prompt[0][1]: 'a' has 31 tokens here and 30 in line 2; an id has one length, give",
         ),
+        (
+            lines(HEAD, {**OWN, "hints": {"retain": -1}}),
+            "f:2: hints: retain: must be 0 to 86400 seconds; correct it or leave it out",
+        ),
+        (lines(HEAD, {**OWN, "hints": 3}), "f:2: hints: must be an object, not 3"),
         (
             lines(HEAD, {**OWN, "output_tokens": 10**30}),
             "f:2: output_tokens: must be a whole number of tokens, 1 to 10,000,000, not 1e+30",
