@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import click
 import numpy as np
-from tests.bench.picker.optimum import optimum_hit_rate
 from tests.bench.picker.results import merge
 
 from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE, Workload
 from kvtier_scorer.config.model import ScorerWeights
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures, run_policy
+from kvtier_scorer.simulate.optimum import optimum_hit_rate
+from kvtier_scorer.simulate.option_texts import weights_of
 from kvtier_scorer.simulate.policies import KVTIER, KVTIER_PRECISE, POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED
-from kvtier_scorer.simulate.replay import weights_of
 from kvtier_scorer.simulate.settings import QWEN3_32B_2X_H100, PoolSettings
 from kvtier_scorer.simulate.trace import SimulationError, generate
 

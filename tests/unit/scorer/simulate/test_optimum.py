@@ -3,12 +3,12 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bench.picker.optimum import most_hit_tokens, optimum_hit_rate, reuse_tokens
 from tests.unit.scorer.simulate.pools import asked, pool, prompts, timed, trace
 
 from kvtier_common.benchmarks import HIGH_CACHE, LOW_CACHE
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.compare import Figures, run_policy
+from kvtier_scorer.simulate.optimum import most_hit_tokens, optimum_hit_rate, reuse_tokens
 from kvtier_scorer.simulate.policies import KVTIER, POLICIES, ROUND_ROBIN
 from kvtier_scorer.simulate.trace import generate
 

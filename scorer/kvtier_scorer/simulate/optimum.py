@@ -10,7 +10,7 @@ computed at all.
 
 Without a bound on capacity this is the trace's own reuse, every block but its first time, in any order.
 
-All blocks of a node (see `traces.trace`) are asked for together, so nodes are cached in parts rather than
+All blocks of a node (see `trace.py`) are asked for together, so nodes are cached in parts rather than
 block by block; that changes nothing in how much is found.
 """
 
@@ -74,7 +74,7 @@ def most_hit_tokens(blocks: Blocks, order: Iterable[int], capacity_blocks: int) 
 def optimum_hit_rate(blocks: Blocks, pool: PoolSettings, results: Iterable[SimulationResult]) -> float:
     """The bound as a hit rate: the highest of the order of sending and those in which outcomes started."""
     pod = pool.pod
-    capacity = pool.pods * sum(pod.blocks.values())
+    capacity = pool.pods * sum(pod.blocks.values()) + (pool.store.blocks if pool.store else 0)
     orders = [range(len(blocks.trace)), *(result.started for result in results)]
     found = max(most_hit_tokens(blocks, order, capacity) for order in orders)
     return min(found, reuse_tokens(blocks)) / int(blocks.trace.prompt_tokens.sum())
