@@ -283,7 +283,7 @@ class Simulation:
         ended = []
         for request in pod.end_prefill(now_s):
             self._outcome.first_token_s[request] = now_s
-            self._caches.offload_prompt(pod.number, request)
+            self._caches.offload_prompt(pod.number, request, now_s)
             tokens = int(self._trace.output_tokens[request])
             if tokens > 1:
                 pod.answer(request, now_s, tokens - 1, self._context(request))
@@ -300,7 +300,7 @@ class Simulation:
     def _end(self, pod: Pod, ended: list[int], now_s: float) -> None:
         for request in ended:
             self._outcome.end_s[request] = now_s
-            self._in_use[pod.number] = self._caches.end(pod.number, request)
+            self._in_use[pod.number] = self._caches.end(pod.number, request, now_s)
             pod.running -= 1
             if self._report is not None:
                 self._report()

@@ -1,12 +1,14 @@
 """Sizes and speeds of the simulated pods, and how long things take on them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.simulate.trace import PoolError
+
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +60,39 @@ class StoreSettings:
                 raise PoolError(f"remote_{name}: must be more than 0, not {getattr(self, name)}")
 
 
+@dataclass(frozen=True, slots=True)
+class TenantShare:
+    """A tenant's parts of every tier, from 0 to 1; raises PoolError where they make no sense."""
+
+    guaranteed: float  # no other's store makes it hold less
+    most: float  # of what it holds beyond, its own blocks leave first
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.guaranteed <= self.most <= 1 or not self.most:
+            raise PoolError(
+                f"guaranteed and most must be parts from 0 % to 100 %, most the larger, not "
+                f"{self.guaranteed:.0%} and {self.most:.0%}"
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """The pods; raises PoolError where there are none, or the interval makes no sense."""
+    """The pods; raises PoolError where there are none, or a number makes no sense."""
 
     pods: int  # how many, all alike
     pod: PodSettings  # each of them
     store: StoreSettings | None = None  # behind all of them; None for no remote tier
     scrape_interval_s: float = 0.05  # between two readings of a pod's metrics; policies see the last one
     """llm-d-router's default, 50 ms (pkg/epp/server/options.go, MinRefreshMetricsInterval)."""
+    retained: float = 0.3  # part of each tier behind the device's that hints may keep
+    tenants: Mapping[str, TenantShare] = field(default_factory=dict)  # by name
 
     def __post_init__(self) -> None:
+        if not 0 <= self.retained <= 1:
+            raise PoolError(f"retained: must be a part from 0 % to 100 %, not {self.retained:.0%}")
+        guaranteed = sum(share.guaranteed for share in self.tenants.values())
+        if guaranteed > 1 + _ROUNDING:
+            raise PoolError(f"--tenant: {guaranteed:.0%} are guaranteed in all, which is more than there is")
         if self.pods < 1:
             raise PoolError(f"pods: must be 1 or more, not {self.pods}")
         if not self.scrape_interval_s > 0:

@@ -24,7 +24,7 @@ from kvtier_scorer.config.flavors.gaie import FIXED_ENTRIES, MIN_BLOCK_TOKENS
 from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.index.compiled import compiled
 from kvtier_scorer.simulate.blocks import blocks_of
-from kvtier_scorer.simulate.caches import add_root_first, new_lru
+from kvtier_scorer.simulate.lru import add_root_first, new_lru
 from kvtier_scorer.simulate.policy import Loads, Situation
 from kvtier_scorer.simulate.settings import PodSettings
 

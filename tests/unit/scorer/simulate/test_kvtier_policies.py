@@ -11,9 +11,9 @@ from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config.model import KV_CACHE_UTILIZATION, PREFIX_SCORERS, QUEUE
 from kvtier_scorer.scheduling.model import Prompt, block_hashes
 from kvtier_scorer.simulate.blocks import blocks_of, prompt_token_ids
-from kvtier_scorer.simulate.caches import find_prefix
 from kvtier_scorer.simulate.compare import compare
 from kvtier_scorer.simulate.loop import Simulation
+from kvtier_scorer.simulate.lru import find_prefix
 from kvtier_scorer.simulate.policies import (
     KVTIER,
     KVTIER_PRECISE,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kvtier_scorer.simulate.caches import (
+from kvtier_scorer.simulate.lru import (
     FULL,
     Lru,
     add_root_first,
