@@ -42,7 +42,8 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(short_help="Replay a request trace against simulated pods.")
 @click.option(
     "--trace", required=True, metavar="FILE",
-    help="Mooncake's or kvtier's JSON lines; or high-cache or low-cache, the guide's workloads, generated.",
+    help="Mooncake's or kvtier's JSON lines; or generated: high-cache or low-cache, the guide's workloads, "
+    "agents, or tenants, of whom one floods.",
 )  # fmt: skip
 @click.option("--num-groups", type=_COUNT, help="Generated: system prompts.")
 @click.option("--prompts-per-group", type=_COUNT, help="Generated: questions about each.")
@@ -54,6 +55,8 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
     "--rate", type=_Finite(min=1e-3, max=1e6),
     help="Generated: requests a second at random times, in place of a constant concurrency.",
 )  # fmt: skip
+@click.option("--sessions", type=_COUNT, help="agents, tenants: sessions at any time.")
+@click.option("--requests", type=_COUNT, help="agents, tenants: requests of all sessions.")
 @click.option("--preset", default="qwen3-32b-2xh100", show_default=True, help="Speeds and sizes of a pod.")
 @click.option("--pods", type=_PODS, default=8, show_default=True, help="Engine pods, all alike.")
 @click.option(
@@ -75,6 +78,39 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
     "--scrape-interval", type=_Finite(min=0.05, max=10), default=0.1, show_default=True,
     help="Seconds between two readings of a pod's metrics.",
 )  # fmt: skip
+@click.option(
+    "--hints",
+    is_flag=True,
+    help="Show what hints would give: the trace without any, with true ones, inexact ones and false ones.",
+)
+@click.option(
+    "--hint-error",
+    metavar="PERCENT",
+    default="50%",
+    show_default=True,
+    help="--hints: how far inexact ones are off at most.",
+)
+@click.option(
+    "--hint-false",
+    metavar="PERCENT",
+    default="30%",
+    show_default=True,
+    help="--hints: part of the requests that says something false.",
+)
+@click.option(
+    "--retained",
+    metavar="PERCENT",
+    default="30%",
+    show_default=True,
+    help="Part of each tier that hints may keep, as spec.tiers.cpu.retained.most.",
+)
+@click.option(
+    "--tenant",
+    "tenants",
+    multiple=True,
+    metavar="NAME:GUARANTEED:MOST",
+    help="A tenant's part of each tier, such as team-a:20%:50%, as spec.tenants; give it again for more.",
+)
 @click.option(
     "--policy",
     "policies",

@@ -33,6 +33,7 @@ class Figures:
     tokens_per_s: float
     # standard deviation over mean of the pods' tokens of prompts and answers; 0 is even
     load_variation: float
+    tenant_hit_rate: Mapping[str, float]  # hit rate by tenant, where requests say whose they are
     requests: int  # served
     ttft_s: NDArray[np.float64]  # of each request, in the order sent (float64)
 
@@ -52,6 +53,7 @@ class Figures:
             e2e_mean_s=float((result.end_s - result.sent_s).mean()),
             tokens_per_s=(asked_tokens + int(output.sum())) / seconds,
             load_variation=float(per_pod.std() / per_pod.mean()),
+            tenant_hit_rate=_by_tenant(result),
             requests=len(ttft_s),
             ttft_s=ttft_s,
         )
@@ -62,6 +64,15 @@ class Figures:
         del plain["ttft_s"]
         plain["tier_hit_rate"] = {tier.label: rate for tier, rate in self.tier_hit_rate.items()}
         return plain
+
+
+def _by_tenant(result: SimulationResult) -> dict[str, float]:
+    tenants = np.array([hints.tenant for hints in result.trace.hints])
+    hits = result.hit_tokens.sum(axis=0)
+    return {
+        name: float(hits[tenants == name].sum() / result.trace.prompt_tokens[tenants == name].sum())
+        for name in sorted({*tenants.tolist()} - {""})
+    }
 
 
 @dataclass(frozen=True, slots=True)

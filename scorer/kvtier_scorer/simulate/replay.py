@@ -1,49 +1,32 @@
 """Does what the command line asks: reads the trace, runs, prints and writes."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from kvtier_common.benchmarks import WORKLOADS
 from kvtier_common.terminal.console import PlainConsole
 from kvtier_common.terminal.say import json_document, say_whole
-from kvtier_common.tier import OF_A_POD, Tier
+from kvtier_common.tier import Tier
 from kvtier_scorer.config.model import ScorerWeights
+from kvtier_scorer.simulate.agents import AGENTS, agents
 from kvtier_scorer.simulate.compare import Comparison, compare
-from kvtier_scorer.simulate.policies import POLICIES
-from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS, WEIGHED, weights_in_order
+from kvtier_scorer.simulate.hint_gain import HintGain, hint_gain, ways
+from kvtier_scorer.simulate.option_texts import bytes_of, part_of, tenant_of, weights_of
+from kvtier_scorer.simulate.policies import KVTIER, POLICIES
+from kvtier_scorer.simulate.policy import DEFAULT_WEIGHTS
 from kvtier_scorer.simulate.settings import PRESETS, PoolSettings, StoreSettings
-from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace, generate
+from kvtier_scorer.simulate.tables import lines_of
+from kvtier_scorer.simulate.tenants import TenantsWorkload, tenants
+from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace, build_trace, generate
 from kvtier_scorer.simulate.trace_files import load_trace
 
-_UNITS: Final = {
-    "": 1,
-    "Ki": 1 << 10,
-    "Mi": 1 << 20,
-    "Gi": 1 << 30,
-    "Ti": 1 << 40,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-}
-_QUANTITY: Final = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)(|Ki|Mi|Gi|Ti|k|M|G|T)", re.ASCII)
-_WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
-_LEAST_WEIGHTS: Final = 4  # those of tiers behind the CPU's may be left out
-_MOST_BYTES: Final = 1 << 60
-_MOST_WEIGHT: Final = 1_000_000
-
-
-_MORE = ("TTFT s\nmean", "TTFT s\nP90", "E2E s\nmean", "tokens\n/s", "load\nvaries")
-
-
+_AGENTS: Final = "agents"
+_TENANTS: Final = "tenants"
 _SHAPE: Final = {
     "num_groups": "groups",
     "prompts_per_group": "prompts_per_group",
@@ -69,6 +52,8 @@ class SimulateOptions:
     output_len: int | None
     concurrency: int | None
     rate: float | None
+    sessions: int | None
+    requests: int | None
     preset: str
     pods: int
     gpu_tokens: int | None
@@ -77,6 +62,11 @@ class SimulateOptions:
     remote_bandwidth: str
     store_bandwidth: str | None
     scrape_interval: float
+    hints: bool
+    hint_error: str
+    hint_false: str
+    retained: str
+    tenants: tuple[str, ...]
     policies: tuple[str, ...]
     weights: str | None
     same_weights: bool
@@ -92,8 +82,8 @@ def replay(options: SimulateOptions) -> None:
     for name in options.policies:
         if name not in POLICIES:
             raise SimulationError(f"--policy: {name!r} is not known; known are {', '.join(POLICIES)}")
-    comparison = _compare(options, _pool(options), weights)
-    document = json_document({"simulate": comparison.to_json()})
+    found = _gain(options, weights) if options.hints else _compare(options, _pool(options), weights)
+    document = json_document({"simulate": found.to_json()})
     if options.write is not None:
         options.write.parent.mkdir(parents=True, exist_ok=True)
         options.write.write_text(document + "\n", encoding="utf-8")
@@ -101,7 +91,7 @@ def replay(options: SimulateOptions) -> None:
         say_whole(document)
         return
     console = PlainConsole()
-    for part in _comparison_lines(comparison):
+    for part in lines_of(found):
         console.print(part, soft_wrap=isinstance(part, str))
 
 
@@ -121,6 +111,8 @@ def _pool(options: SimulateOptions) -> PoolSettings:
         pod=pod,
         store=_store(options, pod.block_bytes),
         scrape_interval_s=options.scrape_interval,
+        retained=_option("--retained", part_of, options.retained),
+        tenants=dict(_option("--tenant", tenant_of, text) for text in options.tenants),
     )
 
 
@@ -150,15 +142,30 @@ def _trace(options: SimulateOptions) -> Trace:
     shape = {
         field: getattr(options, name) for name, field in _SHAPE.items() if getattr(options, name) is not None
     }
+    of_agents = {name: getattr(options, name) for name in ("sessions", "requests") if getattr(options, name)}
     if options.trace in WORKLOADS:
+        _left_out(of_agents, (_AGENTS, _TENANTS))
         return generate(options.trace, replace(WORKLOADS[options.trace], **shape), options.seed, options.rate)
-    if shape or options.rate is not None:
-        option = next((name for name, field in _SHAPE.items() if field in shape), "rate").replace("_", "-")
-        raise SimulationError(
-            f"--{option}: shapes a generated trace; leave it out with a file, or use "
-            f"--trace {' or '.join(WORKLOADS)}"
-        )
+    rate = {} if options.rate is None else {"rate": options.rate}
+    names = {field: name for name, field in _SHAPE.items()}
+    _left_out({names[field]: value for field, value in shape.items()} | rate, tuple(WORKLOADS))
+    if options.trace == _AGENTS:
+        return build_trace(_AGENTS, agents(replace(AGENTS, **of_agents), options.seed))
+    if options.trace == _TENANTS:
+        both = TenantsWorkload()
+        both = replace(both, steady=replace(both.steady, **of_agents))
+        return build_trace(_TENANTS, tenants(both, options.seed))
+    _left_out(of_agents, (_AGENTS, _TENANTS))
     return load_trace(Path(options.trace))
+
+
+def _left_out(given: Mapping[str, object], of: tuple[str, ...]) -> None:
+    """Raise SimulationError where something is given that shapes other traces."""
+    for name in given:
+        raise SimulationError(
+            f"--{name.replace('_', '-')}: shapes a generated trace; leave it out with a file, or use "
+            f"--trace {' or '.join(of)}"
+        )
 
 
 def _compare(options: SimulateOptions, pool: PoolSettings, weights: ScorerWeights) -> Comparison:
@@ -177,73 +184,31 @@ def _compare(options: SimulateOptions, pool: PoolSettings, weights: ScorerWeight
         return compare(tasks, trace, pool, weights=weights, for_all=same, seed=seed, report=report)
 
 
+def _gain(options: SimulateOptions, weights: ScorerWeights) -> HintGain:
+    names = dict.fromkeys(options.policies or (KVTIER,))
+    if len(names) > 1:
+        raise SimulationError("--policy: with --hints, one policy is run; name one, or none for kvtier's")
+    [policy] = names
+    trace, pool = _trace(options), _pool(options)
+    error, false = (
+        _option(option, part_of, text)
+        for option, text in (("--hint-error", options.hint_error), ("--hint-false", options.hint_false))
+    )
+    said = ways(trace, error, false, options.seed)
+    with _progress() as progress:
+        tasks = {name: progress.add_task(name, total=len(trace), start=False) for name in said}
+
+        def report(name: str) -> None:
+            progress.start_task(tasks[name])
+            progress.advance(tasks[name])
+
+        return hint_gain(policy, trace, pool, said, weights=weights, seed=options.seed, report=report)
+
+
 def _progress() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = PlainConsole(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _comparison_lines(comparison: Comparison) -> list[Table | str]:
-    """The trace, a table with one row a policy and what the policies are."""
-    trace = comparison.trace
-    sent = (
-        f"{trace.concurrency} under way" if trace.time_s is None else f"over {float(trace.time_s[-1]):,.0f} s"
-    )
-    tokens = int(trace.prompt_tokens.sum())
-    title = f"{trace.name}: {len(trace):,} requests, {tokens:,} prompt tokens, {sent}"
-    about = [f"{name}: {POLICIES[name].about}" for name in comparison.figures]
-    return [title, _table(comparison), *about]
-
-
-def _table(comparison: Comparison) -> Table:
-    """One row a policy; a tier that gave nothing to any policy has no column."""
-    every = comparison.figures.values()
-    tiers = [tier for tier in Tier if any(figures.tier_hit_rate[tier] for figures in every)]
-    rows = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    rows.add_column("policy", no_wrap=True)
-    for column in ("hit\nrate", *(f"from\n{tier.name}" for tier in tiers), *_MORE):
-        rows.add_column(column, justify="right", no_wrap=True)
-    best = max((figures.hit_rate for figures in every), default=0.0)
-    for name, figures in comparison.figures.items():
-        rows.add_row(
-            name,
-            f"{figures.hit_rate:.1%}",
-            *(f"{figures.tier_hit_rate[tier]:.1%}" for tier in tiers),
-            f"{figures.ttft_mean_s:.2f}",
-            f"{figures.ttft_p90_s:.2f}",
-            f"{figures.e2e_mean_s:.1f}",
-            f"{figures.tokens_per_s:,.0f}",
-            f"{figures.load_variation:.1%}",
-            style="bold" if figures.hit_rate == best else "",
-        )
-    return rows
-
-
-def bytes_of(text: str) -> int:
-    """Bytes of a Kubernetes quantity such as `100Gi`; 0 for none."""
-    match = _QUANTITY.fullmatch(text.strip())
-    if match is None:
-        raise SimulationError(f"must be a size of 0 or more such as 100Gi, not {text!r}")
-    size_bytes = float(match[1]) * _UNITS[match[2]]
-    if size_bytes > _MOST_BYTES:
-        raise SimulationError(f"must be at most {_MOST_BYTES >> 40} Ti, not {text!r}")
-    return int(size_bytes)
-
-
-def weights_of(text: str) -> ScorerWeights:
-    """Weights such as `queue:utilization:gpu:cpu` or `queue:utilization:gpu:cpu:disk`."""
-    parts = text.split(":")
-    if not _LEAST_WEIGHTS <= len(parts) <= len(WEIGHED) or not all(_WHOLE.fullmatch(part) for part in parts):
-        more = "".join(f"[:{tier.label}]" for tier in OF_A_POD[Tier.CPU + 1 :])
-        raise SimulationError(
-            f"must be whole numbers queue:utilization:gpu:cpu{more} such as 2:2:1:1, not {text!r}"
-        )
-    numbers = [int(part) for part in parts]
-    if max(numbers) > _MOST_WEIGHT:
-        raise SimulationError(f"must be at most {_MOST_WEIGHT:,} each, not {text!r}")
-    if not any(numbers):
-        raise SimulationError("are all 0; give one a weight")
-    return weights_in_order(*numbers)
 
 
 def _option(option: str, read: Any, text: str) -> Any:  # noqa: ANN401 - whatever `read` gives

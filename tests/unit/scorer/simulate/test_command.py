@@ -122,6 +122,51 @@ def test_a_store_gives_what_another_pod_computed() -> None:
     assert from_the_store(*wide, "--store-bandwidth", "1M") == 0
 
 
+def test_what_hints_would_give_is_shown_for_one_policy_beside_the_optimum() -> None:
+    asked = (
+        "--trace",
+        "agents",
+        "--sessions",
+        "8",
+        "--requests",
+        "120",
+        "--pods",
+        "1",
+        "--gpu-tokens",
+        "40000",
+    )
+    arguments = (*asked, "--cpu", "20Gi", "--hints", "--policy", "round-robin")
+    found = json.loads(ran(*arguments, "-o", "json"))["simulate"]
+    assert list(found["hints"]) == ["none", "true", "50% off", "30% false", "all false"]
+    best = max(each["hit_rate"] for each in found["hints"].values())
+    assert found["hints"]["none"]["hit_rate"] < best <= found["optimum_hit_rate"]
+    assert "optimum: " in ran(*arguments)
+
+
+def test_a_tenants_guaranteed_part_shows_in_its_own_column() -> None:
+    asked = (
+        "--trace",
+        "tenants",
+        "--sessions",
+        "4",
+        "--requests",
+        "150",
+        "--pods",
+        "1",
+        "--policy",
+        "random",
+    )
+    sizes = ("--gpu-tokens", "80000", "--cpu", "40Gi")
+
+    def of_the_steady(*more: str) -> float:
+        found = json.loads(ran(*asked, *sizes, *more, "-o", "json"))["simulate"]["policies"]["random"]
+        rate: float = found["tenant_hit_rate"]["steady"]
+        return rate
+
+    assert of_the_steady("--tenant", "steady:80%:100%") > of_the_steady()
+    assert "steady" in ran(*asked, *sizes)
+
+
 def test_weights_change_what_kvtier_does() -> None:
     prefix, load = (
         json.loads(ran(*SMALL, "--policy", "kvtier", "-o", "json", "--weights", weights))["simulate"]
@@ -147,6 +192,15 @@ BAD = [
     ([*SMALL, "--disk", "-1Gi"], "--disk: must be a size of 0 or more such as 100Gi, not '-1Gi'"),
     ([*SMALL, "--disk", "9" * 25 + "Ti"], "--disk: must be at most"),
     ([*SMALL, "--remote", "1Ti", "--remote-bandwidth", "0"], "--remote-bandwidth: must be more than 0"),
+    ([*SMALL, "--hints"], "high-cache: has no times, so no pauses are known; give a trace with time_s"),
+    ([*SMALL, "--sessions", "4"], "--sessions: shapes a generated trace; leave it out with a file, or use"),
+    ([*SMALL, "--retained", "lots"], "--retained: must be a part from 0% to 100% such as 30%, not 'lots'"),
+    ([*SMALL, "--tenant", "a:70%:50%"], "--tenant: guaranteed and most must be parts from 0 % to 100 %"),
+    ([*SMALL, "--tenant", "a"], "--tenant: must be NAME:GUARANTEED:MOST such as team-a:20%:50%, not 'a'"),
+    (
+        [*SMALL, "--tenant", "a:70%:100%", "--tenant", "b:50%:100%"],
+        "--tenant: 120% are guaranteed in all, which is more than there is",
+    ),
     ([*SMALL, "--store-bandwidth", "1G"], "--store-bandwidth: is of a store; give --remote its size"),
     ([*SMALL, "--weights", "2:2:1"], "--weights: must be whole numbers queue:utilization:gpu:cpu[:disk]"),
     ([*SMALL, "--weights", "2:2:1:-1"], "--weights: must be whole numbers queue:utilization:gpu:cpu[:disk]"),
