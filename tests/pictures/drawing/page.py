@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from tests.pictures.drawing.panel import Box, Line, panel, tile
 
-_SVG: Final = "http://www.w3.org/2000/svg"
+SVG: Final = "http://www.w3.org/2000/svg"
 _WIDTH: Final = 1000
 _COLUMNS: Final = 24
 _ROW: Final = 25
 _HEAD: Final = 44
 _GAP: Final = 6
-_STYLE: Final = (
+STYLE: Final = (
     "text{font:11px DejaVu Sans,Helvetica,Arial,sans-serif;fill:#1b2330}"
     ".title{font-size:13px;font-weight:bold}.number{font-size:30px;font-weight:bold;fill:#15803d}.head{font-size:17px;font-weight:bold}"
     ".soft{fill:#5c6778}.panel{fill:#fff;stroke:#dfe4ec}.grid{stroke:#e6eaf0}"
@@ -34,9 +34,9 @@ def page(model: Mapping[str, Any], lines: Mapping[int, Sequence[Line]], length_s
     height = _HEAD + _ROW * max(place["y"] + place["h"] for place in places.values()) + _GAP
     title = escape(model["title"])
     parts = [
-        f'<svg xmlns="{_SVG}" viewBox="0 0 {_WIDTH} {height}" role="img" aria-labelledby="t">',
+        f'<svg xmlns="{SVG}" viewBox="0 0 {_WIDTH} {height}" role="img" aria-labelledby="t">',
         f'<title id="t">Dashboard: {title}</title>',
-        f"<style>{_STYLE}</style>",
+        f"<style>{STYLE}</style>",
         f'<rect width="{_WIDTH}" height="{height}" fill="#f5f7fa"/>',
         f'<text class="head" x="{_GAP + 4}" y="28">{title}</text>',
     ]
