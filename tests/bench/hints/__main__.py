@@ -36,7 +36,7 @@ SETS_A_TIER: Final = 3
 """The agents' working set is so many times the tier."""
 RETAINED: Final = 0.3
 GUARANTEED: Final = 0.5
-"""Of the tier, to the steady tenant, whose working set is a little less."""
+"""Of the tier, to the steady tenant: twice its working set on average, which has its highs and lows."""
 _LEAST_GAIN: Final = 0.15
 _WITHIN: Final = 0.02
 _WINDOWS: Final = 24
@@ -76,10 +76,11 @@ def measure_tenants(seed: int, requests: int) -> tuple[Found, dict[str, list[tup
     workload = TenantsWorkload(steady=steady)
     both = in_chunks(build_trace("tenants", tenants(workload, seed)))
     alone = in_chunks(build_trace("alone", tenants(workload, seed, alone=True)))
-    capacity = int(working_set_chunks(alone) / 0.8 / GUARANTEED)
+    capacity = int(2 * working_set_chunks(alone) / GUARANTEED)
     parts = {STEADY: TenantPart(GUARANTEED, 1.0), FLOOD: TenantPart(0.0, 1.0)}
     runs = {
         "alone": (alone, index_hits(alone, capacity)),
+        "alone in half the tier": (alone, index_hits(alone, int(capacity * GUARANTEED))),
         "with the flood, LRU": (both, lru_hits(both, capacity)),
         "with the flood": (both, index_hits(both, capacity)),
         "with the flood, half guaranteed": (both, index_hits(both, capacity, tenants=parts)),
@@ -91,6 +92,7 @@ def measure_tenants(seed: int, requests: int) -> tuple[Found, dict[str, list[tup
     lines = {
         name: [(edge, _steady_rate(*run, begin, edge)) for begin, edge in pairwise(edges)]
         for name, run in runs.items()
+        if name != "alone in half the tier"
     }
     return rates | {"capacity_chunks": float(capacity)}, lines
 
@@ -144,7 +146,8 @@ def check(agents_found: Sequence[Found], tenants_found: Sequence[Found]) -> dict
 @click.option("--requests", type=click.IntRange(min=100), default=4000, show_default=True, help="Of agents.")
 def main(out: Path, drawn: Path | None, seeds: int, requests: int) -> None:
     """Measure what hints and tenants' parts give."""
-    by_agents, by_tenants, lines = [], [], {}
+    by_agents, by_tenants = [], []
+    lines: dict[str, list[tuple[float, float]]] = {}
     with click.progressbar(range(seeds), label="seeds") as bar:
         for seed in bar:
             by_agents.append(measure_agents(seed, requests))

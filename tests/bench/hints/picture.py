@@ -15,10 +15,10 @@ _BAR: Final = 26
 _FOOT: Final = 10
 _GAP: Final = 6
 _LINES: Final = 260
-_SIDES: Final = (
+SIDES: Final = (
     "LRU", "no hints", "true hints", "50 % off", "a third false", "all false", "half greedy", "optimum",
 )  # fmt: skip
-_HINTED: Final = frozenset(_SIDES[2:-1])
+_HINTED: Final = frozenset(SIDES[2:-1])
 
 
 def picture(
@@ -30,7 +30,7 @@ def picture(
         agents: Median, least and most of the hit rate of each side, and of what is asked.
         lines: Times and hit rates of the steady tenant, by side.
     """
-    bars_height = _HEAD + _BAR * len(_SIDES) + _FOOT
+    bars_height = _HEAD + _BAR * len(SIDES) + _FOOT
     height = 3 * _GAP + bars_height + _LINES
     length_s = max(at for points in lines.values() for at, _ in points)
     over_time = [Line(name, tuple(points)) for name, points in lines.items()]
@@ -54,7 +54,7 @@ def _bars(rates: Mapping[str, Mapping[str, float]], box: Box) -> Iterator[str]:
     yield f'<text class="title" x="{box.x + 12}" y="{box.y + 20}">{escape(title)}</text>'
     left, width = box.x + _LEFT, box.width - _LEFT - _RIGHT
     top = box.y + _HEAD
-    for row, name in enumerate(_SIDES):
+    for row, name in enumerate(SIDES):
         rate = rates[name]
         y = top + _BAR * row
         colour = "#15803d" if name in _HINTED else "#5c6778"
@@ -66,6 +66,6 @@ def _bars(rates: Mapping[str, Mapping[str, float]], box: Box) -> Iterator[str]:
         yield f'<path d="M{least:.1f} {middle:.1f}H{most:.1f}" stroke="#1b2330" stroke-width="1.5"/>'
         yield f'<text x="{most + 8:.0f}" y="{y + 13:.0f}">{rate["median"]:.1%}</text>'
     x = left + width * rates["asked"]["median"]
-    end = top + _BAR * len(_SIDES) - 4
+    end = top + _BAR * len(SIDES) - 4
     yield f'<path d="M{x:.1f} {top - 2:.0f}V{end:.0f}" stroke="#b4532a" stroke-dasharray="4 3"/>'
     yield f'<text class="soft" x="{x + 5:.0f}" y="{top - 4:.0f}">asked of true hints</text>'
