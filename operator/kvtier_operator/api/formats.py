@@ -1,4 +1,4 @@
-"""Formats of single fields as Kubernetes reads them: names of objects, images and hosts, base URLs, blocks of addresses."""
+"""Formats of single fields: names of objects, images and hosts, base URLs, blocks of addresses, times and parts."""
 
 import re
 from ipaddress import ip_network
@@ -59,6 +59,28 @@ _IPV6: Final = (
 """All but 2000::/3 and fc00::/7; of those what ends at an IPv4 address (6to4, Teredo), and AWS's metadata."""
 FORBIDDEN_URL: Final = rf"(?i)^https?://(({_NAMES})[.]?(:|/|$)|({_IPV4})(:|/|$)|{_IPV6})"
 """Of such URLs those of the machine that asks, of its link and of its cloud's metadata."""
+
+
+DURATION_PATTERN: Final = "^(0|[1-9][0-9]{0,4})[smh]$"
+"""One number with one unit: Go's own durations have several, and fractions."""
+PERCENTAGE_PATTERN: Final = "^([0-9]|[1-9][0-9]|100)%$"
+RETAINED_PATTERN: Final = "^([0-9]|[1-8][0-9]|90)%$"
+"""A tenth of a tier at least is for whatever comes."""
+Duration = Annotated[str, Field(max_length=6, pattern=DURATION_PATTERN)]
+"""A field that is a time, such as `1h`."""
+Percentage = Annotated[str, Field(max_length=4, pattern=PERCENTAGE_PATTERN)]
+"""A field that is a part of something, such as `30%`."""
+_UNIT_S: Final = {"s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(duration: str) -> int:
+    """Seconds of a `Duration`."""
+    return int(duration[:-1]) * _UNIT_S[duration[-1]]
+
+
+def share_of(percentage: str) -> float:
+    """A `Percentage` as a number from 0 to 1."""
+    return int(percentage.removesuffix("%")) / 100
 
 
 LABEL_VALUE_PATTERN: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"

@@ -11,9 +11,10 @@ from pydantic_core import PydanticCustomError
 
 from kvtier_common.tier import BEYOND_DEVICE, OF_A_POD, Tier
 from kvtier_operator.api.base import ApiModel, Rule, rule
-from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain, Labels
+from kvtier_operator.api.formats import LABEL_PATTERN, DnsSubdomain, Duration, Labels, seconds_of, share_of
 from kvtier_operator.api.spec.attach import MOST_RIVALS, AttachSpec, attach_rules
 from kvtier_operator.api.spec.engine import MOST_REPLICAS, Autoscaling, EngineSpec
+from kvtier_operator.api.spec.kept import MOST_PREFIXES, MOST_TENANTS, Prefix, Tenant, kept_rules
 from kvtier_operator.api.spec.model import ModelSpec
 from kvtier_operator.api.spec.router import RouterSpec
 from kvtier_operator.api.spec.tiers import (
@@ -37,6 +38,7 @@ VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "KVCacheTier"
 MAX_NAME_LENGTH: Final = 48
+_MOST_PREFIXES_S: Final = 1800
 NAME_PATTERN: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _FROM_METRICS: Final = "; empty: taken from the engine's metrics"
 NAME_MESSAGE: Final = "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: Services carry it"
@@ -360,6 +362,22 @@ class Spec(ApiModel):
     engine: EngineSpec = Field(default_factory=EngineSpec, description="How vLLM runs.")
     tiers: TiersSpec = Field(description="Where the prefix cache goes beyond the device.")
     router: RouterSpec = Field(default_factory=RouterSpec, description="The endpoint picker.")
+    prefixes: list[Prefix] = Field(
+        default_factory=list,
+        description="Beginnings of prompts that each engine computes when it starts, or reads from a tier, before it is ready; kept before others as long as they say.",
+        max_length=MOST_PREFIXES,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    prefixes_within: Duration | None = Field(
+        None,
+        description="How long a start may take for prefixes; then the engine serves, and goes on with the rest beside. 2m when empty.",
+    )
+    tenants: list[Tenant] = Field(
+        default_factory=list,
+        description="Who shares the engines' tiers, and which part of them is whose.",
+        max_length=MOST_TENANTS,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
     image_pull_secrets: list[ImagePullSecret] = Field(
         default_factory=list,
         description="Secrets of this namespace that engines, picker and gateway pull their images with; those that the operator was installed with are named after them.",
@@ -418,11 +436,38 @@ class Spec(ApiModel):
         """Who attaches has a model in their own pod."""
         return self.served_model is not None or self.attach is not None
 
+    @rule(
+        "!has(self.tenants) || self.tenants.map(each, int(each.guaranteed.replace('%', ''))).sum() <= 100",
+        "more than 100% is guaranteed to all tenants together: lower some",
+        field=".tenants",
+    )
+    def guarantees_fit(self) -> bool:
+        """A tier cannot keep more than it holds."""
+        return sum(share_of(tenant.guaranteed) for tenant in self.tenants) <= 1 + 1e-9
+
+    @rule(
+        "!has(self.prefixesWithin) || duration(self.prefixesWithin) <= duration('30m')",
+        "an engine that is started waits for more than 30m: write less",
+        field=".prefixesWithin",
+    )
+    def start_ends(self) -> bool:
+        """What is not computed by then is computed beside requests."""
+        return self.prefixes_within is None or seconds_of(self.prefixes_within) <= _MOST_PREFIXES_S
+
+    @rule(
+        "!has(self.prefixesWithin) || (has(self.prefixes) && size(self.prefixes) > 0)",
+        "prefixesWithin bounds the time that prefixes take: give some, or leave it out",
+        field=".prefixesWithin",
+    )
+    def bound_has_prefixes(self) -> bool:
+        """What nobody uses was meant otherwise."""
+        return self.prefixes_within is None or bool(self.prefixes)
+
     @classmethod
     def rules(cls) -> tuple[Rule, ...]:
-        """Its own, those of the tiers, and what may stand beside `attach`."""
+        """Its own, those of the tiers and of what is kept, and what may stand beside `attach`."""
         of_tiers = (of_tier for tier in Tier for of_tier in fields_of(tier).rules)
-        return (*super().rules(), *of_tiers, *attach_rules(Observability))
+        return (*super().rules(), *of_tiers, *kept_rules(), *attach_rules(Observability))
 
 
 class Metadata(BaseModel):

@@ -17,6 +17,7 @@ from kvtier_operator.planning.pod.budget import plan_budget
 from kvtier_operator.planning.pod.doctor import plan_doctor
 from kvtier_operator.planning.pod.engine import plan_engine
 from kvtier_operator.planning.pod.engine_memory import streaming_notes
+from kvtier_operator.planning.pod.kept import prefix_notes
 from kvtier_operator.planning.pod_template.template import refuse_templates, template_notes
 from kvtier_operator.planning.report.figures import plan_figures
 from kvtier_operator.planning.router.clear_keys import clear_key_notes
@@ -110,6 +111,7 @@ def make_plan(resource: KVCacheTier, observed: Observed) -> Plan:
             *store_notes(store),
             *secret_notes(spec.tiers.remote),
             *monitoring_notes(spec),
+            *prefix_notes(spec),
             *template_notes(spec),
         ),
     )

@@ -83,7 +83,9 @@ def to_local(plan: EnginePlan, place: Placement, program: tuple[str, ...] = DEFA
             )
             for sidecar in plan.sidecars
         ),
-        files={Path(paths.translate(file.path)): paths.translate(file.content) for file in plan.files},
+        files={Path(paths.translate(file.path)): paths.translate(file.content) for file in plan.files}
+        # what is in them is no path, whatever it looks like
+        | {Path(paths.translate(file.path)): file.content for file in plan.prefixes},
         folders=paths.folders,
         scratch=paths.scratch,
     )
@@ -118,7 +120,7 @@ def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
     local: dict[str, str] = {}
     folders: list[Path] = []
     scratch: list[Path] = []
-    for mount in plan.mounts:
+    for mount in (*plan.mounts, *plan.folders):
         path = mount.mount_path.rstrip("/")
         if path == _SHARED_MEMORY:
             continue

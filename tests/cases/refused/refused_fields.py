@@ -24,13 +24,13 @@ REFUSED_FIELDS: Final = {
         {"spec.router.env": []},
         "spec.router.env: unknown field here; there is spec.model.fetcher.env and spec.engine.env; "
         "the fields here are flavor, version, image, replicas, kvEvents, maxBodySize, exposeEndpoint, "
-        "weights, failureMode, resources, nodeSelector, tolerations, affinity, priorityClassName, "
+        "hints, weights, failureMode, resources, nodeSelector, tolerations, affinity, priorityClassName, "
         "podTemplate, gateway, networkPolicy",
     ),
     "unknown field, of the other tier": Refused(
         {"spec.tiers.cpu.directIO": True},
         "spec.tiers.cpu.directIO: unknown field here; there is spec.tiers.disk.directIO; the fields here are "
-        "capacity, expectedPrefixTokens, hugepages, memlock",
+        "capacity, expectedPrefixTokens, hugepages, memlock, retained",
     ),
     "unknown field, nowhere": Refused(
         {"spec.observability.xyzzy": True},

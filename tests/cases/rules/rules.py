@@ -5,6 +5,7 @@ from typing import Final
 from tests.cases.kvcachetier import DISK
 from tests.cases.rules.attach_rules import ATTACH_RULES
 from tests.cases.rules.gateway_rules import GATEWAY_RULES
+from tests.cases.rules.kept_rules import KEPT_RULES
 from tests.cases.rules.model_rules import MODEL_RULES
 from tests.cases.rules.remote_rules import REMOTE_RULES
 from tests.cases.rules.rule_case import RuleCase
@@ -223,6 +224,7 @@ RULES: Final = (
     ),
     *ATTACH_RULES,
     *GATEWAY_RULES,
+    *KEPT_RULES,
     *MODEL_RULES,
     *REMOTE_RULES,
     *SCALING_RULES,

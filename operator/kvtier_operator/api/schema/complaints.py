@@ -10,14 +10,18 @@ from pydantic_core import ErrorDetails
 
 from kvtier_common.redis_protocol import SHARE_PATTERN
 from kvtier_operator.api.formats import (
+    DURATION_PATTERN,
     HTTP_URL_PATTERN,
     IMAGE_NAME_PATTERN,
     LABEL_PATTERN,
     LABEL_VALUE_PATTERN,
     OTLP_URL_PATTERN,
+    PERCENTAGE_PATTERN,
+    RETAINED_PATTERN,
     SUBDOMAIN_PATTERN,
 )
 from kvtier_operator.api.resource import KVCacheTier
+from kvtier_operator.api.spec.kept import CONFIG_KEY_PATTERN
 from kvtier_operator.api.spec.model import ADAPTER_PATTERN, KEY_PATTERN, SERVED_NAME_PATTERN
 from kvtier_operator.api.spec.model_source import REVISION_PATTERN, SOURCE_PATTERN
 from kvtier_operator.api.spec.pod import PATH_PATTERN, REQUEST_PATTERN, VARIABLE_PATTERN
@@ -58,12 +62,16 @@ FORMS: Final[Mapping[str, str]] = {
     SERVED_NAME_PATTERN: "is no name of a model; write letters, digits and . _ - : / @ +, a letter or digit first",
     ADAPTER_PATTERN: "is no adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
     KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and ., and one . at most at its beginning",
+    CONFIG_KEY_PATTERN: "is no key here; write letters, digits, -, _ and ., and no . first",
     HEADER_PATTERN: "is no name of a header; write letters, digits and -, a letter first",
     HEADER_VALUE_PATTERN: "is no value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
     STORE_URL_PATTERN: "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, "
     "several HOST:PORT with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into "
     "the Secret of credentials.secretRef",
     SHARE_PATTERN: "is no name of a share; write a-z, 0-9, -, . and /, with a letter or a digit at both ends",
+    DURATION_PATTERN: "is no time; write a whole number with s, m or h, such as 90s, 30m or 1h",
+    PERCENTAGE_PATTERN: "is no part of a whole; write 0% to 100%",
+    RETAINED_PATTERN: "is no part that may be retained; write 0% to 90%: the rest is for whatever comes",
     REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
 }
 """By the regular expression that a text must match; pydantic and the API server quote that alone."""

@@ -8,7 +8,13 @@ from pydantic import Field
 
 from kvtier_operator.api import former
 from kvtier_operator.api.base import ApiModel, rule
-from kvtier_operator.api.formats import FORBIDDEN_URL, HTTP_URL_PATTERN, IMAGE_NAME_PATTERN
+from kvtier_operator.api.formats import (
+    FORBIDDEN_URL,
+    HTTP_URL_PATTERN,
+    IMAGE_NAME_PATTERN,
+    Duration,
+    seconds_of,
+)
 from kvtier_operator.api.quantity import ByteQuantity
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.api.spec.gpu import LARGE_PAGE_BYTES, SMALL_PAGE_BYTES, Architecture, Gpu
@@ -26,6 +32,7 @@ from kvtier_operator.api.spec.prometheus import PrometheusAccess
 
 MOST_REPLICAS: Final = 10000
 _MOST_PERCENT: Final = 99
+_MOST_WARM_START_S: Final = 600
 MOST_STABILIZATION_S: Final = 3600
 """Of a HorizontalPodAutoscaler (k8s.io/kubernetes, pkg/apis/autoscaling/validation)."""
 
@@ -135,6 +142,20 @@ class Rollout(ApiModel):
         RolloutStrategy.IN_PLACE,
         description="InPlace replaces one engine at a time in the room that the old one leaves: one is missing while it starts, and of a single one nobody serves meanwhile. Surge starts one more first, for which nodes need room, and takes the old one away once that is ready.",
     )
+
+    warm_start: Duration | None = Field(
+        None,
+        description="How long a start may take to bring what was used last from the disk or the remote tier back into memory, before the engine serves; 0s for not at all. Empty: 10s where there is such a tier.",
+    )
+
+    @rule(
+        "!has(self.warmStart) || duration(self.warmStart) <= duration('10m')",
+        "an engine that is started waits for more than 10m: write less",
+        field=".warmStart",
+    )
+    def start_ends(self) -> bool:
+        """What is not there by then is loaded when it is asked for."""
+        return self.warm_start is None or seconds_of(self.warm_start) <= _MOST_WARM_START_S
 
     @property
     def surplus_pods(self) -> int:

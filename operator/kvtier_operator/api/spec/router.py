@@ -270,6 +270,14 @@ class NetworkPolicyOptions(ApiModel):
         return self.enabled is not False or not (self.namespaces or self.ip_blocks)
 
 
+class HintsPolicy(StrEnum):
+    """Whose hints kvtier's own picker passes on."""
+
+    ACCEPT = "Accept"
+    HEADERS = "Headers"
+    REFUSE = "Refuse"
+
+
 class RouterSpec(ApiModel):
     """The endpoint picker."""
 
@@ -307,6 +315,10 @@ class RouterSpec(ApiModel):
     expose_endpoint: bool = Field(
         default=False,
         description="builtin: answers tell clients, in the header x-gateway-destination-endpoint-served, the address of the engine that served them. Whoever knows it can find out which engine holds a prompt.",
+    )
+    hints: HintsPolicy = Field(
+        HintsPolicy.ACCEPT,
+        description="builtin: what requests may say of their blocks. Accept: in the body (kv_transfer_params.kvtier) and in headers (X-KVTier-*), which are put into the body. Headers: in headers alone, for a gateway that sets them; what a body says is taken out. Refuse: neither.",
     )
     weights: Weights = Field(default_factory=Weights, description="Weights of the scorers.")
     failure_mode: FailureMode = Field(
@@ -365,6 +377,15 @@ class RouterSpec(ApiModel):
     def events_have_a_reader(self) -> bool:
         """Other pickers would leave the engines publishing for nobody."""
         return self.flavor is Flavor.BUILTIN or not self.kv_events
+
+    @rule(
+        "self.flavor == 'builtin' || self.hints == 'Accept'",
+        "only kvtier's own picker looks at hints; set flavor to builtin or leave hints out",
+        field=".hints",
+    )
+    def hints_have_a_reader(self) -> bool:
+        """Other pickers pass bodies on as they are."""
+        return self.flavor is Flavor.BUILTIN or self.hints is HintsPolicy.ACCEPT
 
     @property
     def standalone(self) -> Standalone | None:

@@ -19,6 +19,7 @@ from kvtier_operator.planning.objects.bench_job import (
     in_namespace,
     with_memory_for,
     without_download,
+    without_prefixes,
     without_shared_disk,
     without_store,
 )
@@ -58,7 +59,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
     loaded = load(options.paths)
     for source, read in loaded.resources:
         resource, disk_left_out = without_shared_disk(in_namespace(read, options.namespace))
-        resource, store_left_out = without_store(resource)
+        resource, store_left_out = without_store(without_prefixes(resource))
         run = BenchRun(
             shape=_shape(source, resource.spec, options.shape),
             parts=options.only or COMPARED_PARTS,

@@ -6,11 +6,17 @@ Of their engines neither the model is known, unless `spec.model` names it, nor h
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kvtier_common.tier import Tier
-from kvtier_connector.config import KEY_BYTES, ConnectorConfig, disk_beside_bytes, disk_slots
+from kvtier_connector.config import (
+    KEY_BYTES,
+    ConnectorConfig,
+    chosen_settings,
+    disk_beside_bytes,
+    disk_slots,
+)
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.attach import AttachSpec
@@ -20,6 +26,7 @@ from kvtier_operator.planning.backends.kvtier import (
     DISK_INDEX_BYTES_PER_CHUNK,
     INDEX_BYTES_PER_CHUNK,
     disk_settings,
+    kept_settings,
     remote_settings,
 )
 from kvtier_operator.planning.backends.parts import disk_mounts, page_bytes, volume_bytes
@@ -34,6 +41,7 @@ from kvtier_operator.planning.tiers import serve_tiers
 from kvtier_operator.planning.tiers.capacity import plan_tiers
 from kvtier_operator.planning.units import GIB, KIB, MIB, ceil_div, quantity, round_up, size
 
+ATTACHED_CONTROL_FOLDER: Final = "/tmp/kvtier-control"  # noqa: S108 - of the container, made for its user alone
 _LEAST_CHUNK_BYTES: Final = 64 * KIB
 """Of a model that is not known: 64 tokens of 1 KiB; one of half a billion parameters has 12."""
 _LEAST_CHUNK_TOKENS: Final = 16
@@ -113,6 +121,7 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
         memlock=ConnectorPolicy(cpu.memlock.policy),
         **disk_settings(spec, [disk] if disk else []),
         **remote_settings(spec),
+        **kept_settings(spec, ATTACHED_CONTROL_FOLDER),
     )
     return AttachPlan(
         name=resource.metadata.name,
@@ -140,9 +149,7 @@ def settings_digest(settings: str) -> str:
 
 def _settings(config: ConnectorConfig) -> str:
     """Those that differ from their defaults, without what the plug-in chooses by the engine."""
-    values = {field.name: (getattr(config, field.name), field.default) for field in fields(config)}
-    wanted = {name: value for name, (value, default) in values.items() if value != default}
-    return json.dumps(wanted, separators=(",", ":"), default=str)
+    return json.dumps(chosen_settings(config), separators=(",", ":"))
 
 
 def _memory(spec: Spec, tier_bytes: int, chunk_bytes: int) -> Iterator[BudgetLine]:

@@ -17,8 +17,11 @@ from kvtier_connector.config import (
     kv_transfer_config,
 )
 from kvtier_connector.config import Policy as ConnectorPolicy
+from kvtier_connector.payload import CONTROL_VARIABLE, PREFIXES_VARIABLE, PREFIXES_WITHIN_VARIABLE
+from kvtier_operator.api.formats import seconds_of, share_of
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
+from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.backends.parts import (
@@ -54,6 +57,10 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, count, many, round_up, size
 
 # Source: kvtier_connector.config; a chunk's parts are aligned one by one (core.slots).
+CONTROL_MOUNT: Final = "/run/kvtier"
+CONTROL_FOLDER: Final = f"{CONTROL_MOUNT}/control"
+"""A volume belongs to root: the engine makes a folder in it that nobody else may enter."""
+_USUAL_WARM_START_S: Final = 10
 FOLDER: Final = "kvtier"
 """Of the tier in its volume."""
 DISK_INDEX_BYTES_PER_CHUNK: Final = 800
@@ -110,6 +117,33 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
     }
 
 
+def warm_start_s(spec: Spec) -> int:
+    """How long a start may wait for what was used last, before the engine serves."""
+    asked, tiers = spec.engine.rollout.warm_start, spec.tiers
+    if Ability.KEEPS not in spec.backend.abilities or not (tiers.disk or tiers.remote):
+        return 0
+    return seconds_of(asked) if asked is not None else _USUAL_WARM_START_S
+
+
+def kept_settings(spec: Spec, control_folder: str) -> dict[str, Any]:
+    """Settings of kvtier_connector.config of what stays when room is needed.
+
+    Args:
+        spec: What is wanted.
+        control_folder: Where the engine makes its control socket.
+    """
+    retained = {"cpu": spec.tiers.cpu.retained, "disk": spec.tiers.disk and spec.tiers.disk.retained}
+    return {
+        **{f"{tier}_retained_share": share_of(wanted.most) for tier, wanted in retained.items() if wanted},
+        "tenants": {
+            tenant.name: {"guaranteed": share_of(tenant.guaranteed), "most": share_of(tenant.most)}
+            for tenant in spec.tenants
+        },
+        "control_path": control_folder,
+        "warm_start_s": warm_start_s(spec),
+    }
+
+
 def store_client_bytes(spec: Spec) -> int:
     """What one engine's connections to the remote tier take of its pod's memory."""
     remote = spec.tiers.remote
@@ -153,6 +187,11 @@ TRAITS: Final = BackendTraits(
     offloading=True,
     blocks_outermost=True,
     bench_side="kvtier",
+    reserved_env={
+        CONTROL_VARIABLE: "the control socket is where its verbs look for it",
+        PREFIXES_VARIABLE: "it derives it from spec.prefixes",
+        PREFIXES_WITHIN_VARIABLE: "it derives it from spec.prefixesWithin",
+    },
 )
 
 
@@ -186,6 +225,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         blocks_per_chunk=blocks_per_chunk,
         **disk_settings(spec, mounts),
         **remote_settings(spec),
+        **kept_settings(spec, CONTROL_FOLDER),
     )
     remote_bytes = store_client_bytes(spec)
     by_driver = spec.engine.device is Device.GPU and not not_tested(spec)

@@ -84,5 +84,7 @@ class EnginePlan:
     sidecars: tuple[Sidecar, ...]  # processes beside it
     port: int  # port of the OpenAI-compatible server
     secrets: tuple[Mount, ...] = ()  # Secrets as folders, only read
+    folders: tuple[Mount, ...] = ()  # further volumes, which no other container sees
+    prefixes: tuple[ConfigFile, ...] = ()  # files in one of them, which are there before it starts
     scratch_dirs: tuple[str, ...] = ()  # folders to empty before each start
     payload: str | None = None  # image that the pod copies the connector from; None where the engine's has it

@@ -57,6 +57,7 @@ class Names:
     bench: str  # job that measures its tiers
     engine: str  # Deployment, Service, autoscaler and so on of the engines
     picker: str  # the same of the endpoint picker
+    prefixes: str  # ConfigMap of the prefixes that its engines compute at start
     gateway: str  # the same of kvtier's own gateway
     store: str  # what the servers of a store that is made for its engines have in common, its Secret too
 
@@ -75,6 +76,7 @@ class Names:
             bench=f"{name}-bench",
             engine=f"{name}-engine",
             picker=f"{name}-picker",
+            prefixes=f"{name}-prefixes",
             gateway=gateway_name(name),
             store=f"{name}-store",
         )

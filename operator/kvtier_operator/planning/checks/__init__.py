@@ -18,6 +18,7 @@ from kvtier_operator.planning.checks import (
     disk,
     environment,
     gateway,
+    kept,
     memory,
     model,
     picker,
@@ -102,6 +103,10 @@ CHECKS: Final[tuple[Check, ...]] = (
     remote.remote_rdma,
     remote.remote_capacity,
     remote.adapters_in_store,
+    kept.prefix_length,
+    kept.prefixes_retained,
+    kept.prefix_sources,
+    kept.tenant_parts,
     picker.picker_entries,
     picker.picker_gpu_entries,
     picker.picker_memory,
@@ -120,8 +125,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     policy.allowed_host_names,
     policy.allowed_gateways,
 )
-"""In the order of the report: the model, the engine, memory, the tiers, the picker, the gateway, the
-autoscaler, what the cluster's owner lets resources ask for."""
+"""In the order of the report: the model, the engine, memory, the tiers, what they keep, the picker, the
+gateway, the autoscaler, what the cluster's owner lets resources ask for."""
 
 
 def run_checks(parts: CheckInput) -> tuple[CheckResult, ...]:

@@ -10,7 +10,7 @@ from kvtier_operator.planning.objects.engine.deployment import (
     engine_network_policy,
     engine_service,
 )
-from kvtier_operator.planning.objects.engine.volumes import engine_config_map
+from kvtier_operator.planning.objects.engine.volumes import engine_config_map, prefixes_config_map
 from kvtier_operator.planning.objects.gateway.http_route import http_routes
 from kvtier_operator.planning.objects.gateway.providers import inference_pool, provider_of
 from kvtier_operator.planning.objects.monitoring import monitoring_objects
@@ -41,6 +41,7 @@ def build_objects(plan: Plan) -> tuple[dict[str, Any], ...]:
         engine_network_policy(plan),
         picker_network_policy(plan),
         engine_config_map(plan),
+        prefixes_config_map(plan),
         picker_config_map(plan),
         engine_service(plan),
         picker_service(plan),

@@ -58,6 +58,11 @@ def without_store(resource: KVCacheTier) -> tuple[KVCacheTier, str]:
     return _with_spec(resource, tiers=tiers), line
 
 
+def without_prefixes(resource: KVCacheTier) -> KVCacheTier:
+    """The resource without prefixes, which no engine of a benchmark's random weights knows."""
+    return _with_spec(resource, prefixes=[], prefixes_within=None)
+
+
 def as_vllm(resource: KVCacheTier) -> KVCacheTier:
     """The resource with vLLM's own connector, in memory alone: what the side beside kvtier's needs."""
     tiers = resource.spec.tiers.model_copy(update={"disk": None})

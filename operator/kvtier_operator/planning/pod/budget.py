@@ -14,6 +14,7 @@ from kvtier_operator.planning.base.tier_plan import BackendPlan, TiersPlan
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.engine_cpu import CpuLine, cpu_quantity, engine_cpu
 from kvtier_operator.planning.pod.engine_memory import BudgetLine, engine_memory, options_in_shm
+from kvtier_operator.planning.pod.kept import kept_start_s
 from kvtier_operator.planning.units import GIB, MIB, ceil_div, many, quantity, round_up, size
 from kvtier_operator.planning.weights.pod_weights import (
     SourceKind,
@@ -49,7 +50,7 @@ class Budget:
     shm_bytes: int  # size of /dev/shm
     needed_shm_bytes: int  # of it, what the tier and vLLM's options keep there
     # seconds until the engine must be ready: loading weights, taking the tier's memory, reading the
-    # disk's index
+    # disk's index and what was used last, computing prefixes
     startup_s: int
     fetch_s: int = 0  # seconds before that, until the weights are there: by a fetcher, or in an image
 
@@ -121,7 +122,7 @@ def plan_budget(spec: Spec, geometry: Geometry, tiers: TiersPlan, backend: Backe
         shm_bytes=shm_bytes,
         needed_shm_bytes=needed_shm_bytes,
         fetch_s=load_s(geometry) if is_brought(spec) else 0,
-        startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend),
+        startup_s=START_S + load_s(geometry) + pin_s(spec, tiers) + read_s(backend) + kept_start_s(spec),
     )
 
 

@@ -17,6 +17,7 @@ from kvtier_operator.planning.base.tier_plan import BackendPlan
 from kvtier_operator.planning.base.tracing import otel_variables
 from kvtier_operator.planning.model_shape.block_tokens import engine_block_tokens
 from kvtier_operator.planning.observed import Machine, Observed
+from kvtier_operator.planning.pod.kept import engine_folders, kept_env, middleware_args, prefix_files
 from kvtier_operator.planning.tiers.capacity import CPU_DEVICE_KV_CACHE_BYTES
 from kvtier_operator.planning.weights.device_weights import adapter_args
 from kvtier_operator.planning.weights.pod_weights import SourceKind, model_source
@@ -46,6 +47,8 @@ def plan_engine(
         files=backend.files,
         mounts=backend.mounts,
         secrets=backend.secrets,
+        folders=engine_folders(resource),
+        prefixes=prefix_files(resource.spec),
         sidecars=backend.sidecars,
         port=engine.port,
         scratch_dirs=backend.scratch_dirs,
@@ -74,6 +77,7 @@ def _args(
         *_events_args(resource.spec.router, machine),
         *_tracing_args(resource.spec, machine),
         *_ending_args(engine, ending, machine),
+        *middleware_args(resource.spec),
         *engine.extra_args.words,
     )
 
@@ -163,7 +167,7 @@ def _env(resource: KVCacheTier, backend: BackendPlan, machine: Machine | None) -
         names = Names.of_resource(resource)
         env |= otel_variables(spec.observability.tracing, names, names.engine)
     own = {variable.name: variable.value or "" for variable in engine.env if variable.value_from is None}
-    return {**env, **backend.env, **own}
+    return {**env, **backend.env, **kept_env(spec), **own}
 
 
 def _cores(spec: Spec, cores: tuple[int, ...]) -> str:

@@ -25,6 +25,8 @@ IDLE_REASONS: Final = {
     "NoHostPath",
     "NoModelVolume",
     "NothingOnDevice",
+    "NoPrefixes",
+    "NoTenants",
 }
 """Of what there is nothing to look at."""
 # SGR parameters (ECMA-48, 8.3.117).

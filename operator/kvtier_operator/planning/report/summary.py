@@ -4,9 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvtier_common.tier import Tier
+from kvtier_operator.api.formats import share_of
+from kvtier_operator.api.spec.kept import Tenant
+from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import storage_bytes
 from kvtier_operator.planning.pod.engine_cpu import cpu_quantity
+from kvtier_operator.planning.pod.kept import prefixes_within_s
 from kvtier_operator.planning.report.demand import devices, largest_first, memory_bytes, memory_parts
 from kvtier_operator.planning.report.lines import (
     REPORT_COLUMNS,
@@ -23,6 +27,7 @@ from kvtier_operator.planning.report.lines import (
 )
 from kvtier_operator.planning.report.rollout import rollout
 from kvtier_operator.planning.tiers.loading import loadings
+from kvtier_operator.planning.tiers.retained import retained_shares
 from kvtier_operator.planning.tiers.store_demand import store_demand
 from kvtier_operator.planning.units import count, many, size
 
@@ -132,12 +137,46 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "cores", f"{cpu_quantity(plan.budget.cpu)} of the node for each pod: {parts}"
     if disk := storage_bytes(plan.budget.storage):
         yield "disk", f"{size(disk)} of the node for each pod"
+    yield from _kept(plan)
     yield "image", plan.engine.image
     yield "picker", _picker(plan)
     if plan.router.gateway and plan.router.gateway.url:
         yield "URL", plan.router.gateway.url
     yield "rollout", rollout(plan)
     yield "checks", ", ".join(filter(None, (passes(plan), verdict(plan))))
+
+
+def _kept(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What stays when room is needed, where the resource says something of it."""
+    spec, cpu = plan.resource.spec, plan.tiers.cpu
+    if (
+        spec.prefixes
+        or spec.tenants
+        or any(tier.retained for tier in (spec.tiers.cpu, spec.tiers.disk) if tier)
+    ):
+        parts = [
+            f"{share:.0%} of {tier.label} ({_part(plan.tiers.by_tier[tier], share)})"
+            for tier, share in retained_shares(spec).items()
+            if tier in plan.tiers.by_tier
+        ]
+        yield "retained", f"at most {', '.join(parts)} for what requests and prefixes ask"
+    if spec.prefixes:
+        names = ", ".join(prefix.name for prefix in spec.prefixes)
+        yield (
+            "prefixes",
+            f"{names}: computed before a pod is ready, within {prefixes_within_s(spec)} s",
+        )
+    if spec.tenants:
+        yield "tenants", f"of cpu, each pod: {'; '.join(_tenant(tenant, cpu) for tenant in spec.tenants)}"
+
+
+def _tenant(tenant: Tenant, cpu: TierPlan) -> str:
+    guaranteed, most = (_part(cpu, share_of(part)) for part in (tenant.guaranteed, tenant.most))
+    return f"{tenant.name} {guaranteed} guaranteed, {most} at most"
+
+
+def _part(tier: TierPlan, share: float) -> str:
+    return f"{count(int(tier.tokens * share))} tokens, {size(int(tier.capacity_bytes * share))}"
 
 
 def _gpus(plan: Plan) -> str | None:

@@ -29,6 +29,8 @@ class Ability(Flag):
     """Keeps a bound on what is written to a disk tier."""
     TELLS_OF_TIERS = auto()
     """Its engines lock the CPU tier as the resource says, read a disk only where that pays, and tell of both."""
+    KEEPS = auto()
+    """Knows what is to stay: requests' hints, prefixes, tenants' shares; and is warm again after a restart."""
     ATTACHES = auto()
     """Goes into engines that others start, as a plug-in of theirs."""
 

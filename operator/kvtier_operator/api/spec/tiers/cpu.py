@@ -9,7 +9,8 @@ from kvtier_operator.api import former
 from kvtier_operator.api.base import ApiModel, rule
 from kvtier_operator.api.quantity import ByteQuantity, parse_bytes
 from kvtier_operator.api.spec.gpu import LARGE_PAGE_BYTES, SMALL_PAGE_BYTES
-from kvtier_operator.api.spec.tiers import TierFields, TierSpec
+from kvtier_operator.api.spec.kept import Retained
+from kvtier_operator.api.spec.tiers import Ability, TierFields, TierSpec, ability_rule
 
 
 class Policy(StrEnum):
@@ -94,6 +95,9 @@ class CpuTierSpec(TierSpec):
         default_factory=Hugepages, description="Explicit huge pages under this tier."
     )
     memlock: Memlock = Field(default_factory=Memlock, description="Locking this tier in memory.")
+    retained: Retained | None = Field(
+        None, description="How much of it requests and prefixes may retain; 30% when empty."
+    )
 
 
 FIELDS: Final = TierFields(
@@ -107,4 +111,5 @@ FIELDS: Final = TierFields(
             description="CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
         ),
     ),
+    rules=(ability_rule(Ability.KEEPS, "cpu.retained", "retains what requests ask for"),),
 )

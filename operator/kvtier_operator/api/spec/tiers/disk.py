@@ -5,6 +5,7 @@ from typing import Final
 from pydantic import Field
 
 from kvtier_operator.api.quantity import ByteBound, ByteQuantity
+from kvtier_operator.api.spec.kept import Retained
 from kvtier_operator.api.spec.pod import Volume
 from kvtier_operator.api.spec.tiers import Ability, TierFields, TierSpec, ability_rule, backends_with, one_of
 
@@ -35,6 +36,9 @@ class DiskTierSpec(TierSpec):
         None,
         description=f"Bound on what is written within an hour, per engine pod, all ranks together, for the drive's wear; none when empty. What it keeps out stays in memory alone. Only backend {one_of(backends_with(Ability.BOUNDS_WRITES))} has one.",
     )
+    retained: Retained | None = Field(
+        None, description="How much of it requests and prefixes may retain; 30% when empty."
+    )
 
 
 FIELDS: Final = TierFields(
@@ -51,5 +55,6 @@ FIELDS: Final = TierFields(
             "self.tiers.disk.extraVolumes.size() == 0",
         ),
         ability_rule(Ability.BOUNDS_WRITES, "disk.writesPerHour", "bounds what is written to a disk tier"),
+        ability_rule(Ability.KEEPS, "disk.retained", "retains what requests ask for"),
     ),
 )

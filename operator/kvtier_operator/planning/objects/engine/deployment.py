@@ -51,7 +51,7 @@ def planned_engine_template(plan: Plan) -> dict[str, Any]:
     """Template of its pods, without what the resource's own template adds."""
     names = Names.of(plan)
     metadata: dict[str, Any] = {"labels": names.labels(Component.ENGINE)}
-    if plan.engine.files:
+    if plan.engine.files or plan.engine.prefixes:
         metadata["annotations"] = {CONFIG_HASH: files_hash(plan)}
     pod = engine_pod(plan, engine_container(plan)) | {
         "serviceAccountName": names.engine,

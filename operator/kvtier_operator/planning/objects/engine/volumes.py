@@ -29,18 +29,28 @@ def engine_config_map(plan: Plan) -> dict[str, Any] | None:
     return config_map(names, names.engine, Component.ENGINE, files)
 
 
+def prefixes_config_map(plan: Plan) -> dict[str, Any] | None:
+    """The same for prefixes, which are in a volume of their own; None without any."""
+    if not plan.engine.prefixes:
+        return None
+    names = Names.of(plan)
+    files = {_file_key(file): file.content for file in plan.engine.prefixes}
+    return config_map(names, names.prefixes, Component.ENGINE, files)
+
+
 def _file_key(file: ConfigFile) -> str:
     """The ConfigMap's key of a file: its base name."""
     return PurePosixPath(file.path).name
 
 
 def files_hash(plan: Plan) -> str:
-    """Hash of everything in the ConfigMap."""
-    return content_hash(*(part for file in plan.engine.files for part in (file.path, file.content)))
+    """Hash of everything in the ConfigMaps: engines read it when they start."""
+    files = (*plan.engine.files, *plan.engine.prefixes)
+    return content_hash(*(part for file in files for part in (file.path, file.content)))
 
 
 def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
-    """Shared memory, the home, the connector, the model, the engine's files, a store's secrets, a disk tier.
+    """Shared memory, the home, the connector, the model, files, secrets, control, prefixes, a disk tier.
 
     No hugetlbfs volume: kvtier's connector maps huge pages through memfd_create(2), LMCache through
     mmap(2) with MAP_HUGETLB; the request in the container's resources is what both need.
@@ -54,8 +64,9 @@ def engine_volumes(plan: Plan) -> list[dict[str, Any]]:
         volumes.append({"name": plan.weights.name, **plan.weights.source})
     if plan.engine.files:
         volumes.append({"name": _CONFIG, "configMap": {"name": Names.of(plan).engine}})
-    secrets = plan.engine.secrets
-    volumes += [{"name": mount.name, **mount.source} for mount in (*secrets, *plan.engine.mounts)]
+    engine = plan.engine
+    folders = (*engine.secrets, *engine.folders, *engine.mounts)
+    volumes += [{"name": mount.name, **mount.source} for mount in folders]
     return volumes
 
 
@@ -73,6 +84,10 @@ def engine_volume_mounts(plan: Plan) -> list[dict[str, Any]]:
     mounts += [
         {"name": _CONFIG, "mountPath": file.path, "subPath": _file_key(file), "readOnly": True}
         for file in plan.engine.files
+    ]
+    mounts += [
+        {"name": mount.name, "mountPath": mount.mount_path, **({"readOnly": True} if mount.read_only else {})}
+        for mount in plan.engine.folders
     ]
     return mounts + secret_volume_mounts(plan) + disk_volume_mounts(plan)
 

@@ -1,0 +1,93 @@
+"""Whether prefixes and tenants have room in what is kept for them."""
+
+from kvtier_operator.api.formats import share_of
+from kvtier_operator.api.spec.kept import Prefix
+from kvtier_operator.planning.checks.check import CheckInput, check
+from kvtier_operator.planning.tiers.retained import prefix_tokens_about, retained_tokens
+from kvtier_operator.planning.units import count
+from kvtier_operator.planning.verdict import CheckResult
+
+_NO_PREFIXES = "NoPrefixes"
+
+
+@check("spec.prefixes")
+def prefix_length(parts: CheckInput) -> CheckResult:
+    """An engine refuses a prompt that is longer than its longest sequence; of a text it alone knows."""
+    longest = parts.geometry.longest_tokens(parts.spec.engine)
+    if not parts.spec.prefixes:
+        return prefix_length.passed("no prefixes", reason=_NO_PREFIXES)
+    if longest is None:
+        return prefix_length.passed("the longest sequence is not known", reason="Unknown")
+    faults = [
+        (f"spec.prefixes[{index}].tokens", _too_long(prefix, longest))
+        for index, prefix in enumerate(parts.spec.prefixes)
+        if len(prefix.tokens or ()) >= longest
+    ]
+    if faults:
+        return prefix_length.reject_each("PrefixTooLong", faults)
+    return prefix_length.passed("none that is given as tokens is longer than a sequence")
+
+
+def _too_long(prefix: Prefix, longest: int) -> str:
+    return (
+        f"prefix {prefix.name} has {count(len(prefix.tokens or ()))} tokens, the longest sequence has "
+        f"{count(longest)}, with what follows the prefix: shorten it, or raise spec.engine.maxModelLen"
+    )
+
+
+@check("spec.tiers.cpu.retained")
+def prefixes_retained(parts: CheckInput) -> CheckResult:
+    """What is beyond the retained part leaves as any other block does."""
+    spec = parts.spec
+    if not spec.prefixes:
+        return prefixes_retained.passed("no prefixes", reason=_NO_PREFIXES)
+    tokens, room = prefix_tokens_about(spec), retained_tokens(spec, parts.tiers)
+    if tokens <= room:
+        return prefixes_retained.passed(
+            f"prefixes have about {count(tokens)} tokens, of {count(room)} that are retained"
+        )
+    return prefixes_retained.warn(
+        "PrefixesNotRetained",
+        f"prefixes have about {count(tokens)} tokens, and {count(room)} are retained in memory: raise "
+        "spec.tiers.cpu.retained.most or the capacity, or have fewer",
+        by_itself="computes all, and keeps as many as fit before others",
+    )
+
+
+@check("spec.prefixes")
+def prefix_sources(parts: CheckInput) -> CheckResult:
+    """A local run has no ConfigMaps."""
+    names = [prefix.name for prefix in parts.spec.prefixes if prefix.from_config_map]
+    if not names:
+        return prefix_sources.passed("no prefix from a ConfigMap", reason=_NO_PREFIXES)
+    if parts.observed.machine is None:
+        return prefix_sources.passed(f"from ConfigMaps: {', '.join(names)}")
+    return prefix_sources.warn(
+        "NoConfigMapHere",
+        f"{', '.join(names)}: this machine has no ConfigMaps; give text or tokens",
+        by_itself="runs without",
+    )
+
+
+@check("spec.tenants")
+def tenant_parts(parts: CheckInput) -> CheckResult:
+    """A part that holds no sequence is none."""
+    longest, tokens = parts.geometry.longest_tokens(parts.spec.engine), parts.tiers.cpu.tokens
+    if not parts.spec.tenants:
+        return tenant_parts.passed("no tenants", reason="NoTenants")
+    small = [
+        (f"spec.tenants[{index}].most", f"{tenant.most} of the CPU tier is {count(part)} tokens")
+        for index, tenant in enumerate(parts.spec.tenants)
+        if (part := int(share_of(tenant.most) * tokens)) < (longest or 0)
+    ]
+    if not small:
+        return tenant_parts.passed("each tenant's part of the CPU tier holds the longest sequence")
+    (field, first), *others = small
+    more = f", and {len(others)} more" if others else ""
+    return tenant_parts.warn(
+        "TenantPartSmall",
+        f"{first}{more}, less than the longest sequence of {count(longest or 0)}: raise it",
+        by_itself="keeps the beginnings of such sequences",
+        field=field,
+        weight=-5,
+    )

@@ -1,0 +1,60 @@
+"""Checks of what stays when room is needed."""
+
+import pytest
+from tests.cases.checks import PASS, REJECT, WARN, says, verdict
+from tests.cases.planning import resource
+
+from kvtier_operator.planning.checks.kept import (
+    prefix_length,
+    prefix_sources,
+    prefixes_retained,
+    tenant_parts,
+)
+from kvtier_operator.planning.observed import Machine, Observed
+
+FROM_MAP = {"name": "tools", "fromConfigMap": {"name": "prompts", "key": "tools.txt"}}
+
+
+def test_nothing_kept_no_word() -> None:
+    plain = resource()
+    for check in (prefix_length, prefixes_retained, prefix_sources):
+        says(verdict(check, plain), PASS, "NoPrefixes")
+    says(verdict(tenant_parts, plain), PASS, "NoTenants")
+
+
+def test_a_prefix_leaves_room_for_a_question() -> None:
+    def of(tokens: int) -> dict[str, object]:
+        return {"name": "numbers", "tokens": [7] * tokens}
+
+    engine = {"maxModelLen": 1000}
+    fits = resource(engine=engine, prefixes=[of(999), {"name": "text", "text": "x" * 9000}, FROM_MAP])
+    says(verdict(prefix_length, fits), PASS, "Passed")
+    refused = verdict(prefix_length, resource(engine=engine, prefixes=[FROM_MAP, of(1000)]))
+    says(refused, REJECT, "PrefixTooLong", "1,000", "maxModelLen")
+    assert refused.field == "spec.prefixes[1].tokens"
+
+
+@pytest.mark.parametrize("most", ["0%", "1%"])
+def test_prefixes_that_are_more_than_may_be_retained(most: str) -> None:
+    """1% of 4,096 tokens, as 1 GiB holds of Qwen3-32B, and about 250 of text."""
+    prefixes = [{"name": "text", "text": "word" * 250}]
+    tight = resource(tiers={"cpu": {"capacity": "1Gi", "retained": {"most": most}}}, prefixes=prefixes)
+    says(verdict(prefixes_retained, tight), WARN, "PrefixesNotRetained", "250", "retained.most")
+    roomy = resource(tiers={"cpu": {"capacity": "1Gi"}}, prefixes=prefixes)
+    says(verdict(prefixes_retained, roomy), PASS, "Passed", "of 1,228")
+
+
+def test_a_local_run_has_no_config_maps() -> None:
+    says(verdict(prefix_sources, resource(prefixes=[FROM_MAP])), PASS, "Passed", "tools")
+    here = Observed(machine=Machine())
+    says(verdict(prefix_sources, resource(prefixes=[FROM_MAP]), here), WARN, "NoConfigMapHere", "tools")
+
+
+def test_a_tenant_whose_part_holds_no_sequence() -> None:
+    tiers = {"cpu": {"capacity": "1Gi"}}
+    tenants = [{"name": "wide"}, {"name": "narrow", "most": "10%"}]
+    engine = {"maxModelLen": 4096}
+    small = verdict(tenant_parts, resource(engine=engine, tiers=tiers, tenants=tenants))
+    says(small, WARN, "TenantPartSmall", "10% of the CPU tier is 409 tokens", "4,096")
+    assert small.field == "spec.tenants[1].most"
+    says(verdict(tenant_parts, resource(engine=engine, tiers=tiers, tenants=tenants[:1])), PASS, "Passed")
