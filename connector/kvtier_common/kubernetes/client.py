@@ -6,8 +6,8 @@ thousand objects cannot afford a model object for each.
 
 import asyncio
 from asyncio import Semaphore
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Final
@@ -17,6 +17,7 @@ from urllib.request import getproxies
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException
+from kubernetes.aio.stream import WsApiClient
 from typing_extensions import Self
 
 from kvtier_common.errors import KvtierError, UnreachableError
@@ -39,6 +40,8 @@ _FIRST_ERROR: Final = 300
 _UNKNOWN_TO_IT: Final = 401
 _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
+_HEARTBEAT_S: Final = 30.0
+"""Between signs of life of a connection in both directions."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
 _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
     400: answers.InvalidObjectError,
@@ -178,6 +181,34 @@ class Api:
                 _cut_off(response)
         except _NO_ANSWER as error:
             raise UnreachableError(f"the watch of {path} broke: {_reason(error)}") from error
+
+    @asynccontextmanager
+    async def socket(
+        self, path: str, query: Sequence[tuple[str, str]], protocol: str
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A connection in both directions that speaks a subprotocol, to the end of the block.
+
+        Raises KvtierError: as `request`, where the server does not open it.
+        """
+        client = WsApiClient(self._watching.configuration, heartbeat=_HEARTBEAT_S)
+        headers = {"User-Agent": self._user_agent, "sec-websocket-protocol": protocol}
+        try:
+            await client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
+            opening = await client.request(
+                "GET", self._host + path, query_params=query, headers=headers, _preload_content=False
+            )
+            socket = await opening
+        except aiohttp.WSServerHandshakeError as error:
+            await client.close()
+            raise api_error(error.status, {}, f"GET {path}: {error.status}") from error
+        except _NO_ANSWER as error:
+            await client.close()
+            raise UnreachableError(f"no answer to GET {path}: {_reason(error)}") from error
+        try:
+            yield socket
+        finally:
+            await socket.close()
+            await client.close()
 
     async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
         try:
