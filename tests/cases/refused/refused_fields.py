@@ -24,8 +24,8 @@ REFUSED_FIELDS: Final = {
         {"spec.router.env": []},
         "spec.router.env: unknown field here; there is spec.model.fetcher.env and spec.engine.env; "
         "the fields here are flavor, version, image, replicas, kvEvents, maxBodySize, exposeEndpoint, "
-        "hints, weights, failureMode, resources, nodeSelector, tolerations, affinity, priorityClassName, "
-        "podTemplate, gateway, networkPolicy",
+        "hints, shareFrom, weights, failureMode, resources, nodeSelector, tolerations, affinity, "
+        "priorityClassName, podTemplate, gateway, networkPolicy",
     ),
     "unknown field, of the other tier": Refused(
         {"spec.tiers.cpu.directIO": True},

@@ -8,6 +8,7 @@ from tests.cases.rules.rule_case import RuleCase
 
 _PREFIX: Final = {"name": "tools", "text": "You have these tools."}
 _RETAINED: Final = {"retained": {"most": "40%"}}
+_GATEWAY: Final = {"provider": "standalone", "standalone": {"apiKeys": {"secretName": "clients"}}}
 _TENANTS: Final = [{"name": "a", "guaranteed": "60%"}, {"name": "b", "guaranteed": "40%"}]
 KEPT_RULES: Final = (
     RuleCase(
@@ -17,10 +18,20 @@ KEPT_RULES: Final = (
         {"spec.prefixes": [{**_PREFIX, "tokens": [1]}]},
     ),
     RuleCase(
-        "nothing is retained for longer than a day: write 24h or less",
+        "a prefix is retained for 10s at least and for a day at most: write 10s to 24h",
         "spec.prefixes[0].retain",
         {"spec.prefixes": [{**_PREFIX, "retain": "1440m"}]},
         {"spec.prefixes": [{**_PREFIX, "retain": "25h"}]},
+    ),
+    RuleCase(
+        "a file of a ConfigMap says itself how long it is kept, by retain_s: remove retain",
+        "spec.prefixes[0].retain",
+        {"spec.prefixes": [{**_PREFIX, "retain": "10s"}]},
+        {
+            "spec.prefixes": [
+                {"name": "tools", "fromConfigMap": {"name": "prompts", "key": "tools.json"}, "retain": "1h"}
+            ]
+        },
     ),
     RuleCase(
         "an engine that is started waits for more than 30m: write less",
@@ -94,5 +105,12 @@ KEPT_RULES: Final = (
         "spec.router.hints",
         {"spec.router": {"flavor": "builtin", "hints": "Refuse"}},
         {"spec.router": {"flavor": "llm-d", "hints": "Headers"}},
+    ),
+    RuleCase(
+        "a client has a name by its key alone, which kvtier's own picker and gateway tell: set flavor to "
+        "builtin and gateway.standalone.apiKeys, or leave shareFrom out",
+        "spec.router.shareFrom",
+        {"spec.router": {"flavor": "builtin", "shareFrom": "Client", "gateway": _GATEWAY}},
+        {"spec.router": {"flavor": "builtin", "shareFrom": "Client"}},
     ),
 )

@@ -23,6 +23,7 @@ from kvtier_operator.api.spec.tiers import Ability, backends_with, one_of
 MOST_PREFIXES: Final = 16
 MOST_TENANTS: Final = 64
 _MOST_TOKENS: Final = 8192
+_LEAST_RETAIN_S: Final = 10
 _MOST_CHARACTERS: Final = 32768
 CONFIG_KEY_PATTERN: Final = "^[-_a-zA-Z0-9][-._a-zA-Z0-9]*$"
 
@@ -36,11 +37,11 @@ class Retained(ApiModel):
 
 
 class PrefixFile(ApiModel):
-    """A text in a ConfigMap of the resource's namespace."""
+    """A file in a ConfigMap of the resource's namespace."""
 
     name: DnsSubdomain = Field(description="Name of the ConfigMap.")
     key: str = Field(
-        description="Its key with the text.", min_length=1, max_length=253, pattern=CONFIG_KEY_PATTERN
+        description="Its key with the file.", min_length=1, max_length=253, pattern=CONFIG_KEY_PATTERN
     )
 
 
@@ -62,10 +63,12 @@ class Prefix(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     from_config_map: PrefixFile | None = Field(
-        None, description="The text in a ConfigMap. Pods wait for one that is not there."
+        None,
+        description="A file in a ConfigMap: a JSON object with text, tokens, or messages and tools of a chat, which the engine puts into the model's template, and retain_s. Pods wait for one that is not there.",
     )
-    retain: Duration = Field(
-        "1h", description="How long after its last use it is kept before others, such as 30m; at most 24h."
+    retain: Duration | None = Field(
+        None,
+        description="How long it is kept before others after it was asked for last, 10s to 24h; engines ask for it again before that ends. 1h when empty.",
     )
 
     @rule(
@@ -77,13 +80,22 @@ class Prefix(ApiModel):
         return [self.text, self.tokens, self.from_config_map].count(None) == 2  # noqa: PLR2004 - of three
 
     @rule(
-        "duration(self.retain) <= duration('24h')",
-        "nothing is retained for longer than a day: write 24h or less",
+        "!has(self.retain) || (duration(self.retain) >= duration('10s') && duration(self.retain) <= duration('24h'))",
+        "a prefix is retained for 10s at least and for a day at most: write 10s to 24h",
         field=".retain",
     )
     def is_for_a_day_at_most(self) -> bool:
-        """What engines take of a hint (kvtier_common.hints)."""
-        return seconds_of(self.retain) <= MOST_RETAIN_S
+        """What engines take of a hint (kvtier_common.hints), and how often they ask again."""
+        return self.retain is None or _LEAST_RETAIN_S <= seconds_of(self.retain) <= MOST_RETAIN_S
+
+    @rule(
+        "!has(self.retain) || !has(self.fromConfigMap)",
+        "a file of a ConfigMap says itself how long it is kept, by retain_s: remove retain",
+        field=".retain",
+    )
+    def one_says_how_long(self) -> bool:
+        """Nobody but the engine reads the file."""
+        return self.retain is None or self.from_config_map is None
 
 
 class Tenant(ApiModel):

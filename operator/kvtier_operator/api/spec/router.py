@@ -278,6 +278,13 @@ class HintsPolicy(StrEnum):
     REFUSE = "Refuse"
 
 
+class ShareSource(StrEnum):
+    """Who says whose share of the tiers a prompt's blocks are."""
+
+    HEADER = "Header"
+    CLIENT = "Client"
+
+
 class RouterSpec(ApiModel):
     """The endpoint picker."""
 
@@ -318,7 +325,11 @@ class RouterSpec(ApiModel):
     )
     hints: HintsPolicy = Field(
         HintsPolicy.ACCEPT,
-        description="builtin: what requests may say of their blocks. Accept: in the body (kv_transfer_params.kvtier) and in headers (X-KVTier-*), which are put into the body. Headers: in headers alone, for a gateway that sets them; what a body says is taken out. Refuse: neither.",
+        description="builtin: what requests may say of their blocks. Accept: in the body (kv_transfer_params.kvtier) and in headers (x-kvtier-retain and so on), which are put into the body. Headers: in headers alone, for a gateway that sets them; what a body says is taken out. Refuse: neither.",
+    )
+    share_from: ShareSource = Field(
+        ShareSource.HEADER,
+        description="builtin: whose share of the tiers a prompt's blocks are. Header: as the hint share says, by the rule of hints. Client: the name of the client's key in gateway.standalone.apiKeys, whatever a request says.",
     )
     weights: Weights = Field(default_factory=Weights, description="Weights of the scorers.")
     failure_mode: FailureMode = Field(
@@ -386,6 +397,16 @@ class RouterSpec(ApiModel):
     def hints_have_a_reader(self) -> bool:
         """Other pickers pass bodies on as they are."""
         return self.flavor is Flavor.BUILTIN or self.hints is HintsPolicy.ACCEPT
+
+    @rule(
+        "self.shareFrom == 'Header' || (self.flavor == 'builtin' && has(self.gateway) && has(self.gateway.standalone) && has(self.gateway.standalone.apiKeys))",
+        "a client has a name by its key alone, which kvtier's own picker and gateway tell: set flavor to builtin and gateway.standalone.apiKeys, or leave shareFrom out",
+        field=".shareFrom",
+    )
+    def clients_have_names(self) -> bool:
+        """A share of nobody's would be everybody's."""
+        named = self.standalone is not None and self.standalone.api_keys is not None
+        return self.share_from is ShareSource.HEADER or (self.flavor is Flavor.BUILTIN and named)
 
     @property
     def standalone(self) -> Standalone | None:

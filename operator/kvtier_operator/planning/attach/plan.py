@@ -26,12 +26,12 @@ from kvtier_operator.planning.backends.kvtier import (
     DISK_INDEX_BYTES_PER_CHUNK,
     INDEX_BYTES_PER_CHUNK,
     disk_settings,
-    kept_settings,
     remote_settings,
 )
 from kvtier_operator.planning.backends.parts import disk_mounts, page_bytes, volume_bytes
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.tier_plan import TiersPlan
+from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER, kept_settings
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import Observed
@@ -41,7 +41,6 @@ from kvtier_operator.planning.tiers import serve_tiers
 from kvtier_operator.planning.tiers.capacity import plan_tiers
 from kvtier_operator.planning.units import GIB, KIB, MIB, ceil_div, quantity, round_up, size
 
-ATTACHED_CONTROL_FOLDER: Final = "/tmp/kvtier-control"  # noqa: S108 - of the container, made for its user alone
 _LEAST_CHUNK_BYTES: Final = 64 * KIB
 """Of a model that is not known: 64 tokens of 1 KiB; one of half a billion parameters has 12."""
 _LEAST_CHUNK_TOKENS: Final = 16

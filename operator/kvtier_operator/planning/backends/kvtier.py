@@ -18,10 +18,8 @@ from kvtier_connector.config import (
 )
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_connector.payload import CONTROL_VARIABLE, PREFIXES_VARIABLE, PREFIXES_WITHIN_VARIABLE
-from kvtier_operator.api.formats import seconds_of, share_of
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
-from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
 from kvtier_operator.api.spec.tiers.remote import RemoteEngine
 from kvtier_operator.planning.backends.parts import (
@@ -43,6 +41,7 @@ from kvtier_operator.planning.backends.traits import (
 )
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
+from kvtier_operator.planning.base.kept import CONTROL_FOLDER, kept_settings
 from kvtier_operator.planning.base.remote_store import (
     ca_path,
     connections,
@@ -57,10 +56,6 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.units import ceil_div, count, many, round_up, size
 
 # Source: kvtier_connector.config; a chunk's parts are aligned one by one (core.slots).
-CONTROL_MOUNT: Final = "/run/kvtier"
-CONTROL_FOLDER: Final = f"{CONTROL_MOUNT}/control"
-"""A volume belongs to root: the engine makes a folder in it that nobody else may enter."""
-_USUAL_WARM_START_S: Final = 10
 FOLDER: Final = "kvtier"
 """Of the tier in its volume."""
 DISK_INDEX_BYTES_PER_CHUNK: Final = 800
@@ -114,33 +109,6 @@ def remote_settings(spec: Spec) -> dict[str, Any]:
         "remote_ttl_s": remote.ttl_seconds or 0,
         # how pods of others come by their weights is not known: as copies, at worst
         "remote_weights_read": spec.served_model is None or spec.model.is_copied,
-    }
-
-
-def warm_start_s(spec: Spec) -> int:
-    """How long a start may wait for what was used last, before the engine serves."""
-    asked, tiers = spec.engine.rollout.warm_start, spec.tiers
-    if Ability.KEEPS not in spec.backend.abilities or not (tiers.disk or tiers.remote):
-        return 0
-    return seconds_of(asked) if asked is not None else _USUAL_WARM_START_S
-
-
-def kept_settings(spec: Spec, control_folder: str) -> dict[str, Any]:
-    """Settings of kvtier_connector.config of what stays when room is needed.
-
-    Args:
-        spec: What is wanted.
-        control_folder: Where the engine makes its control socket.
-    """
-    retained = {"cpu": spec.tiers.cpu.retained, "disk": spec.tiers.disk and spec.tiers.disk.retained}
-    return {
-        **{f"{tier}_retained_share": share_of(wanted.most) for tier, wanted in retained.items() if wanted},
-        "tenants": {
-            tenant.name: {"guaranteed": share_of(tenant.guaranteed), "most": share_of(tenant.most)}
-            for tenant in spec.tenants
-        },
-        "control_path": control_folder,
-        "warm_start_s": warm_start_s(spec),
     }
 
 

@@ -76,8 +76,8 @@ def _args(
         *backend.args,
         *_events_args(resource.spec.router, machine),
         *_tracing_args(resource.spec, machine),
-        *_ending_args(engine, ending, machine),
         *middleware_args(resource.spec),
+        *_ending_args(engine, ending, machine),
         *engine.extra_args.words,
     )
 

@@ -15,12 +15,13 @@ from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.kept import Prefix
 from kvtier_operator.api.spec.router import HintsPolicy
 from kvtier_operator.api.spec.tiers import Ability
-from kvtier_operator.planning.backends.kvtier import CONTROL_FOLDER, CONTROL_MOUNT, warm_start_s
 from kvtier_operator.planning.base.container_parts import ConfigFile, Mount
+from kvtier_operator.planning.base.kept import CONTROL_FOLDER, CONTROL_MOUNT, warm_start_s
 from kvtier_operator.planning.base.names import Names
 
 PREFIXES_FOLDER: Final = "/etc/kvtier/prefixes"
 _USUAL_WITHIN: Final = "2m"
+_USUAL_RETAIN: Final = "1h"
 _CONTROL_SIZE: Final = "1Mi"
 
 
@@ -35,25 +36,23 @@ def kept_start_s(spec: Spec) -> int:
 
 
 def prefix_files(spec: Spec) -> tuple[ConfigFile, ...]:
-    """One a prefix, which says what it is; a text of a ConfigMap's own is a file beside it."""
+    """One for each prefix that the resource has whole, as kvtier_connector.serve reads it."""
     return tuple(
-        ConfigFile(f"{PREFIXES_FOLDER}/{prefix.name}.json", json.dumps(_described(prefix)))
+        ConfigFile(f"{PREFIXES_FOLDER}/{_file_of(prefix)}", json.dumps(_described(prefix)))
         for prefix in spec.prefixes
+        if prefix.from_config_map is None
     )
 
 
 def _described(prefix: Prefix) -> dict[str, Any]:
-    """As kvtier_connector.serve reads it."""
-    retain = {"name": prefix.name, "retain": seconds_of(prefix.retain)}
-    if prefix.text is not None:
-        return retain | {"text": prefix.text}
-    if prefix.tokens is not None:
-        return retain | {"tokens": prefix.tokens}
-    return retain | {"file": _file_of(prefix)}
+    retain_s = seconds_of(prefix.retain or _USUAL_RETAIN)
+    content = {"tokens": prefix.tokens} if prefix.text is None else {"text": prefix.text}
+    return {"name": prefix.name, "retain_s": retain_s, **content}
 
 
 def _file_of(prefix: Prefix) -> str:
-    return f"{prefix.name}.txt"
+    """In the folder; engines read what ends so."""
+    return f"{prefix.name}.json"
 
 
 def engine_folders(resource: KVCacheTier) -> tuple[Mount, ...]:
@@ -64,7 +63,8 @@ def engine_folders(resource: KVCacheTier) -> tuple[Mount, ...]:
     control = Mount("control", CONTROL_MOUNT, {"emptyDir": {"medium": "Memory", "sizeLimit": _CONTROL_SIZE}})
     if not spec.prefixes:
         return (control,)
-    sources: list[Mapping[str, Any]] = [{"configMap": {"name": Names.of_resource(resource).prefixes}}]
+    own = {"configMap": {"name": Names.of_resource(resource).prefixes}}
+    sources: list[Mapping[str, Any]] = [own] if prefix_files(spec) else []
     for prefix in spec.prefixes:
         if (ref := prefix.from_config_map) is not None:
             items = [{"key": ref.key, "path": _file_of(prefix)}]

@@ -20,7 +20,14 @@ from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.pod.budget import Compute, compute
 from kvtier_operator.planning.tiers.capacity import picker_tokens
 from kvtier_operator.planning.units import MIB, quantity, round_up
-from kvtier_scorer.config.contract import BYTES_PER_HELD_BLOCK, EVENTS_BYTES, BodyLimits, uploads_bytes
+from kvtier_scorer.config.contract import (
+    BYTES_PER_HELD_BLOCK,
+    EVENTS_BYTES,
+    BodyLimits,
+    HintPolicy,
+    ShareFrom,
+    uploads_bytes,
+)
 from kvtier_scorer.config.flavors import picker_config
 from kvtier_scorer.config.model import (
     PickerConfig,
@@ -192,6 +199,8 @@ def _picker_input(
         kv_events=spec.router.kv_events and not alone,
         engine_tls=spec.engine.extra_args.serves_tls,
         max_body_bytes=None if spec.router.max_body_size is None else spec.router.max_body_size.bytes,
+        hints=HintPolicy(spec.router.hints.value),
+        share_from=ShareFrom(spec.router.share_from.value),
     )
 
 

@@ -22,7 +22,14 @@ HERE = Path(__file__).parent
 INPUTS = sorted((HERE / "input").glob("*.yaml"))
 OUTPUTS = HERE / "output"
 BACKENDS = [backend.name.lower().replace("_", "-") for backend in Backend]
-SUMMARISED = ("minimal", "kvtier-kept", "cpu-device", "kvtier-disk", "kvtier-managed-store", "lmcache-mp-hugepages")
+SUMMARISED = (
+    "minimal",
+    "kvtier-kept",
+    "cpu-device",
+    "kvtier-disk",
+    "kvtier-managed-store",
+    "lmcache-mp-hugepages",
+)
 FLAVORS = ("llm-d", "gaie", "builtin")
 
 

@@ -123,13 +123,13 @@ def test_a_start_waits_for_weights_and_memory() -> None:
 
 
 def test_a_start_waits_for_the_index_of_a_disk() -> None:
-    # 16 TiB in chunks of 16 MiB: 1,048,550 of them, 200,000 a second
+    # 16 TiB in chunks of 16 MiB: 1,048,550 of them, 200,000 a second; and 10 s to be warm again
     disk = {"disk": {"capacity": "16Ti", "volume": {"emptyDir": {}}}}
     _, budget, _ = plan_sizes(resource(tiers=disk))
-    assert budget.startup_s == 300 + 313 + 56 + 6
+    assert budget.startup_s == 300 + 313 + 56 + 6 + 10
     # engines read theirs at the same time, and others keep none
     _, budget, _ = plan_sizes(resource(tiers=disk, engine={"dataParallelSize": 2}))
-    assert budget.startup_s == 300 + 313 + 56 + 3
+    assert budget.startup_s == 300 + 313 + 56 + 3 + 10
     _, budget, _ = plan_sizes(resource(tiers=disk, backend="LMCache"))
     assert budget.startup_s == 300 + 313 + 56
 

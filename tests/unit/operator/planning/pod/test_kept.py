@@ -13,7 +13,7 @@ from kvtier_operator.planning.planner import make_plan
 
 TEXT = {"name": "tools", "text": "You have these tools.", "retain": "30m"}
 NUMBERS = {"name": "numbers", "tokens": [1, 2, 3]}
-FROM_MAP = {"name": "policy", "fromConfigMap": {"name": "prompts", "key": "policy.md"}}
+FROM_MAP = {"name": "policy", "fromConfigMap": {"name": "prompts", "key": "policy.chat"}}
 DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
 
 
@@ -41,18 +41,24 @@ def test_each_prefix_is_a_file_that_the_engine_finds() -> None:
         name: json.loads(text) for name, text in objects(one)["ConfigMap", "case-prefixes"]["data"].items()
     }
     assert files == {
-        "tools.json": {"name": "tools", "retain": 1800, "text": TEXT["text"]},
-        "numbers.json": {"name": "numbers", "retain": 3600, "tokens": [1, 2, 3]},
-        "policy.json": {"name": "policy", "retain": 3600, "file": "policy.txt"},
+        "tools.json": {"name": "tools", "retain_s": 1800, "text": TEXT["text"]},
+        "numbers.json": {"name": "numbers", "retain_s": 3600, "tokens": [1, 2, 3]},
     }
     pod = engine_pod(one)["spec"]
     [volume] = [each for each in pod["volumes"] if each["name"] == "prefixes"]
     [own, theirs] = [source["configMap"] for source in volume["projected"]["sources"]]
     assert own == {"name": "case-prefixes"}
-    assert theirs == {"name": "prompts", "items": [{"key": "policy.md", "path": "policy.txt"}]}
+    assert theirs == {"name": "prompts", "items": [{"key": "policy.chat", "path": "policy.json"}]}
     [container] = pod["containers"]
     [folder] = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "prefixes"]
     assert {"name": "KVTIER_PREFIXES", "value": folder} in container["env"]
+
+
+def test_prefixes_of_config_maps_alone_need_none_of_ours() -> None:
+    one = resource(prefixes=[FROM_MAP])
+    assert ("ConfigMap", "case-prefixes") not in objects(one)
+    [volume] = [each for each in engine_pod(one)["spec"]["volumes"] if each["name"] == "prefixes"]
+    assert [source["configMap"]["name"] for source in volume["projected"]["sources"]] == ["prompts"]
 
 
 def test_engines_are_replaced_when_a_prefix_changes() -> None:

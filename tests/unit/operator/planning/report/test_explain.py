@@ -121,7 +121,7 @@ def test_a_tier_that_is_not_known_is_a_question_mark() -> None:
 def test_the_command_can_be_copied_into_a_shell() -> None:
     plan = make_plan(resource(), Observed())
     report = explain(plan)
-    command = report[report.index("  vllm serve") : report.index("  PYTHONHASHSEED")]
+    command = report[report.index("  vllm serve") : report.index("  KVTIER_CONTROL")]
     words = shlex.split(command.replace("\\\n", " "))
     assert words[:2] == ["vllm", "serve"]
     for word, argument in zip(words[2:], plan.engine.args, strict=True):

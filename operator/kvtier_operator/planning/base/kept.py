@@ -1,0 +1,41 @@
+"""What the connector is told of what stays when room is needed, and where it is told more while it runs."""
+
+from typing import Any, Final
+
+from kvtier_operator.api.formats import seconds_of, share_of
+from kvtier_operator.api.resource import Spec
+from kvtier_operator.api.spec.tiers import Ability
+
+CONTROL_MOUNT: Final = "/run/kvtier"
+CONTROL_FOLDER: Final = f"{CONTROL_MOUNT}/control"
+"""A volume belongs to root: the engine makes a folder in it that nobody else may enter."""
+_USUAL_WARM_START_S: Final = 10
+ATTACHED_CONTROL_FOLDER: Final = "/tmp/kvtier-control"  # noqa: S108 - of the container, made for its user alone
+"""The same in a pod of others, which has no volume for it."""
+
+
+def warm_start_s(spec: Spec) -> int:
+    """How long a start may wait for what was used last, before the engine serves."""
+    asked, tiers = spec.engine.rollout.warm_start, spec.tiers
+    if Ability.KEEPS not in spec.backend.abilities or not (tiers.disk or tiers.remote):
+        return 0
+    return seconds_of(asked) if asked is not None else _USUAL_WARM_START_S
+
+
+def kept_settings(spec: Spec, control_folder: str) -> dict[str, Any]:
+    """Settings of kvtier_connector.config of what stays when room is needed.
+
+    Args:
+        spec: What is wanted.
+        control_folder: Where the engine makes its control socket.
+    """
+    retained = {"cpu": spec.tiers.cpu.retained, "disk": spec.tiers.disk and spec.tiers.disk.retained}
+    return {
+        **{f"{tier}_retained_share": share_of(wanted.most) for tier, wanted in retained.items() if wanted},
+        "tenants": {
+            tenant.name: {"guaranteed": share_of(tenant.guaranteed), "most": share_of(tenant.most)}
+            for tenant in spec.tenants
+        },
+        "control_path": control_folder,
+        "warm_start_s": warm_start_s(spec),
+    }
