@@ -22,6 +22,8 @@ ENVIRONMENT: Final = {SEARCH_PATH: PAYLOAD_PATH, "NUMBA_CACHE_DIR": f"{PAYLOAD_P
 """Of the engine's container, unless it has them."""
 CONTROL_VARIABLE: Final = "KVTIER_CONTROL"
 """Variable with the folder of an engine's control sockets."""
+CONTROL_PROGRAM: Final = "kvtier_connector.control"
+"""Module that tells the engines of its container what to do."""
 PREFIXES_VARIABLE: Final = "KVTIER_PREFIXES"
 """Variable with the folder of the prefixes that an engine computes when it starts, a file each."""
 PREFIXES_WITHIN_VARIABLE: Final = "KVTIER_PREFIXES_WITHIN_S"

@@ -252,6 +252,22 @@ class AttachStatus(StatusModel):
     )
 
 
+class PrefixStatus(StatusModel):
+    """One of spec.prefixes, as an engine says."""
+
+    name: str = Field(description="Its name.")
+    tokens: int | None = Field(
+        None,
+        description="Tokens of it, once an engine has computed it.",
+        json_schema_extra={"format": "int64"},
+    )
+    cached_tokens: int | None = Field(
+        None,
+        description="Of those, what the engine found in a cache when it asked for it first: 0 where it computed all.",
+        json_schema_extra={"format": "int64"},
+    )
+
+
 class Status(StatusModel):
     """What the operator last saw and did."""
 
@@ -265,6 +281,12 @@ class Status(StatusModel):
     )
     tiers: TiersStatus | None = Field(None, description="The tiers' sizes, per engine pod.")
     router: RouterStatus | None = Field(None, description="The endpoint picker's configuration.")
+    prefixes: list[PrefixStatus] | None = Field(
+        None,
+        description="The prefixes, as one engine says.",
+        max_length=MOST_PREFIXES,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
     attach: AttachStatus | None = Field(
         None, description="What pods that spec.attach selects are given, and what became of each."
     )

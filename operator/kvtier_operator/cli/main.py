@@ -34,6 +34,9 @@ _EXTRAS: Final = {
     "doctor": "operator",
     "status": "operator",
     "top": "operator",
+    "clear": "operator",
+    "warm": "operator",
+    "keep": "operator",
 }
 """What a command needs as a whole: whoever lacks one of its packages lacks others."""
 

@@ -42,6 +42,15 @@ class TierFindings:
     pays: bool | None = None  # whether it is read sooner than the engine computes
 
 
+@dataclass(frozen=True, slots=True)
+class PrefixFindings:
+    """What a running engine says of a prefix of its resource."""
+
+    tokens: int  # as it counts them
+    # of those, found in a cache when it asked for it; None where that is not told
+    cached_tokens: int | None = None
+
+
 EngineFindings = Mapping[Tier, TierFindings]
 """Of those tiers of which something was found out."""
 

@@ -15,6 +15,7 @@ from kvtier_common.kubernetes.answers import (
     parse_document,
 )
 from kvtier_common.kubernetes.client import Api
+from kvtier_common.kubernetes.container_command import Container, Ended, run_in_container
 from kvtier_common.metrics.text import MOST_BYTES, Families, MetricsTextError, read_families
 from kvtier_operator.api.spec.command_line import CommandLine
 from kvtier_operator.cli.cluster.resource import (
@@ -28,6 +29,7 @@ from kvtier_operator.cli.cluster.resource import (
     resource_view,
     selected_by,
 )
+from kvtier_operator.cli.cluster.shares import SHARE_METRICS
 from kvtier_operator.planning.base.names import INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component
 from kvtier_operator.planning.objects.common import METRICS_PORT
 from kvtier_operator.reconcile.api_server import BY_NAME, KVCACHETIER, POD
@@ -35,7 +37,7 @@ from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
 
 _CONFIG_MAP: Final = BY_NAME["ConfigMap"]
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
-_READ: Final = (*ENGINE_METRICS, *PICKER_METRICS)
+_READ: Final = (*ENGINE_METRICS, *PICKER_METRICS, *SHARE_METRICS)
 _PAGE: Final = "50"
 _AT_A_TIME: Final = 8
 """Pods that are asked: each answer is of some 100 KB."""
@@ -72,6 +74,19 @@ class Reader:
     async def pods(self, namespace: str, name: str) -> list[Document]:
         """The pods of one resource."""
         return await self._list(POD.path(namespace), {"labelSelector": _selector(name)})
+
+    async def pods_of(self, resource: Document) -> list[Document]:
+        """The pods of one resource, or those that its spec.attach selects."""
+        metadata = resource["metadata"]
+        selector = selected_by(resource) or _selector(metadata["name"])
+        return await self._list(POD.path(metadata["namespace"]), {"labelSelector": selector})
+
+    async def run(
+        self, container: Container, command: Sequence[str], stdin: bytes, *, limit_s: float
+    ) -> Ended:
+        """Runs a program in a pod, to its end; raises as `run_in_container`."""
+        async with self._turns:
+            return await run_in_container(self._api, container, command, stdin, limit_s=limit_s)
 
     async def config_map(self, namespace: str, name: str) -> Document:
         """A ConfigMap; raises as `document`."""

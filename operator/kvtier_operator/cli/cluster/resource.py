@@ -18,6 +18,7 @@ from kvtier_common.metrics.tier_metrics import (
 from kvtier_common.tier import BEYOND_DEVICE, Tier
 from kvtier_operator.api.resource import PROGRESS, AttachState
 from kvtier_operator.api.spec.router import Flavor
+from kvtier_operator.cli.cluster.shares import Shares, shares_of
 from kvtier_operator.planning.base.names import ATTACHED, COMPONENT_LABEL, Component
 from kvtier_operator.planning.flavors import flavor_traits
 from kvtier_operator.planning.tiers import traits_of_tier
@@ -349,6 +350,7 @@ class ResourceView:
     picker: PickerFigures  # what pickers say
     entries: Mapping[str, int]  # LRU capacities of the picker's prefix scorers, such as `cpuPrefix`
     tokens_per_entry: int | None  # tokens that one of them stands for; None where the operator did not say
+    shares: Shares  # who holds what of the tiers
     config_map: str  # what has the configuration for a picker of others; empty with one of its own
     url: str  # where clients ask a gateway of its own; empty without one
     unread: tuple[str, ...]  # what could not be read, a line each
@@ -370,7 +372,8 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
             if components.get(pod) == component and pod not in left_alone
         ]
 
-    engines = engine_figures(metrics_of(Component.ENGINE))
+    told = metrics_of(Component.ENGINE)
+    engines = engine_figures(told)
     return ResourceView(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -394,6 +397,7 @@ def resource_view(seen: Seen, now: datetime) -> ResourceView:
         picker=picker_figures(metrics_of(Component.PICKER)),
         entries=router.get("entries") or {},
         tokens_per_entry=router.get("tokensPerEntry"),
+        shares=shares_of(told, status.get("prefixes") or ()),
         config_map=router.get("configMap") or "",
         url=router.get("url") or "",
         unread=seen.unread,

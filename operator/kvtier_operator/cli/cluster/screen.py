@@ -8,6 +8,7 @@ from kvtier_common.terminal.say import in_style, json_document
 from kvtier_common.tier import Tier
 from kvtier_operator.cli.cluster.next_step import NextStep, next_step
 from kvtier_operator.cli.cluster.resource import READY, ConditionRow, PodRow, ResourceView, TierRow
+from kvtier_operator.cli.cluster.shares import TenantRow, shares_fields
 from kvtier_operator.cli.text import cut, fold, table
 from kvtier_operator.planning.units import count, many, size
 
@@ -48,6 +49,8 @@ def status_screen(view: ResourceView, step: NextStep, columns: int, *, colour: b
         ("conditions", _conditions(view.conditions, columns, colour=colour)),
         ("pods", _pods(view.pods, columns)),
         (_tiers_title(view), _tiers(view, columns)),
+        ("prefixes", _prefixes(view, columns)),
+        ("tenants, since each engine started", _tenants(view, columns)),
         ("picker", () if view.is_attached and not view.config_map else _picker(view, columns)),
         ("not read", (line for text in view.unread for line in _paragraph(text, columns))),
         ("next", _next(step, columns)),
@@ -125,6 +128,54 @@ def _tier(row: TierRow) -> tuple[str, ...]:
         share(row.hit_rate),
         seconds(row.saved_s),
     )
+
+
+def _prefixes(view: ResourceView, columns: int) -> Iterator[str]:
+    rows = [
+        (prefix.name, NONE if prefix.tokens is None else count(prefix.tokens), share(prefix.cached_share))
+        for prefix in view.shares.prefixes
+    ]
+    if rows:
+        yield from _indent(table(("prefix", "tokens", "cached"), rows, columns - len(_INDENT)))
+
+
+def _tenants(view: ResourceView, columns: int) -> Iterator[str]:
+    if view.shares.tenants:
+        rows = [_tenant(tenant) for tenant in view.shares.tenants]
+        yield from _indent(table(("tenant", *_OF_TENANTS), rows, columns - len(_INDENT)))
+    retained = [f"{size(held)} of {tier.label}" for tier, held in view.shares.retained_bytes.items() if held]
+    if retained:
+        yield from _paragraph(f"retained for requests and prefixes: {', '.join(retained)}", columns)
+
+
+_OF_TENANTS: Final = ("cpu", "disk", "hit rate", "loaded", "saved")
+
+
+def _tenant(tenant: TenantRow) -> tuple[str, ...]:
+    held = (tenant.held_bytes.get(tier) for tier in (Tier.CPU, Tier.DISK))
+    return (
+        tenant.name,
+        *(NONE if of_tier is None else size(of_tier) for of_tier in held),
+        share(tenant.hit_rate),
+        count(tenant.hit_tokens),
+        seconds(tenant.saved_s),
+    )
+
+
+def overview_by_share(views: Sequence[ResourceView], columns: int) -> str:
+    """A table of the tenants of some resources, as lines of at most so many columns, with a final newline."""
+    rows = [
+        (f"{view.namespace}/{view.name}", *_tenant(tenant))
+        for view in views
+        for tenant in view.shares.tenants
+    ]
+    if not rows:
+        none = "no engine tells of tenants: a resource has them by spec.tenants"
+        lines = fold(none, columns) if views else [_NO_RESOURCES.rstrip()]
+        return "\n".join([*lines, *_not_read(views, columns)]) + "\n"
+    headings = ("name", "tenant", *_OF_TENANTS)
+    lines = table(headings, rows, columns, text=("tenant",))
+    return "\n".join([*lines, *_not_read(views, columns)]) + "\n"
 
 
 def _picker(view: ResourceView, columns: int) -> Iterator[str]:
@@ -314,6 +365,7 @@ def view_fields(view: ResourceView, step: NextStep) -> dict[str, Any]:
             }
             for held in view.tiers
         },
+        "shares": shares_fields(view.shares),
         "picker": {
             "flavor": view.flavor,
             "configMap": view.config_map or None,

@@ -13,9 +13,9 @@ from kvtier_common.tier import Tier
 from kvtier_connector.config import (
     KEY_BYTES,
     ConnectorConfig,
-    chosen_settings,
     disk_beside_bytes,
     disk_slots,
+    kv_transfer_config,
 )
 from kvtier_connector.config import Policy as ConnectorPolicy
 from kvtier_operator.api.resource import KVCacheTier, Spec
@@ -41,6 +41,7 @@ from kvtier_operator.planning.tiers import serve_tiers
 from kvtier_operator.planning.tiers.capacity import plan_tiers
 from kvtier_operator.planning.units import GIB, KIB, MIB, ceil_div, quantity, round_up, size
 
+_OF_THE_PLUG_IN: Final = ("spec_name", "spec_module_path")
 _LEAST_CHUNK_BYTES: Final = 64 * KIB
 """Of a model that is not known: 64 tokens of 1 KiB; one of half a billion parameters has 12."""
 _LEAST_CHUNK_TOKENS: Final = 16
@@ -148,7 +149,9 @@ def settings_digest(settings: str) -> str:
 
 def _settings(config: ConnectorConfig) -> str:
     """Those that differ from their defaults, without what the plug-in chooses by the engine."""
-    return json.dumps(chosen_settings(config), separators=(",", ":"))
+    wanted = kv_transfer_config(config)["kv_connector_extra_config"]
+    own = {name: value for name, value in wanted.items() if name not in _OF_THE_PLUG_IN}
+    return json.dumps(own, separators=(",", ":"))
 
 
 def _memory(spec: Spec, tier_bytes: int, chunk_bytes: int) -> Iterator[BudgetLine]:

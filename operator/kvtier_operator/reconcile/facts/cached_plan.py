@@ -14,7 +14,7 @@ from kvtier_common.tier import Tier
 from kvtier_operator.api.resource import ConditionStatus, Source
 from kvtier_operator.planning.attach.plan import AttachPlan
 from kvtier_operator.planning.base.names import COMPONENT_LABEL
-from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, PrefixFindings, TierFindings
 from kvtier_operator.planning.pod_template.template import OF_COMPONENT
 from kvtier_operator.planning.scaling import Scaling
 from kvtier_operator.planning.tiers.capacity import differs
@@ -163,6 +163,9 @@ class CachedPlan:
     # sizes of its tiers that a running engine reported; None where none had
     engine_tokens: EngineTokens | None = None
     engine_findings: EngineFindings = field(default_factory=dict)  # what else it reported of them
+    # what it reported of the resource's prefixes, by their names
+    prefix_findings: Mapping[str, PrefixFindings] = field(default_factory=dict)
+    prefixes: tuple[str, ...] = ()  # names of the prefixes that engines compute
     most_tokens: EngineTokens = _NOTHING  # the largest sizes that an engine's report is believed
     most_pinned_bytes: int = 0  # the most locked memory that an engine's report is believed
     engine_port: int = 0
@@ -188,6 +191,9 @@ class EngineObservation:
     engine_hash: str  # hash of the part of the spec that it was started with
     tokens: EngineTokens  # sizes of its tiers
     findings: EngineFindings = field(default_factory=dict)  # what else it reported of them
+    # what it reported of the resource's prefixes, by their names
+    prefixes: Mapping[str, PrefixFindings] = field(default_factory=dict)
+    lacks_prefixes: bool = False  # whether it has yet to compute some of them
 
     @property
     def complete(self) -> bool:
@@ -197,7 +203,8 @@ class EngineObservation:
     @property
     def may_change(self) -> bool:
         """Whether a later report may differ: engines measure whether a tier pays for as long as they run."""
-        return any(of_tier.pays is not None for of_tier in self.findings.values())
+        measures = any(of_tier.pays is not None for of_tier in self.findings.values())
+        return measures or self.lacks_prefixes
 
 
 def hash_engine(document: bytes) -> str:
@@ -224,6 +231,9 @@ def merge_observations(before: EngineObservation | None, now: EngineObservation)
             **before.findings,
             **{tier: _merge_findings(before.findings.get(tier), of) for tier, of in now.findings.items()},
         },
+        # each is told when it is known: engines ask again and again, and find it each time
+        prefixes={**now.prefixes, **before.prefixes},
+        lacks_prefixes=now.lacks_prefixes,
     )
 
 
@@ -245,7 +255,17 @@ def observation_from_status(
         for tier, of_tier in reported.items()
         if of_tier.keys() & {"pinnedBytes", "pays"}
     }
-    return None if tokens == EngineTokens() else EngineObservation(engine, tokens, findings)
+    prefixes = {
+        told["name"]: PrefixFindings(told["tokens"], told.get("cachedTokens"))
+        for told in status.get("prefixes") or ()
+        if "tokens" in told
+    }
+    lacking = len(prefixes) < len(status.get("prefixes") or ())
+    return (
+        None
+        if tokens == EngineTokens()
+        else EngineObservation(engine, tokens, findings, prefixes, lacks_prefixes=lacking)
+    )
 
 
 def _merge_findings(before: TierFindings | None, now: TierFindings) -> TierFindings:

@@ -1,5 +1,6 @@
 """Plans a resource from what is observed: its desired objects, and what the status says of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ from kvtier_operator.planning.cluster.storage import Namespace, StorageClass, st
 from kvtier_operator.planning.images import ImageSource
 from kvtier_operator.planning.objects import build_objects
 from kvtier_operator.planning.objects.store import store_secret
-from kvtier_operator.planning.observed import EngineFindings, Observed
+from kvtier_operator.planning.observed import EngineFindings, Observed, PrefixFindings
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.planner import make_plan
 from kvtier_operator.planning.pod_template.template import pod_templates
@@ -61,6 +62,8 @@ class ClusterObservation:
     nodes_unknown: str = ""  # why the nodes are not known; empty where they are
     # what a running engine reported of its tiers beside their sizes
     engine_findings: EngineFindings = field(default_factory=dict)
+    # what it reported of the resource's prefixes, by their names
+    prefix_findings: Mapping[str, PrefixFindings] = field(default_factory=dict)
     storage_classes: tuple[StorageClass, ...] | None = None  # the cluster's; None where they are not known
     storage_version: int = 0  # version of the cache that they were read from
 
@@ -73,6 +76,7 @@ class ClusterObservation:
             "engine_hash": self.engine_hash,
             "engine_tokens": self.observed.engine,
             "engine_findings": self.engine_findings,
+            "prefix_findings": self.prefix_findings,
             "serves_scaled_objects": self.observed.serves_scaled_objects,
         }
 
@@ -113,6 +117,7 @@ def observe_cluster(
         engine_hash=engine_hash,
         nodes_unknown=watches.nodes_unknown,
         engine_findings=engine.findings if engine else {},
+        prefix_findings=engine.prefixes if engine else {},
         storage_classes=classes.all,
         storage_version=classes.version,
     )
@@ -149,6 +154,7 @@ def plan_resource(
         most_tokens=plan.most_tokens,
         most_pinned_bytes=_most_pinned_bytes(plan),
         engine_port=plan.engine.port,
+        prefixes=() if plan.rejected else tuple(prefix.name for prefix in parsed.spec.prefixes),
         tiers={} if plan.rejected else _tiers(plan, cluster.engine_findings),
         router={} if plan.rejected else _router(plan),
         selector="" if plan.rejected else _selector(plan),

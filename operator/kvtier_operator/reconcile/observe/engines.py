@@ -12,6 +12,7 @@ import aiohttp
 from kvtier_common.errors import KvtierError, TooLargeError
 from kvtier_common.kubernetes.answers import NotFoundError, as_object, parse_document
 from kvtier_common.kubernetes.client import METADATA_ONLY, Api
+from kvtier_common.metrics import prefixes
 from kvtier_common.metrics.answer import NoMetricsError
 from kvtier_common.metrics.text import Families, Sample, read_labels
 from kvtier_common.metrics.tier_metrics import (
@@ -26,7 +27,7 @@ from kvtier_common.metrics.tier_metrics import (
 )
 from kvtier_common.one_line import one_line
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, PrefixFindings, TierFindings
 from kvtier_operator.planning.tiers import traits_of_tier
 from kvtier_operator.planning.tiers.capacity import why_not_believed
 from kvtier_operator.planning.units import size
@@ -40,8 +41,10 @@ from kvtier_operator.reconcile.settings import EngineTimings
 
 _TOO_MANY: Final = 1 << 63
 """The status's fields are of 64 bits."""
+_PREFIX: Final = "prefix"
 READ: Final = (
     *(DEVICE, OFFLOADED, *CAPACITY_TOKENS.values()),
+    *(name.encode() for name in (prefixes.TOKENS, prefixes.CACHED_TOKENS)),
     *(name.encode() for tier in Tier for name in traits_of_tier(tier).findings_metrics),
 )
 """Names of the samples of which something is read."""
@@ -73,6 +76,19 @@ def _tokens(families: Families) -> EngineTokens:
         block=next(iter(_numbers(labels.get(DEVICE_BLOCK) for labels in device)), None),
         gpu_blocks=next(iter(_numbers([first.get(DEVICE_BLOCKS[0])])), None),
     )
+
+
+def read_prefixes(families: Families, names: Iterable[str]) -> Mapping[str, PrefixFindings]:
+    """What one engine pod says of its resource's prefixes; a ValueError where it is no number of tokens."""
+    tokens, cached = (_by_prefix(families, name) for name in (prefixes.TOKENS, prefixes.CACHED_TOKENS))
+    return {name: PrefixFindings(tokens[name], cached.get(name)) for name in names if name in tokens}
+
+
+def _by_prefix(families: Families, name: str) -> dict[str, int]:
+    return {
+        read_labels(labels).get(_PREFIX, ""): _countable(name.encode(), value)
+        for labels, value in families.of(name.encode())
+    }
 
 
 def read_capacities(families: Families) -> Mapping[Tier, int]:
@@ -255,7 +271,9 @@ class EngineObserver:
                 continue
             try:
                 address = pod.address_at(plan.engine_port)
-                report = read_tiers(await self._session.read(address, READ))
+                families = await self._session.read(address, READ)
+                report = read_tiers(families)
+                told = read_prefixes(families, plan.prefixes)
             except NoMetricsError:
                 raise  # an answer without metrics is no report
             except ValueError as error:
@@ -267,7 +285,8 @@ class EngineObserver:
                 wrong.append(f"{size(pinned)} locked in memory, {size(plan.most_pinned_bytes)} at most")
             if why := ", ".join(filter(None, wrong)):
                 raise _ImplausibleReportError(pod.name, why)
-            return EngineObservation(plan.engine_hash, *report)
+            lacking = len(told) < len(plan.prefixes)
+            return EngineObservation(plan.engine_hash, *report, prefixes=told, lacks_prefixes=lacking)
         raise ValueError("no pod that is ready belongs to the Deployment")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kvtier_operator.api.resource import PrefixStatus
 from kvtier_operator.planning.base.names import Component
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.cache.pods import NotReadyPod
@@ -97,10 +98,23 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
     if inputs.engine is not None:
         status |= {"replicas": inputs.engine.replicas, "readyReplicas": inputs.engine.ready_replicas}
     kept = previous if plan.rejected else {}
-    for name, value in (("tiers", plan.tiers), ("router", plan.router), ("selector", plan.selector)):
+    said = {"tiers": plan.tiers, "router": plan.router, "selector": plan.selector}
+    for name, value in {**said, "prefixes": _prefixes(plan)}.items():
         if chosen := value or kept.get(name):
             status[name] = chosen
     return status
+
+
+def _prefixes(plan: CachedPlan) -> list[dict[str, Any]]:
+    """Each of those that engines compute, and what one says of it."""
+    return [
+        PrefixStatus(
+            name=name,
+            tokens=told.tokens if (told := plan.prefix_findings.get(name)) else None,
+            cached_tokens=told.cached_tokens if told else None,
+        ).model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name in plan.prefixes
+    ]
 
 
 def _progress(conditions: Sequence[UntimedCondition], inputs: StatusInput) -> tuple[UntimedCondition, ...]:

@@ -30,6 +30,7 @@ _POD_NAME: Final = env_from_field("POD_NAME", "metadata.name")
 _HUGEPAGES: Final = "hugepages-"
 _PROBE_PERIOD_S: Final = 10
 _SERVE: Final = ("vllm", "serve")
+ENGINE_NAME: Final = "engine"
 DOCTOR_NAME: Final = "doctor"
 _BOUNDS: Final = ("cpu", "memory")
 """What becomes a limit of the control group; a GPU or the container's own disk is not looked at."""
@@ -116,7 +117,7 @@ def engine_container(plan: Plan) -> dict[str, Any]:
     scheme = {"scheme": "HTTPS"} if plan.resource.spec.engine.extra_args.serves_tls else {}
     health = {"httpGet": {"path": "/health", "port": "http", **scheme}, "timeoutSeconds": 5}
     return {
-        "name": "engine",
+        "name": ENGINE_NAME,
         "image": plan.engine.image,
         "command": _command(plan),
         "args": list(plan.engine.args),

@@ -22,7 +22,7 @@ def test_names_and_figures_for_programs() -> None:
             "pods",
             "engines",
         ),
-        *("tiers", "picker", "next", "notRead"),
+        *("tiers", "shares", "picker", "next", "notRead"),
     ]
     assert found["tiers"]["cpu"] == {
         "bytes": 214748364800,
