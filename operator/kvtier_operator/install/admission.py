@@ -12,7 +12,10 @@ from kvtier_operator.api.resource import GROUP, VERSION
 from kvtier_operator.api.schema.crd import PLURAL
 from kvtier_operator.install.settings import Installation
 
-_PODS: Final = ("model", "backend", "engine", "attach", "tiers", "imagePullSecrets")
+_PODS: Final = (
+    *("model", "backend", "engine", "attach", "tiers"),
+    *("prefixes", "prefixesWithin", "tenants", "imagePullSecrets"),
+)
 """Fields of the spec that decide what runs in an engine's pod, and whose pods those are."""
 
 

@@ -134,7 +134,8 @@ def _picker_metrics() -> list[str]:
 
 def _read(flavor: str) -> set[str]:
     store = {"capacity": "1Ti", "url": "redis://cache:6379"}
-    return read_metrics(router={"flavor": flavor}, tiers={**ON_DISK, "remote": store})
+    kept = {"prefixes": [{"name": "tools", "text": "Use these."}], "tenants": [{"name": "search"}]}
+    return read_metrics(router={"flavor": flavor}, tiers={**ON_DISK, "remote": store}, **kept)
 
 
 def test_expressions_are_promql() -> None:

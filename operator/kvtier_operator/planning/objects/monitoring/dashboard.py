@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kvtier_common.metrics import hints, prefixes
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.base.names import Component, Names, content_hash
 from kvtier_operator.planning.base.promql import WINDOW, Series
@@ -32,7 +33,13 @@ def dashboard(plan: Plan) -> dict[str, Any] | None:
         tags=("vllm", "prefix cache"),
         heading="dashboard-of-a-kvcachetier",
         panels=in_grid(
-            [*_now(plan, engines), *_requests(engines), *_tiers(plan, engines), *_picker(plan, picker)]
+            [
+                *_now(plan, engines),
+                *_requests(engines),
+                *_tiers(plan, engines),
+                *_kept(plan, engines),
+                *_picker(plan, picker),
+            ]
         ),
     )
     # a namespace has no dot, so no two resources of a cluster have one file
@@ -101,6 +108,26 @@ def _tiers(plan: Plan, engines: Series) -> Iterator[dict[str, Any]]:
         )
     for traits, _ in told_tiers(plan.resource.spec, plan.tiers):
         yield from (panel(*shown) for shown in traits.panels(engines))
+
+
+def _kept(plan: Plan, engines: Series) -> Iterator[dict[str, Any]]:
+    """What stays when room is needed, where the resource says something of it."""
+    spec = plan.resource.spec
+    retains = spec.tiers.cpu.retained or (spec.tiers.disk and spec.tiers.disk.retained)
+    if spec.tenants:
+        held = engines.gauge(hints.TENANT_HELD_BYTES, by="tenant, tier")
+        loaded = engines.rate(f"{hints.TENANT_HIT_TOKENS}_total", WINDOW, by="tenant")
+        yield panel("Tenants: bytes held of the tiers", "bytes", {"{{tenant}}, {{tier}}": held})
+        yield panel("Tenants: tokens loaded a second", "short", {"{{tenant}}": loaded})
+    if retains or spec.prefixes:
+        retained = engines.gauge(hints.RETAINED_BYTES, by="tier")
+        yield panel("Retained bytes", "bytes", {"{{tier}}": retained})
+    if spec.prefixes:
+        cached, tokens = (
+            f"{name}{{{engines.matchers}}}" for name in (prefixes.CACHED_TOKENS, prefixes.TOKENS)
+        )
+        found = f"min by (prefix) ({cached} / {tokens})"
+        yield panel("Prefixes: part found in a cache", "percentunit", {"{{prefix}}": found})
 
 
 def _picker(plan: Plan, picker: Series) -> list[dict[str, Any]]:
