@@ -25,6 +25,7 @@ _WITH_INPUT: Final = 'count=$1; shift; head -c "$count" | "$@"'
 """Standard input of a container has no end (kvtier_common.kubernetes.container_command)."""
 _USUAL_PORT: Final = 8000
 _MOST_CHARACTERS: Final = 400
+_RANK: Final = "rank"
 _LATE_S: Final = 30.0
 """The program ends by itself before it is given up."""
 
@@ -50,13 +51,13 @@ class EngineAnswer:
 
 
 def _figures(said: Mapping[str, Any], of: str = "") -> Iterator[str]:
-    """What counts in an answer, as `1,200 tokens`; names of what a tier has have the tier before them."""
+    """What counts in an answer, such as `tokens 1,200`, or `cleared cpu 12` of a tier."""
     for name, value in said.items():
         words = f"{of} {name.replace('_', ' ')}".strip()
         if isinstance(value, Mapping):
             yield from _figures(value, words)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{value:,} {words}"
+        elif isinstance(value, int | float) and not isinstance(value, bool) and name != _RANK:
+            yield f"{words} {value:,}"
 
 
 class NoEnginesError(PermanentError):

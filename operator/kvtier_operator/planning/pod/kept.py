@@ -76,9 +76,13 @@ def middleware_args(spec: Spec) -> tuple[str, ...]:
     """What stands before the engine's API where prefixes are computed, or a hint may ask to load blocks.
 
     vLLM takes the argument several times (entrypoints/openai/cli_args.py): one of the resource's own stays.
+    What of a prefix was cached vLLM tells only with the other.
     """
     wanted = spec.prefixes or spec.router.hints is not HintsPolicy.REFUSE
-    return ("--middleware", MIDDLEWARE) if wanted and Ability.KEEPS in spec.backend.abilities else ()
+    if not wanted or Ability.KEEPS not in spec.backend.abilities:
+        return ()
+    details = ("--enable-prompt-tokens-details",) if spec.prefixes else ()
+    return ("--middleware", MIDDLEWARE, *details)
 
 
 def kept_env(spec: Spec) -> Mapping[str, str]:

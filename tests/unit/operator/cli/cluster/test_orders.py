@@ -29,7 +29,7 @@ def running(name: str, component: str = "engine") -> dict[str, Any]:
     return there
 
 
-CLEARED = '{"engine": "engine-0", "cleared": {"cpu_chunks": 7000, "disk_chunks": 2}, "took_s": 0.5}\n'
+CLEARED = '{"engine": "engine-0", "rank": 0, "cleared": {"cpu": 7000, "disk": 2}, "requests_under_way": 1}\n'
 
 
 class _Cluster(Reader):
@@ -159,7 +159,7 @@ def test_clear_names_one_epoch_for_all_engines(on: Callable[[_Cluster], None]) -
     [first, second] = map(arguments, one.ran)
     assert first == second
     assert first[:5] == ["clear", "--tier", "disk", "--share", "search"]
-    figures = "7,000 cleared cpu chunks, 2 cleared disk chunks, 0.5 took s"
+    figures = "cleared cpu 7,000, cleared disk 2, requests under way 1"
     assert result.stdout == f"a: {figures}\nb: {figures}\n"
 
 
