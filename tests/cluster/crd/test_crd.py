@@ -55,6 +55,8 @@ def test_fills_in_every_default(kvcachetiers: KVCacheTiers) -> None:
             "failureMode": "FailOpen",
             "kvEvents": False,
             "exposeEndpoint": False,
+            "hints": "Accept",
+            "shareFrom": "Header",
             "networkPolicy": {},
             "resources": {},
         },

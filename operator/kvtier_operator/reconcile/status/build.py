@@ -98,8 +98,8 @@ def build_status(inputs: StatusInput, previous: Mapping[str, Any]) -> Status:
     if inputs.engine is not None:
         status |= {"replicas": inputs.engine.replicas, "readyReplicas": inputs.engine.ready_replicas}
     kept = previous if plan.rejected else {}
-    said = {"tiers": plan.tiers, "router": plan.router, "selector": plan.selector}
-    for name, value in {**said, "prefixes": _prefixes(plan)}.items():
+    planned = (("tiers", plan.tiers), ("router", plan.router), ("selector", plan.selector))
+    for name, value in (*planned, ("prefixes", _prefixes(plan))):
         if chosen := value or kept.get(name):
             status[name] = chosen
     return status

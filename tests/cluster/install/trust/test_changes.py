@@ -19,6 +19,8 @@ TAKE_OVER: list[tuple[str, dict[str, Any]]] = [
     (r"spec\.engine", {"engine": {"tensorParallelSize": 2}}),
     (r"spec\.tiers", {"tiers": {"cpu": {"capacity": "2Gi"}}}),
     (r"spec\.tiers", {"tiers": {"disk": {"capacity": "2Gi"}}}),
+    (r"spec\.prefixes", {"prefixes": [{"name": "a", "text": "a"}]}),
+    (r"spec\.tenants", {"tenants": [{"name": "a"}]}),
     (r"spec\.imagePullSecrets", {"imagePullSecrets": [{"name": "s"}]}),
     (r"spec\.model", {"model": {"revision": "main"}}),
     (r"spec\.model, spec\.backend", {"backend": "LMCache", "model": {"revision": "main"}}),

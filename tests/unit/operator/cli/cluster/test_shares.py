@@ -1,6 +1,7 @@
 """Who holds what of the tiers, as engines count it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.cases.seen import ENGINE_TEXT, resource, view_of
@@ -25,7 +26,7 @@ kvtier_prefix_tokens{prefix="tools"} 1200.0
 kvtier_prefix_cached_tokens{prefix="tools"} 600.0
 """
 _STEP = NextStep("nothing to do", "")
-TOLD = [{"name": "tools", "tokens": 1200}, {"name": "policy"}]
+TOLD: list[dict[str, Any]] = [{"name": "tools", "tokens": 1200}, {"name": "policy"}]
 
 
 def families(text: str) -> Families:
