@@ -28,6 +28,7 @@ PREFIXES_VARIABLE: Final = "KVTIER_PREFIXES"
 """Variable with the folder of the prefixes that an engine computes when it starts, a file each."""
 PREFIXES_WITHIN_VARIABLE: Final = "KVTIER_PREFIXES_WITHIN_S"
 """Variable with the seconds that this may take before it serves."""
+KEPT_VARIABLES: Final = (CONTROL_VARIABLE, PREFIXES_VARIABLE, PREFIXES_WITHIN_VARIABLE)
 MIDDLEWARE: Final = "kvtier_connector.serve.middleware.KVTierMiddleware"
 """What stands before an engine's API, as an argument of vLLM's names it."""
 PLUGIN_NAME: Final = "kvtier"

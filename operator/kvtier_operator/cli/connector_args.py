@@ -1,6 +1,6 @@
 """`kvtier connector-args`: a resource's engine as a line for a plain `vllm serve`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +9,7 @@ import click
 from kvtier_common import options as common
 from kvtier_common.one_line import shell_line
 from kvtier_common.terminal.say import say, say_json, say_whole
+from kvtier_connector.payload import KEPT_VARIABLES, MIDDLEWARE
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.errors import InvalidInputError, Problem
 
@@ -65,6 +66,8 @@ def connector_args(
             f"{plan.resource.spec.model.name}; put the folder with the model in its place",
             err=True,
         )
+    if plan.resource.spec.prefixes:
+        say(f"{source}: spec.prefixes: engines of pods compute them, this line does not: left out", err=True)
     for name in line.env_elsewhere:
         say(f"{source}: {name} comes from the cluster: set it in the environment", err=True)
     if output == "json":
@@ -119,19 +122,36 @@ def serve_line(plan: "Plan", disk_folder: str | None = None) -> ServeLine:
     config: dict[str, object] = {
         key: _relocate(value, folders) for key, value in parse_json_object(engine.args[at]).items()
     }
+    _without_control(config)
     model, elsewhere = _model(plan)
     return ServeLine(
-        env=engine.env,
+        env={name: value for name, value in engine.env.items() if name not in KEPT_VARIABLES},
         argv=(
             *("vllm", "serve", model),
             *engine.args[1 : at - 1],
             *transfer_args(config),
-            *engine.args[at + 1 :],
+            *_without_middleware(engine.args[at + 1 :]),
         ),
         transfer_config=config,
         env_elsewhere=tuple(variable["name"] for variable in engine.env_from_resource),
         model_elsewhere=elsewhere,
     )
+
+
+def _without_control(config: dict[str, object]) -> None:
+    """Leave out the folder of the control socket, which a machine's user may not make where pods have it."""
+    settings = config.get("kv_connector_extra_config")
+    if isinstance(settings, dict):
+        settings.pop("control_path", None)
+
+
+def _without_middleware(arguments: Sequence[str]) -> list[str]:
+    """Leave out ours, which a prefix or a control socket is for; one of the resource's own stays."""
+    kept = list(arguments)
+    if MIDDLEWARE in kept:
+        at = kept.index(MIDDLEWARE)
+        del kept[at - 1 : at + 1]
+    return kept
 
 
 def _model(plan: "Plan") -> tuple[str, str]:

@@ -9,12 +9,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Final
 
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import TRANSFER_ARGUMENT
 from kvtier_operator.planning.base.container_parts import EnginePlan
+from kvtier_operator.planning.base.kept import CONTROL_MOUNT
+from kvtier_operator.planning.base.names import content_hash
 from kvtier_operator.runtime.machine import volume_folder
 from kvtier_operator.runtime.process import Command
 
@@ -126,6 +129,8 @@ def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
             continue
         host_path = mount.source.get("hostPath")
         folder = Path(host_path["path"]) if host_path else volume_folder(place.folder, mount.name)
+        if path == CONTROL_MOUNT:
+            folder = _short_folder(place)
         local[path] = str(folder)
         folders.append(folder)
         if mount.source.keys() & _GONE_WITH_A_POD:
@@ -134,6 +139,11 @@ def _local_paths(plan: EnginePlan, place: Placement) -> _Paths:
         if not any(file.path.startswith(f"{path}/") for path in local):
             local[file.path] = str(place.folder / "files" / file.path.lstrip("/"))
     return _Paths(local, tuple(folders), tuple(scratch))
+
+
+def _short_folder(place: Placement) -> Path:
+    """Of an engine's socket, whose path has at most 107 bytes (unix(7))."""
+    return Path(gettempdir(), f"kvtier-{content_hash(str(place.folder), place.name)}")
 
 
 def _with_port(arguments: Iterable[str], port: int) -> list[str]:

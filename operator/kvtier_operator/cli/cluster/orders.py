@@ -13,7 +13,7 @@ from kvtier_common import options as common
 from kvtier_common.terminal.say import say, say_json
 from kvtier_common.tier import Tier
 from kvtier_operator.cli.inputs import options
-from kvtier_operator.cli.inputs.prompts import one_prompt, prompts_in
+from kvtier_operator.cli.inputs.prompts import one_prompt, prompts_in, salt_of
 from kvtier_operator.cli.main import EXIT_REJECTED
 
 
@@ -84,14 +84,16 @@ def clear(  # noqa: PLR0913 - one parameter an option
     """
     if share and prefix_of:
         raise click.UsageError("--share and --prefix-of are two ways to say which blocks: give one")
+    stdin = one_prompt(_read(prefix_of)) if prefix_of else b""
+    salt = salt_of(stdin) if prefix_of else ""
     arguments = [
         *(("--tier", tier) if tier else ()),
         *(("--share", share) if share else ()),
         *(("--prefix-of", "-", "--format", "jsonl") if prefix_of else ()),
+        *(("--cache-salt", salt) if salt else ()),
         # engines that share a store go on under one name for it
         *("--epoch", uuid.uuid4().hex),
     ]
-    stdin = one_prompt(_read(prefix_of)) if prefix_of else b""
     order = Order(("clear", *arguments), stdin, _CLEAR_S)
     _tell(name, namespace, cluster, order, output)
 

@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
-from kvtier_common.formats.json_text import parse_json
+from kvtier_common.formats.json_text import parse_json, parse_json_object
 from kvtier_operator.errors import InvalidInputError, Problem
 
 MOST_BYTES: Final = 16 << 20
@@ -26,6 +26,11 @@ def one_prompt(content: bytes) -> bytes:
         value = None
     is_prompt = isinstance(value, dict) and any(form in value for form in _FORMS)
     return _line(value if is_prompt else {"prompt": text})
+
+
+def salt_of(line: bytes) -> str:
+    """The cache_salt of a prompt's line; empty without one."""
+    return str(parse_json_object(line, most_bytes=2 * MOST_BYTES).get("cache_salt") or "")
 
 
 def prompts_in(content: bytes, source: str) -> bytes:

@@ -79,6 +79,33 @@ def test_a_file_below_a_volume_lies_in_that_volume() -> None:
     assert list(local.files) == [FOLDER / "volumes/kv-disk-0/a.yaml"]
 
 
+def test_prefixes_lie_where_the_engine_looks_for_them_and_are_left_as_they_are() -> None:
+    folder = "/etc/kvtier/prefixes"
+    text = '{"text": "see /etc/kvtier/prefixes"}'
+    one = engine(
+        env={"KVTIER_PREFIXES": folder},
+        folders=(Mount("prefixes", folder, {"projected": {"sources": []}}),),
+        prefixes=(ConfigFile(f"{folder}/tools.json", text),),
+    )
+    local = to_local(one, place())
+    here = Path(local.engine.env["KVTIER_PREFIXES"])
+    assert here in local.folders
+    assert local.files[here / "tools.json"] == text
+
+
+def test_a_control_sockets_path_is_short_whatever_the_runs_folder() -> None:
+    """A socket's path has at most 107 bytes."""
+    one = engine(
+        env={"KVTIER_CONTROL": "/run/kvtier/control"},
+        folders=(Mount("control", "/run/kvtier", {"emptyDir": {"medium": "Memory"}}),),
+    )
+    deep = [to_local(one, place(folder=Path("/", *["folder"] * 40, name))) for name in ("a", "b")]
+    paths = {local.engine.env["KVTIER_CONTROL"] for local in deep}
+    assert len(paths) == 2
+    assert all(len(f"{path}/engine-100.sock") < 108 for path in paths)
+    assert all(Path(local.engine.env["KVTIER_CONTROL"]).parent in local.scratch for local in deep)
+
+
 def test_a_host_path_is_this_machines_own() -> None:
     mount = Mount("kv-disk-0", "/var/lib/kvtier/disk/0", {"hostPath": {"path": "/mnt/nvme"}})
     local = to_local(engine(mounts=(mount,)), place())

@@ -192,7 +192,12 @@ def test_a_disk_of_the_pod_s_own_is_measured_and_one_that_stays_is_not(tmp_path:
     assert result.stderr.count("\n") == 1
     [found] = yaml.safe_load_all(result.stdout)
     assert "disk_path" not in " ".join(container(found)["args"])
-    assert [volume["name"] for volume in pod(found)["volumes"]] == ["shm", "home", "kvtier-payload"]
+    assert [volume["name"] for volume in pod(found)["volumes"]] == [
+        "shm",
+        "home",
+        "kvtier-payload",
+        "control",
+    ]
 
 
 def test_the_engines_store_is_not_measured(tmp_path: Path) -> None:

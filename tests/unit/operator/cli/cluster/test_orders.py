@@ -163,6 +163,18 @@ def test_clear_names_one_epoch_for_all_engines(on: Callable[[_Cluster], None]) -
     assert result.stdout == f"a: {figures}\nb: {figures}\n"
 
 
+def test_clear_of_a_prompt_is_of_its_salt(on: Callable[[_Cluster], None], tmp_path: Path) -> None:
+    file = tmp_path / "prompt.json"
+    file.write_text('{"prompt": "Be brief.", "cache_salt": "search:7"}')
+    one = cluster()
+    on(one)
+    assert CliRunner().invoke(clear, ["qwen3-32b", "--prefix-of", str(file)]).exit_code == 0
+    asked = arguments(one.ran[0])
+    assert asked[:6] == ["clear", "--prefix-of", "-", "--format", "jsonl", "--cache-salt"]
+    assert asked[6] == "search:7"
+    assert json.loads(one.ran[0][2])["prompt"] == "Be brief."
+
+
 def test_json_has_every_engine_and_exit_code_1_where_one_failed(on: Callable[[_Cluster], None]) -> None:
     one = cluster(ends={"b": UnreachableError("no answer")})
     on(one)

@@ -6,14 +6,14 @@ from tests.cases.kvcachetier import document
 
 from kvtier_common.metrics.text import read_families
 from kvtier_common.tier import Tier
-from kvtier_operator.planning.observed import EngineFindings, EngineTokens, TierFindings
+from kvtier_operator.planning.observed import EngineFindings, EngineTokens, PrefixFindings, TierFindings
 from kvtier_operator.reconcile.facts.cached_plan import (
     EngineObservation,
     hash_engine,
     merge_observations,
     observation_from_status,
 )
-from kvtier_operator.reconcile.observe.engines import READ, read_tiers
+from kvtier_operator.reconcile.observe.engines import READ, read_prefixes, read_tiers
 
 DEVICE = (
     'vllm:cache_config_info{{block_size="16",engine="{0}",'
@@ -189,3 +189,40 @@ def test_what_another_operator_saw_is_taken_over() -> None:
     )
     assert observation_from_status(status, 4, "a") is None, "of an older spec"
     assert observation_from_status({"observedGeneration": 3}, 3, "a") is None
+
+
+def test_of_prefixes_those_of_the_resource_are_read() -> None:
+    text = """\
+kvtier_prefix_tokens{prefix="tools"} 1200.0
+kvtier_prefix_cached_tokens{prefix="tools"} 1184.0
+kvtier_prefix_tokens{prefix="untold"} 7.0
+kvtier_prefix_tokens{prefix="another's"} 9.0
+"""
+    families = read_families(text.encode(), READ)
+    assert read_prefixes(families, ("tools", "untold", "late")) == {
+        "tools": PrefixFindings(1200, 1184),
+        "untold": PrefixFindings(7),
+    }
+
+
+def test_engines_are_asked_again_until_they_have_all_prefixes() -> None:
+    tokens = EngineTokens({Tier.GPU: 1, Tier.CPU: 2})
+    lacking = EngineObservation("a", tokens, lacks_prefixes=True)
+    assert lacking.complete
+    assert lacking.may_change
+    told = EngineObservation("a", tokens, prefixes={"tools": PrefixFindings(1200, 0)})
+    merged = merge_observations(lacking, told)
+    assert (merged.prefixes, merged.may_change) == (told.prefixes, False)
+    # what it found when it asked first stays: it finds all of it from then on
+    again = EngineObservation("a", tokens, prefixes={"tools": PrefixFindings(1200, 1184)})
+    assert merge_observations(merged, again) == merged
+
+
+def test_prefixes_are_restored_from_a_status() -> None:
+    tiers = {"gpu": {"tokens": 1, "source": "Observed"}}
+    told = [{"name": "tools", "tokens": 1200, "cachedTokens": 0}, {"name": "late"}]
+    status = {"observedGeneration": 3, "tiers": tiers, "prefixes": told}
+    restored = observation_from_status(status, 3, "a")
+    assert restored is not None
+    assert restored.prefixes == {"tools": PrefixFindings(1200, 0)}
+    assert restored.lacks_prefixes

@@ -8,6 +8,7 @@ from tests.unit.operator.reconcile.objects import plan_objects
 from tests.unit.operator.reconcile.status.statuses import FULL, READY, conditions
 
 from kvtier_operator.planning.base.names import Component
+from kvtier_operator.planning.observed import PrefixFindings
 from kvtier_operator.reconcile.apply.apply import ApplyFailure
 from kvtier_operator.reconcile.apply.writer import event
 from kvtier_operator.reconcile.facts.cached_plan import false_condition, with_transition_time
@@ -100,3 +101,13 @@ def test_times_change_with_status_or_reason_alone() -> None:
     )
     changed = {name for name, each in worse.items() if each["lastTransitionTime"].startswith("2027")}
     assert changed == {"EnginesReady", "Ready", "Reconciling"}
+
+
+def test_each_prefix_with_what_an_engine_says_of_it() -> None:
+    told = {"tools": PrefixFindings(1200, 1184)}
+    plan = replace(FULL.plan, prefixes=("tools", "late"), prefix_findings=told)
+    assert build_status(replace(FULL, plan=plan), {})["prefixes"] == [
+        {"name": "tools", "tokens": 1200, "cachedTokens": 1184},
+        {"name": "late"},
+    ]
+    assert "prefixes" not in build_status(FULL, {})
