@@ -13,7 +13,7 @@ from kvtier_common.kubernetes.container_command import Container, Ended
 from kvtier_common.one_line import one_line
 from kvtier_connector.payload import CONTROL_PROGRAM
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Ability, backends_with, one_of
-from kvtier_operator.cli.cluster.orders import Order
+from kvtier_operator.cli.cluster.order import Order
 from kvtier_operator.cli.cluster.reader import Reader
 from kvtier_operator.cli.cluster.resource import component_of, is_of
 from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER, CONTROL_FOLDER

@@ -3,7 +3,6 @@
 import sys
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,19 +11,10 @@ import click
 from kvtier_common import options as common
 from kvtier_common.terminal.say import say, say_json
 from kvtier_common.tier import Tier
+from kvtier_operator.cli.cluster.order import Order
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.inputs.prompts import one_prompt, prompts_in, salt_of
 from kvtier_operator.cli.main import EXIT_REJECTED
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What engines are told."""
-
-    arguments: tuple[str, ...]  # of the connector's control program: a verb, and what it takes
-    stdin: bytes = b""  # a prompt a line, in JSON
-    limit_s: float = 60.0  # how long an engine may take
-
 
 _CLEAR_S: Final = 300.0
 _COMPUTE_S: Final = 3600.0

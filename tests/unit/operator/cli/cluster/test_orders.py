@@ -14,7 +14,8 @@ from kvtier_common.errors import KvtierError, UnreachableError
 from kvtier_common.kubernetes.answers import ForbiddenError
 from kvtier_common.kubernetes.container_command import Container, Ended
 from kvtier_operator.cli.cluster.engines import NoEnginesError, tell_engines
-from kvtier_operator.cli.cluster.orders import Order, clear, keep, warm
+from kvtier_operator.cli.cluster.order import Order
+from kvtier_operator.cli.cluster.orders import clear, keep, warm
 from kvtier_operator.cli.cluster.reader import Reader
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER
