@@ -30,8 +30,8 @@ from kvtier_operator.planning.backends.kvtier import (
 )
 from kvtier_operator.planning.backends.parts import disk_mounts, page_bytes, volume_bytes
 from kvtier_operator.planning.base.container_parts import Mount
-from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER, kept_settings
+from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.geometry import Geometry
 from kvtier_operator.planning.observed import Observed
