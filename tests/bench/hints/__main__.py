@@ -14,7 +14,6 @@ from statistics import median
 from typing import Any, Final
 
 import click
-from kvtier_connector.core.index.hints import TenantPart
 from tests.bench.connector.hit_rate import hit_rate
 from tests.bench.hints.caches import (
     Asked,
@@ -27,6 +26,7 @@ from tests.bench.hints.caches import (
 from tests.bench.hints.picture import picture
 
 from kvtier_common.hints import NO_HINTS, Hints
+from kvtier_connector.core.index.hints import TenantPart
 from kvtier_scorer.simulate.agents import AgentsWorkload, agents
 from kvtier_scorer.simulate.hinting import greedy, partly_false, true_hints
 from kvtier_scorer.simulate.tenants import FLOOD, STEADY, TenantsWorkload, tenants

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kvtier_connector.core.index.hints import BlockHint, Sharing, TenantPart
 from tests.bench.connector.hit_rate import LRUCache, Prompt, contiguous, optimal_hits
 
 from kvtier_common.hints import NO_HINTS, Hints, Priority
+from kvtier_connector.core.index.hints import BlockHint, Sharing, TenantPart
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_scorer.simulate.blocks import blocks_of
 from kvtier_scorer.simulate.trace import Trace
