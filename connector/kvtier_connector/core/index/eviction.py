@@ -243,7 +243,7 @@ class EvictionOrder:
         """Return up to `most` of some slots, those used last first, and of one use roots before tails."""
         rows = self._state.slots[slots]
         ages = np.uint32(self._clock) - rows[:, kernels.USED_AT]
-        order = ages.astype(np.int64) << 32 | rows[:, kernels.DEPTH]
+        order = ages.astype(np.int64) << 32 | rows[:, kernels.SPAN] >> kernels.DEPTH_SHIFT
         if most < len(slots):
             first = np.argpartition(order, most)[:most]
             slots, order = slots[first], order[first]
