@@ -127,7 +127,7 @@ def test_prompts_are_computed_with_what_is_said_of_them(
 
 
 @pytest.mark.parametrize(
-    ("text", "named"), [("", "no prompt"), ("{\n", "line 1"), ('{"promt": "a"}', "line 1")]
+    ("text", "named"), [("", "no prompt"), ("{\n", "line 1"), ('{"quest": "a"}', "line 1")]
 )
 def test_bad_input_is_one_line_that_says_where(
     text: str, named: str, capsys: pytest.CaptureFixture[str]

@@ -92,7 +92,7 @@ def test_an_engine_that_does_not_answer_is_one_line_with_its_address() -> None:
         {"messages": ["hi"]},
         {"prompt": "a", "tokens": [1]},
         {"prompt": "a", "cache_salt": 5},
-        {"promt": "a"},
+        {"quest": "a"},
     ],
 )
 def test_what_is_no_prompt_is_refused_with_what_would_be(value: object) -> None:
