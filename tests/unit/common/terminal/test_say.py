@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[4]
 FORGED = "a\x1b[31mb\x07c\x9bd\u202ee\u2028f\rg[red]h[/red][link=x]:smile:"
 SHOWN = "a?[31mb?c?d?e?f g[red]h[/red][link=x]:smile:"
 PRINTS = ("print", "click.echo", "click.secho", "sys.stdout.write", "sys.stderr.write")
-NOBODYS = (  # they have no terminal: the first two write to who started them, the others are for developers
+NOBODYS = (  # they have no terminal: the first three write to who started them, the others are for developers
+    "connector/kvtier_connector/control.py",  # JSON that escapes all, in an image without rich
     "operator/kvtier_operator/runtime/demo/prompts.py",
     "operator/kvtier_operator/runtime/guard.py",
     "connector/lay_out_payload.py",

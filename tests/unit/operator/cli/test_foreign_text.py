@@ -247,6 +247,10 @@ def forged_files(folder: Path) -> Iterator[tuple[str, ...]]:
     yield "plan", f"--{FORGED}"
     yield "plan", "-o", FORGED
     yield "status", FORGED
+    yield "clear", FORGED
+    yield "clear", "a", "--prefix-of", FORGED
+    yield "warm", "a", "-f", FORGED
+    yield "keep", "a", FORGED, "--for", FORGED
     yield "simulate", "--trace", str(folder / "many.yaml")
     yield "simulate", "--trace", FORGED
     yield "picker", "--config-file", str(folder / "key.yaml"), "--endpoint", "127.0.0.1:1"
@@ -267,7 +271,7 @@ def test_every_command_is_tried() -> None:
     """By this file, or by one that knows its cluster or its engine."""
     elsewhere = {"demo", "top", "bench", "connector"}
     tried = {name.split()[0] for name in PLANNING} | {
-        *("attach", "completion", "explain", "init", "picker", "simulate", "status")
+        *("attach", "clear", "completion", "explain", "init", "keep", "picker", "simulate", "status", "warm")
     }
     commands = distribution("kvtier").entry_points
     assert {each.name for each in commands.select(group="kvtier.commands")} <= tried | elsewhere

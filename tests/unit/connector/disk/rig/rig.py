@@ -180,8 +180,14 @@ class Rig:
             self.step()
 
     def until_down(self) -> None:
-        while not self.tier.is_down:
+        """Take progress until the tier has been down; on a busy machine it may be up again by then."""
+        before = self._times_down
+        while not self.tier.is_down and self._times_down == before:
             self.step()
+
+    @property
+    def _times_down(self) -> int:
+        return sum("the disk tier is off" in note for note in self.seen.notes)
 
     def until_up(self) -> None:
         while self.tier.is_down:
