@@ -13,13 +13,16 @@ index of Gittins (1979). Caches that rank by hit density do alike (Beckmann, Che
 2018). Where use gets less likely with age, the order is that of LRU within a class. Where it gets more
 likely, as in a loop that is larger than the cache, it is the reverse, and part of the loop stays.
 
-What a request says of its blocks comes in as a level, which is looked at first, and as a worth: of a block
-that is said to be used within some time, one use for that time, in the same unit. Whose blocks are and what
-was promised of them is in holdings.py.
+Blocks that are said to be used again within some time are a class of their own, whatever their uses were: so
+it is learnt what such words are worth, and among them age decides. When one of them would leave before its
+time is over, it is kept and the next leaves: that part of the tier is bounded, and in it those stay that come
+back soonest (Belady). A block that would have stayed anyway costs nothing of the part. Whose blocks are and
+what was promised of them is in holdings.py.
 """
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
@@ -32,6 +35,7 @@ from kvtier_connector.core.index.eviction_kernels import (
     CLASSES,
     CLOCK_MASK,
     EMPTY,
+    HINTED,
     ONCE,
     RANK_BITS,
     RUN,
@@ -49,6 +53,7 @@ from kvtier_connector.core.index.keytable import Marks, Slots
 Estimates = npt.NDArray[np.float32]  # uses for each block and use of time, shape (CLASSES, STEPS)
 PerStep = npt.NDArray[np.float64]  # one number for each step of age, shape (STEPS,)
 _PER_STEP: Final = np.empty(0)
+_NO_SLOTS: Final = np.empty(0, np.int32)
 
 _UNITS_PER_CAPACITY: Final = 64
 """A unit of age is so large a part of the capacity: less makes little difference to what should leave."""
@@ -83,7 +88,7 @@ class ReuseStatistics:
         # blocks' worth as integers in the same order, shape (CLASSES, STEPS)
         self.ranks = np.zeros((CLASSES, STEPS), np.int64)
         self._estimates = np.zeros((CLASSES, STEPS), np.float32)
-        for _ in range(CLASSES):
+        for _ in range(HINTED):
             self._estimate_next()
 
     def advance(self, uses: int) -> None:
@@ -97,16 +102,22 @@ class ReuseStatistics:
             self._estimate_next()
 
     def _estimate_next(self) -> None:
-        """Bring one class up to date: all at once would be felt."""
+        """Bring one class of those by span up to date, as all at once would be felt, and that of HINTED."""
         number = self._next_class
-        self._next_class = (number + 1) % CLASSES
+        self._next_class = (number + 1) % HINTED
         # Classes of which little is known are taken to be like the others.
         whole = hazard(self.used.sum(axis=0), self.lost.sum(axis=0), _PRIOR_HAZARD)
-        self._estimates[number] = gittins_index(
-            hazard(self.used[number], self.lost[number], whole), self._widths
-        )
+        for each in (number, HINTED):
+            self._estimates[each] = gittins_index(
+                hazard(self.used[each], self.lost[each], whole), self._widths
+            )
         # Floats that are not negative keep their order as integers. 20 bits of 31 are more than is known.
-        self.ranks[:] = in_order(self._estimates).view(np.int32) >> (31 - RANK_BITS)
+        self.ranks[:HINTED] = _as_ranks(in_order(self._estimates[:HINTED]))
+        self.ranks[HINTED] = _as_ranks(self._estimates[HINTED])
+
+
+def _as_ranks(estimates: Estimates) -> npt.NDArray[np.int32]:
+    return estimates.view(np.int32) >> (31 - RANK_BITS)
 
 
 @compiled(_PER_STEP, _PER_STEP, _PER_STEP)
@@ -154,6 +165,20 @@ def in_order(estimates: Estimates) -> Estimates:
             least = max(least, estimates[number, step])
             ordered[number, step] = least
     return ordered
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Blocks in the order in which they should leave, and what that leaves in its place."""
+
+    slots: Slots
+    passed: Slots  # would have left, but for what was promised of them
+    passed_before: Depths  # how many of those were passed over until each of `slots`
+
+    @classmethod
+    def plainly(cls, slots: Slots) -> "Leaving":
+        """Blocks of a tier where nothing was promised."""
+        return cls(slots, _NO_SLOTS, np.zeros(len(slots), np.int64))
 
 
 class EvictionOrder:
@@ -223,10 +248,11 @@ class EvictionOrder:
         self.holdings.take(slots, None)
         self._advance(len(slots))
 
-    def worst(self, wanted: int, hint: BlockHint | None = None, incoming: int = 0) -> Slots:
-        """Return up to `wanted` slots without a hold: the least worth, of equal ones the oldest, then tails.
+    def worst(self, wanted: int, hint: BlockHint | None = None, incoming: int = 0) -> Leaving:
+        """Choose up to `wanted` slots without a hold: the least worth, of equal ones the oldest, then tails.
 
-        There are fewer only if fewer may leave. Room is made for so many slots of the hint's tenant.
+        There are fewer only if fewer may leave. Room is made for so many slots of the hint's tenant. Nothing
+        changes by it: what does leave, `Holdings.keep` is told.
         """
         runs = min(self._path.runs, max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * wanted // RUN))
         now, storer = self.holdings.moment(self._clock), self.holdings.storer(hint, incoming)
@@ -234,10 +260,12 @@ class EvictionOrder:
             self._state, self.holdings.shares, now, self._path, storer, runs, wanted
         )
         self._path = self._path._replace(first=first)
+        if self.holdings.is_weighed:
+            return Leaving(*self.holdings.choose(slots[np.argsort(order)], storer, wanted))
         if wanted < len(slots):
             leaving = np.argpartition(order, wanted)[:wanted]
             slots, order = slots[leaving], order[leaving]
-        return slots[np.argsort(order)]
+        return Leaving.plainly(slots[np.argsort(order)])
 
     def newest(self, slots: Slots, most: int) -> Slots:
         """Return up to `most` of some slots, those used last first, and of one use roots before tails."""
@@ -258,6 +286,5 @@ class EvictionOrder:
         self._advance(len(slots))
 
     def _advance(self, uses: int) -> None:
-        self.holdings.count_uses(uses)
         self._clock = (self._clock + uses) & CLOCK_MASK
         self._statistics.advance(uses)

@@ -33,10 +33,11 @@ DEPTH_SHIFT: Final = 16
 # What may be promised
 NONE: Final = 0
 LOW: Final = 1  # to leave first
-NORMAL: Final = 2  # to be worth as much as what is used once until the time is over. It and HIGH are retained
-HIGH: Final = 3  # to leave after others until the time is over
+NORMAL: Final = 2  # to be kept until the time is over
+HIGH: Final = 3  # to be kept before what is promised NORMAL
 PROMISE_MASK: Final = 3
-UNTIL_SHIFT: Final = 2
+KEPT: Final = 1 << 2  # that the slot would have left, but for what was promised of it
+UNTIL_SHIFT: Final = 3
 LARGEST_TICK: Final = (1 << 32 - UNTIL_SHIFT) - 1
 # Rows of shares
 HELD: Final = 0  # slots that are a tenant's
@@ -48,29 +49,33 @@ NOBODY: Final = 0
 PRINT: Final = 2  # bits of the mark that tell a ghost from others which could be in its place, or EMPTY
 GHOST_COLUMNS: Final = 3
 EMPTY: Final = 0
+_GHOST_HINTED: Final = 1 << 8  # in the span's column: something had been promised of the block
 
 STEPS: Final = 28  # 14 octaves: to 256 times the capacity
 STEPS_PER_OCTAVE: Final = 2
 _STEPS_PER_CLASS: Final = 4
-CLASSES: Final = 1 + STEPS // _STEPS_PER_CLASS
+HINTED: Final = (
+    1 + STEPS // _STEPS_PER_CLASS
+)  # the class, behind those by span, of what was promised something
+CLASSES: Final = HINTED + 1
 ONCE: Final = 255  # the span of a block that has been used once
 
 RUN: Final = 8
 """Slots looked at in a row: they lie in the same cache lines, and their neighbours cost next to nothing."""
 CLOCK_MASK: Final = (1 << 32) - 1
 RANK_BITS: Final = 20
-_AGE_BITS: Final = 24  # three give way for the level's
+_AGE_BITS: Final = 26
 _LARGEST_AGE: Final = (1 << _AGE_BITS) - 1
 _DEPTH_BITS: Final = 16
 _LARGEST_DEPTH: Final = (1 << _DEPTH_BITS) - 1
 # Levels, in the order of leaving; worth decides within one
-_FIRST: Final = 0  # of low priority, or beyond what its tenant should have at most
+_FIRST: Final = 0  # of low priority
 _ORDINARY: Final = 1
-_OWN: Final = 2  # of the guaranteed part of who stores, if that is full
-_LAST: Final = 3  # of high priority
-_OWN_LACKING: Final = 4  # of the guaranteed part of who stores, if that is not full
-_LEVEL_SHIFT: Final = RANK_BITS + _AGE_BITS + _DEPTH_BITS
-_BELOW_LEVEL: Final = (1 << _LEVEL_SHIFT) - 1
+# From whom is taken, in turn
+_BEYOND_MOST: Final = 0  # those that have more than they should have at most
+_BEYOND_GUARANTEED: Final = 1  # those that have more than their guaranteed part
+_OWN: Final = 2  # who stores
+_SOURCES: Final = 3
 
 
 class EvictionState(NamedTuple):
@@ -90,7 +95,6 @@ class Moment(NamedTuple):
 
     clock: int  # in uses of blocks
     tick: int  # in ticks of the time until which slots are promised
-    uses_per_tick: float  # of blocks, by what was seen; more than 0
 
 
 class Storer(NamedTuple):
@@ -113,7 +117,7 @@ _COUNTS = np.empty((0, 0))
 _ROWS = np.empty((0, 0), np.uint32)
 _STATE = EvictionState(_ROWS, _ROWS, _COUNTS, _COUNTS, np.empty((0, 0), np.int64), np.float32(0))
 _SHARES = np.empty((0, 0), np.int64)
-_PATH, _MOMENT, _STORER = ScanPath(0, 0, 0), Moment(0, 0, 1.0), Storer(False, 0, 0)  # noqa: FBT003 - a tuple's
+_PATH, _MOMENT, _STORER = ScanPath(0, 0, 0), Moment(0, 0), Storer(False, 0, 0)  # noqa: FBT003 - a tuple's
 _SLOTS, _SPANS = np.empty(0, np.int32), np.empty(0, np.uint32)
 _DEPTHS, _MARKS = np.empty(0, np.int64), np.empty(0, np.uint64)
 
@@ -159,19 +163,26 @@ def _age(rows: Rows, at: int, clock: int) -> int:
 
 
 @compiled()
-def _kind(rows: Rows, at: int, clock: int, per_unit: np.float32) -> tuple[int, int]:
-    """Return the class and step of what is in a slot or of a ghost."""
-    return class_of(span_of(rows, at)), step_of(_age(rows, at, clock), per_unit)
+def _slot_kind(rows: Rows, slot: int, clock: int, per_unit: np.float32) -> tuple[int, int]:
+    """Return the class and step of what is in a slot."""
+    is_hinted = rows[slot, HINT] & PROMISE_MASK >= NORMAL
+    number = HINTED if is_hinted else class_of(span_of(rows, slot))
+    return number, step_of(_age(rows, slot, clock), per_unit)
 
 
 @compiled()
-def _count_use(state: EvictionState, rows: Rows, at: int, clock: int) -> int:
-    """Count a block as used again; returns its new span."""
-    span = span_of(rows, at)
-    kind = _kind(rows, at, clock, state.per_unit)
-    state.used[kind] += 1
+def _ghost_kind(ghosts: Rows, at: int, clock: int, per_unit: np.float32) -> tuple[int, int]:
+    """Return the class and step of a ghost."""
+    is_hinted = ghosts[at, SPAN] & _GHOST_HINTED != 0
+    number = HINTED if is_hinted else class_of(span_of(ghosts, at))
+    return number, step_of(_age(ghosts, at, clock), per_unit)
+
+
+@compiled()
+def _new_span(span: int, step: int) -> int:
+    """Return the span of a block that is used again at that step of its age."""
     # Slowly: one short time between two uses does not make a block popular.
-    return kind[1] if span == ONCE else (3 * span + kind[1] + 2) >> 2
+    return step if span == ONCE else (3 * span + step + 2) >> 2
 
 
 @compiled()
@@ -185,7 +196,9 @@ def use(state: EvictionState, slots: Slots, clock: int) -> Spans:
     """Count blocks as used again; returns their new spans."""
     spans = np.empty(len(slots), np.uint32)
     for place, slot in enumerate(slots):
-        spans[place] = _count_use(state, state.slots, slot, clock)
+        kind = _slot_kind(state.slots, slot, clock, state.per_unit)
+        state.used[kind] += 1
+        spans[place] = _new_span(span_of(state.slots, slot), kind[1])
     return spans
 
 
@@ -197,7 +210,9 @@ def call_back(state: EvictionState, marks: Marks, clock: int) -> Spans:
         at, mark_print = _place(state, mark)
         spans[place] = ONCE
         if state.ghosts[at, PRINT] == mark_print:
-            spans[place] = _count_use(state, state.ghosts, at, clock)
+            kind = _ghost_kind(state.ghosts, at, clock, state.per_unit)
+            state.used[kind] += 1
+            spans[place] = _new_span(span_of(state.ghosts, at), kind[1])
             state.ghosts[at, PRINT] = EMPTY
     return spans
 
@@ -266,60 +281,24 @@ def _find_with_tenants(  # noqa: PLR0913, PLR0917 - what decides
 
 @compiled()
 def _order_of(state: EvictionState, slots: Slots, now: Moment) -> Order:
-    """Return the order in which slots should leave, whosever they are."""
+    """Return the order in which slots should leave, whosever they are and whatever was promised of them."""
     rows = state.slots
     order = np.empty(len(slots), np.int64)
     for place, slot in enumerate(slots):
         age = min(_age(rows, slot, now.clock), _LARGEST_AGE)
-        rank = state.ranks[_kind(rows, slot, now.clock, state.per_unit)]
-        level = _ORDINARY
-        promised, until = _promised(rows, slot)
-        if promised == LOW:
-            level = _FIRST
-        elif promised != NONE and until > now.tick:
-            # Used once in the time that is left, at the latest: of many, those stay that come back soonest.
-            worth = np.float32(1 / ((until - now.tick) * now.uses_per_tick))
-            rank = max(rank, np.int64(worth.view(np.int32)) >> (31 - RANK_BITS))
-            if promised == HIGH:
-                level = _LAST
+        rank = state.ranks[_slot_kind(rows, slot, now.clock, state.per_unit)]
+        level = _FIRST if rows[slot, HINT] & PROMISE_MASK == LOW else _ORDINARY
         leaves = (level << RANK_BITS | rank) << _AGE_BITS | _LARGEST_AGE - age
         depth = np.int64(rows[slot, SPAN]) >> DEPTH_SHIFT
         order[place] = leaves << _DEPTH_BITS | _LARGEST_DEPTH - depth
     return order
 
 
-@compiled()
-def _by_tenant(rows: Rows, shares: Shares, storer: Storer, slots: Slots, order: Order) -> tuple[Slots, Order]:
-    """Return the slots that may leave and their order, by what each tenant would have left."""
-    beyond_most, beyond_guaranteed = shares[HELD] - shares[MOST], shares[HELD] - shares[GUARANTEED]
-    lacks = beyond_guaranteed[storer.tenant] < 0
-    beyond_most[storer.tenant] += storer.incoming
-    beyond_guaranteed[storer.tenant] += storer.incoming
-    leaving = np.empty(len(slots), np.int32)
-    new_order = np.empty(len(slots), np.int64)
-    count = 0
-    for place in np.argsort(order):
-        tenant = tenant_of(rows, slots[place])
-        level = order[place] >> _LEVEL_SHIFT
-        if beyond_most[tenant] > 0:
-            level = _FIRST
-        elif beyond_guaranteed[tenant] <= 0 and tenant != storer.tenant:
-            continue
-        elif beyond_guaranteed[tenant] <= 0:
-            level = _OWN_LACKING if lacks else max(level, _OWN)
-        beyond_most[tenant] -= 1
-        beyond_guaranteed[tenant] -= 1
-        leaving[count] = slots[place]
-        new_order[count] = level << _LEVEL_SHIFT | order[place] & _BELOW_LEVEL
-        count += 1
-    return leaving[:count], new_order[:count]
-
-
 @compiled(_STATE, _SHARES, _MOMENT, _PATH, _STORER, 0, 0)
 def look_at(  # noqa: PLR0913, PLR0917 - what decides
     state: EvictionState, shares: Shares, now: Moment, path: ScanPath, storer: Storer, runs: int, wanted: int
 ) -> tuple[Slots, Order, int]:
-    """Find slots that may leave in so many runs, and in more until as many are found as are wanted.
+    """Find slots without a hold in so many runs, and in more until as many may leave as are wanted.
 
     Returns the slots, the order in which they should leave (by level, by worth, of equal ones the oldest
     first, then tails), and the run to begin with next time.
@@ -328,10 +307,135 @@ def look_at(  # noqa: PLR0913, PLR0917 - what decides
         slots, run = _find_with_tenants(state.slots, shares, path, storer, runs, wanted)
     else:
         slots, run = _find(state.slots, path, runs, wanted)
-    order = _order_of(state, slots, now)
-    if storer.has_tenants:
-        slots, order = _by_tenant(state.slots, shares, storer, slots, order)
-    return slots, order, run
+    return slots, _order_of(state, slots, now), run
+
+
+@compiled()
+def _is_over(rows: Rows, slot: int, tick: int) -> bool:
+    """Whether nothing is promised of a slot any more."""
+    promised, until = _promised(rows, slot)
+    return promised < NORMAL or until <= tick
+
+
+@compiled(_ROWS, _SLOTS, 0)
+def end_kept(rows: Rows, slots: Slots, tick: int) -> int:
+    """Keep none of these slots any more whose promise is over; returns how many were kept."""
+    ended = 0
+    for slot in slots:
+        if rows[slot, HINT] & KEPT and _is_over(rows, slot, tick):
+            rows[slot, HINT] &= ~KEPT
+            ended += 1
+    return ended
+
+
+@compiled()
+def _weakest_first(rows: Rows, slots: Slots, places: Depths) -> Depths:
+    """Sort places of slots by what is promised: NORMAL before HIGH, then what ends last, then tails."""
+    strength = np.empty(len(places), np.int64)
+    for number, place in enumerate(places):
+        promised, until = _promised(rows, slots[place])
+        depth = np.int64(rows[slots[place], SPAN]) >> DEPTH_SHIFT
+        ends = promised << 32 - UNTIL_SHIFT | LARGEST_TICK - until
+        strength[number] = ends << _DEPTH_BITS | _LARGEST_DEPTH - depth
+    return places[np.argsort(strength)]
+
+
+@compiled()
+def _gives(source: int, tenant: int, storer: int, beyond_most: Depths, beyond_guaranteed: Depths) -> bool:
+    """Whether a slot may be taken from a tenant. Where none may now, none may later."""
+    if source == _BEYOND_MOST:
+        return bool(beyond_most[tenant] > 0)
+    return bool(tenant == storer if source == _OWN else beyond_guaranteed[tenant] > 0)
+
+
+@compiled(_ROWS, _SHARES, _SLOTS, _STORER, 0, 0, 0)
+def choose(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one pass over what decides
+    rows: Rows, shares: Shares, slots: Slots, storer: Storer, tick: int, room: int, wanted: int
+) -> tuple[Slots, Slots, Depths]:
+    """Return up to `wanted` of some slots, that come in the order in which they should leave.
+
+    One of which something is promised is passed over, and is kept. Beyond as many as there is room for, the
+    weakest of those that are kept leaves instead. They leave, too, if nothing else is there.
+
+    Returns what leaves, what is passed over, and for each that leaves how many were passed over until then.
+    """
+    beyond_most, beyond_guaranteed = shares[HELD] - shares[MOST], shares[HELD] - shares[GUARANTEED]
+    beyond_most[storer.tenant] += storer.incoming
+    beyond_guaranteed[storer.tenant] += storer.incoming
+    # by places in `slots`
+    is_promised, is_kept = np.empty(len(slots), np.bool_), np.empty(len(slots), np.bool_)
+    tenants, strength = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64)
+    has_left = np.zeros(len(slots), np.bool_)
+    for place, slot in enumerate(slots):
+        is_promised[place] = not _is_over(rows, slot, tick)
+        is_kept[place] = rows[slot, HINT] & KEPT != 0
+        tenants[place] = tenant_of(rows, slot)
+    weakest_first = _weakest_first(rows, slots, np.flatnonzero(is_promised))
+    for number, place in enumerate(weakest_first):
+        strength[place] = number
+
+    leaving, passed_before = np.empty(wanted, np.int32), np.empty(wanted, np.int64)
+    passed = np.empty(len(slots), np.int32)
+    count = passed_count = 0
+    gives = np.empty(len(beyond_most), np.bool_)
+    for source in range(_SOURCES):
+        for tenant in range(len(gives)):
+            gives[tenant] = _gives(source, tenant, storer.tenant, beyond_most, beyond_guaranteed)
+        # Both only go forward: before the one all have left or are kept, before the other none is kept.
+        at = weakest = 0
+        while count < wanted:
+            chosen, is_full = -1, False
+            while at < len(slots) and chosen < 0 and not is_full:
+                place = at
+                at += 1
+                if is_kept[place] or has_left[place] or not gives[tenants[place]]:
+                    continue
+                if not is_promised[place]:
+                    chosen = place
+                    continue
+                is_kept[place] = True
+                passed[passed_count] = slots[place]
+                passed_count += 1
+                is_full = room <= 0
+                if not is_full:
+                    room -= 1
+                    weakest = min(weakest, strength[place])
+                elif strength[place] < weakest:
+                    chosen = place
+            while chosen < 0 and weakest < len(weakest_first):
+                place = weakest_first[weakest]
+                if is_kept[place] and gives[tenants[place]]:
+                    chosen = place
+                weakest += 1
+            if chosen < 0:
+                break
+            room += is_kept[chosen] and not is_full
+            is_kept[chosen], has_left[chosen] = False, True
+            tenant = tenants[chosen]
+            beyond_most[tenant] -= 1
+            beyond_guaranteed[tenant] -= 1
+            gives[tenant] = _gives(source, tenant, storer.tenant, beyond_most, beyond_guaranteed)
+            leaving[count], passed_before[count] = slots[chosen], passed_count
+            count += 1
+    return leaving[:count], passed[:passed_count], passed_before[:count]
+
+
+@compiled(_ROWS, _SLOTS, _SLOTS, _SLOTS, 0)
+def keep(rows: Rows, passed: Slots, leaving: Slots, staying: Slots, tick: int) -> tuple[int, int]:
+    """Keep what was passed over, but not what stays for another reason than its promise.
+
+    Returns how many more are kept, and how many of those that leave do so in spite of a promise.
+    """
+    added = broken = 0
+    for slot in passed:
+        rows[slot, HINT] |= KEPT
+        added += 1
+    for slot in staying:
+        added -= rows[slot, HINT] & KEPT != 0
+        rows[slot, HINT] &= ~KEPT
+    for slot in leaving:
+        broken += not _is_over(rows, slot, tick)
+    return added, broken
 
 
 @compiled(_ROWS, _SHARES, _SLOTS, 0, 0)
@@ -345,103 +449,68 @@ def take(rows: Rows, shares: Shares, slots: Slots, tenant: int, hint: int) -> No
 
 @compiled(_ROWS, _SHARES, _SLOTS)
 def let_go(rows: Rows, shares: Shares, slots: Slots) -> int:
-    """Make slots nobody's, and forget what they were promised; returns how many were retained."""
-    retained = 0
+    """Make slots nobody's, and forget what they were promised; returns how many were kept."""
+    kept = 0
     for slot in slots:
         shares[HELD, tenant_of(rows, slot)] -= 1
-        retained += _promised(rows, slot)[0] >= NORMAL
+        kept += rows[slot, HINT] & KEPT != 0
         rows[slot, SPAN] &= ~TENANT_MASK
         rows[slot, HINT] = NONE
-    return retained
+    return kept
 
 
-@compiled(_ROWS, _SHARES, _SLOTS, 0, 0)
-def reuse(rows: Rows, shares: Shares, slots: Slots, tenant: int, hint: int) -> int:
-    """Have slots be used by a request that promises nothing; returns how many are retained no more.
+@compiled(_ROWS, _SHARES, _SLOTS, 0, 0, 0)
+def reuse(  # noqa: PLR0913, PLR0917 - what decides
+    rows: Rows, shares: Shares, slots: Slots, tenant: int, hint: int, tick: int
+) -> int:
+    """Have slots be used by a request that says LOW or nothing of them; returns how many were kept.
 
     What was nobody's becomes the tenant's. With a low hint they lose what they were promised, without any
-    those are like all others that were to leave first.
+    those are like all others that were to leave first, or whose time is over.
     """
-    withdrawn = 0
+    kept = 0
     for slot in slots:
+        kept += rows[slot, HINT] & KEPT != 0
+        rows[slot, HINT] &= ~KEPT
         promised = _promised(rows, slot)[0]
-        if hint == LOW and promised >= NORMAL:
-            rows[slot, HINT] = NONE
-            withdrawn += 1
-        elif hint != LOW and promised == LOW:
+        if promised >= NORMAL if hint == LOW else _is_over(rows, slot, tick):
             rows[slot, HINT] = NONE
         if tenant != NOBODY and tenant_of(rows, slot) == NOBODY:
             rows[slot, SPAN] |= tenant << TENANT_SHIFT
             shares[HELD, NOBODY] -= 1
             shares[HELD, tenant] += 1
-    return withdrawn
+    return kept
 
 
-@compiled(_ROWS, _SLOTS)
-def count_retained(rows: Rows, slots: Slots) -> int:
-    """Return how many of some slots are counted as retained, their time being over or not."""
-    retained = 0
-    for slot in slots:
-        retained += _promised(rows, slot)[0] >= NORMAL
-    return retained
-
-
-@compiled(_ROWS, _SLOTS, 0, 0, 0, 0)
-def retain(  # noqa: PLR0913, PLR0917 - what decides
-    rows: Rows, slots: Slots, promise: int, until: int, tick: int, room: int
-) -> tuple[int, int]:
-    """Promise NORMAL or HIGH of slots, root to tail, of which so many more may be retained.
-
-    What was promised stays where it is more. Returns how many were added and how many were not granted.
-    """
-    added = refused = 0
+@compiled(_ROWS, _SLOTS, 0, 0, 0)
+def promise(rows: Rows, slots: Slots, wanted: int, until: int, tick: int) -> None:
+    """Promise NORMAL or HIGH of slots that were used just now. What was promised stays where it is more."""
     for slot in slots:
         before, end = _promised(rows, slot)
         new_end = until
-        if before >= NORMAL and end > tick:
-            if before > promise:
+        if not _is_over(rows, slot, tick):
+            if before > wanted:
                 continue
-            if before == promise:
+            if before == wanted:
                 new_end = max(end, until)
-        if before < NORMAL:
-            if added >= room:
-                refused += 1
-                continue
-            added += 1
-        rows[slot, HINT] = new_end << UNTIL_SHIFT | promise
-    return added, refused
+        rows[slot, HINT] = new_end << UNTIL_SHIFT | wanted
 
 
-@compiled(_ROWS, _PATH, 0, 0, 0, 0, 0)
-def withdraw(  # noqa: PLR0913, PLR0917 - what decides
-    rows: Rows, path: ScanPath, runs: int, wanted: int, promise: int, until: int, tick: int
-) -> tuple[int, int]:
-    """Take promises back in so many runs: all whose time is over, then up to as many as are wanted.
+@compiled(_ROWS, _PATH, 0, 0)
+def sweep(rows: Rows, path: ScanPath, runs: int, tick: int) -> tuple[int, int]:
+    """Keep no slot of so many runs whose promise is over.
 
-    Those are of slots without a hold and promised less: of lower priority, or until later. NONE is less than
-    any. Returns how many were taken back, and the run to begin with next time.
+    Returns how many were kept, and the run to begin with next time.
     """
-    weaker = np.empty(runs * RUN, np.int32)
-    weakness = np.empty(runs * RUN, np.int64)
-    count = withdrawn = 0
+    ended = 0
     run = path.first
     for _ in range(runs):
         for slot in range(run * RUN, min((run + 1) * RUN, len(rows))):
-            before, end = _promised(rows, slot)
-            if before < NORMAL:
-                continue
-            if end <= tick:
-                rows[slot, HINT] = NONE
-                withdrawn += 1
-            elif rows[slot, HOLDS] == 0 and (before < promise or (before == promise and end > until)):
-                weaker[count] = slot
-                weakness[count] = (before << 32) - end
-                count += 1
+            if rows[slot, HINT] & KEPT and _is_over(rows, slot, tick):
+                rows[slot, HINT] &= ~KEPT
+                ended += 1
         run = (run + path.step) % path.runs
-    for place in np.argsort(weakness[:count])[: max(0, wanted - withdrawn)]:
-        rows[weaker[place], HINT] = NONE
-        withdrawn += 1
-    return withdrawn, run
+    return ended, run
 
 
 @compiled(_STATE, _SLOTS, _MARKS, 0)
@@ -451,11 +520,12 @@ def bury(state: EvictionState, slots: Slots, marks: Marks, clock: int) -> None:
     for place, slot in enumerate(slots):
         at, mark_print = _place(state, marks[place])
         if ghosts[at, PRINT] != EMPTY:
-            new, old = _kind(rows, slot, clock, per_unit), _kind(ghosts, at, clock, per_unit)
+            new, old = _slot_kind(rows, slot, clock, per_unit), _ghost_kind(ghosts, at, clock, per_unit)
             if state.ranks[new] < state.ranks[old]:
                 state.lost[new] += 1
                 continue
             state.lost[old] += 1
         ghosts[at, USED_AT] = rows[slot, USED_AT]
-        ghosts[at, SPAN] = span_of(rows, slot)
+        is_hinted = rows[slot, HINT] & PROMISE_MASK >= NORMAL
+        ghosts[at, SPAN] = span_of(rows, slot) | (_GHOST_HINTED if is_hinted else 0)
         ghosts[at, PRINT] = mark_print

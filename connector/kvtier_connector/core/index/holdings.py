@@ -1,8 +1,8 @@
 """Whose the slots of a tier are, and what was promised of them.
 
-Promises are bounded: only so many slots are retained at a time. When they are, those whose time is over give
-way to new ones, and of some that are looked at those that were promised less. Otherwise a promise is not
-given, which is counted and changes nothing else.
+Every promise is noted, and costs nothing while its block would stay anyway. Blocks that would have left, and
+that their promise alone keeps, are bounded: beyond so many, of those that are looked at the one leaves that
+was promised less, or for later, which is counted. So the rest of the tier is as if nothing had been promised.
 """
 
 from collections.abc import Callable
@@ -14,37 +14,13 @@ import numpy as np
 from kvtier_common.hints import Priority
 from kvtier_connector.config import MOST_TENANTS
 from kvtier_connector.core.index import eviction_kernels as kernels
-from kvtier_connector.core.index.eviction_kernels import Moment, Rows, ScanPath, Storer
+from kvtier_connector.core.index.eviction_kernels import Depths, Moment, Rows, ScanPath, Storer
 from kvtier_connector.core.index.hints import NO_HINT, BlockHint, Sharing
 from kvtier_connector.core.index.keytable import Slots
 
-_TICKS_PER_S: Final = 4  # 2**30 of them are eight years
-_HALF_LIFE_S: Final = 60.0  # of what is seen of the uses a second
-_FEWEST_RUNS: Final = 256  # looked at for a promise that has to give way
+_TICKS_PER_S: Final = 4  # 2**29 of them are four years
 _SWEPT_RUNS: Final = 64  # looked at in an engine's step
-_LOOKED_AT_FOR_EACH: Final = 8  # slots, for each promise that has to give way
-
-
-class UseRate:
-    """How many blocks are used a second."""
-
-    def __init__(self, start_s: float) -> None:
-        self._last_s = start_s
-        self._uses = 0.0
-        self._seconds = 0.0
-
-    def add(self, uses: int, now_s: float) -> None:
-        """Count uses."""
-        passed_s = max(0.0, now_s - self._last_s)
-        if passed_s >= 1:
-            fade = 0.5 ** (passed_s / _HALF_LIFE_S)
-            self._uses, self._seconds = self._uses * fade, (self._seconds + passed_s) * fade
-            self._last_s = now_s
-        self._uses += uses
-
-    def per_second(self, now_s: float) -> float:
-        """Return the rate: more than 0, as after a long pause one use is worth much time."""
-        return max(self._uses, 1.0) / max(self._seconds + now_s - self._last_s, 1.0)
+_UNBOUNDED: Final = 1 << 62  # slots
 
 
 class Holdings:
@@ -62,19 +38,18 @@ class Holdings:
         self.shares = np.zeros((kernels.SHARE_ROWS, 1 + len(tenants)), np.int64)
         self._clock = clock
         self._start_s = clock()
-        self._uses = UseRate(self._start_s)
         self._is_hinted = False  # since all was forgotten; most engines hear of nothing
-        self.retained = 0  # slots that were promised something, also if its time is just over
-        self.not_granted = 0  # promises that found no room since the start
+        self.kept = 0  # slots that only a promise has kept, also if its time is just over
+        self.broken = 0  # promises that did not keep their slot, since the start
         self.resize(len(rows))
 
     def resize(self, slots: int) -> None:
         """Take shares of so many slots from now on: those that are there."""
-        self._most_retained = int(self._retained_share * slots)
-        self.shares[kernels.MOST, kernels.NOBODY] = len(self._rows)
+        self._most_kept = int(self._retained_share * slots)
+        self.shares[kernels.MOST, kernels.NOBODY] = _UNBOUNDED
         for number, part in enumerate(self._parts, kernels.NOBODY + 1):
             self.shares[kernels.GUARANTEED, number] = int(part.guaranteed * slots)
-            self.shares[kernels.MOST, number] = int(part.most * slots)
+            self.shares[kernels.MOST, number] = int(part.most * slots) if part.most < 1 else _UNBOUNDED
 
     def clear(self) -> None:
         """Forget all."""
@@ -82,7 +57,7 @@ class Holdings:
         self.shares[kernels.HELD] = 0
         self._rows[:, kernels.HINT] = kernels.NONE
         self._rows[:, kernels.SPAN] &= np.uint32(kernels.SPAN_MASK)
-        self.retained = 0
+        self.kept = 0
 
     def held(self) -> dict[str, int]:
         """Return how many slots each tenant has, by name; nobody's under the empty one."""
@@ -106,7 +81,7 @@ class Holdings:
         promise = kernels.LOW if is_low else kernels.NONE
         kernels.take(self._rows, self.shares, slots, self._tenant(hint), promise)
         if hint.until_s and not is_low:
-            self._retain(slots, hint)
+            self._promise(slots, hint)
 
     def use(self, slots: Slots, hint: BlockHint | None) -> None:
         """Have slots be used by a request, with what it promises of them: root to tail."""
@@ -116,59 +91,60 @@ class Holdings:
         hint = hint or NO_HINT
         is_low = hint.priority is Priority.LOW
         promise = kernels.LOW if is_low else kernels.NONE
-        self.retained -= kernels.reuse(self._rows, self.shares, slots, self._tenant(hint), promise)
+        tick = self._tick(self._clock())
+        self.kept -= kernels.reuse(self._rows, self.shares, slots, self._tenant(hint), promise, tick)
         if hint.until_s and not is_low:
-            self._retain(slots, hint)
+            self._promise(slots, hint)
 
     def let_go(self, slots: Slots) -> None:
         """Make slots free that were taken."""
         if not self._is_hinted:
             self.shares[kernels.HELD, kernels.NOBODY] -= len(slots)
             return
-        self.retained -= kernels.let_go(self._rows, self.shares, slots)
+        self.kept -= kernels.let_go(self._rows, self.shares, slots)
 
-    def count_uses(self, uses: int) -> None:
-        """Take note of uses of blocks, whose pace says what a second is worth."""
-        self._uses.add(uses, self._clock())
+    @property
+    def is_weighed(self) -> bool:
+        """Whether anything is said of any slot."""
+        return self._is_hinted or bool(self._parts)
+
+    def choose(self, slots: Slots, storer: Storer, wanted: int) -> tuple[Slots, Slots, Depths]:
+        """Return what of slots leaves, that come in the order of leaving: see the kernel."""
+        tick = self._tick(self._clock())
+        self.kept -= kernels.end_kept(self._rows, slots, tick)
+        room = self._most_kept - self.kept
+        return kernels.choose(self._rows, self.shares, slots, storer, tick, room, wanted)
+
+    def keep(self, passed: Slots, leaving: Slots, staying: Slots) -> None:
+        """Keep what was passed over for its promise, while `leaving` leave; others stay for other reasons."""
+        if self._is_hinted:
+            tick = self._tick(self._clock())
+            added, broken = kernels.keep(self._rows, passed, leaving, staying, tick)
+            self.kept += added
+            self.broken += broken
 
     def moment(self, uses: int) -> Moment:
         """Return the present, at so many uses of blocks."""
-        now_s = self._clock()
-        return Moment(uses, self._tick(now_s), self._uses.per_second(now_s) / _TICKS_PER_S)
+        return Moment(uses, self._tick(self._clock()))
 
     def storer(self, hint: BlockHint | None, incoming: int) -> Storer:
         """Return for whom room is made."""
         return Storer(bool(self._parts), self._tenant(hint or NO_HINT), incoming)
 
     def sweep(self) -> None:
-        """Take back some of the promises whose time is over, so that `retained` is not far from the truth."""
-        if self.retained:
-            self._withdraw(_SWEPT_RUNS, 0, kernels.NONE, 0, self._tick(self._clock()))
+        """End some of the promises whose time is over, so that `kept` is not far from the truth."""
+        if self.kept:
+            runs = min(_SWEPT_RUNS, self._path.runs)
+            ended, first = kernels.sweep(self._rows, self._path, runs, self._tick(self._clock()))
+            self._path = self._path._replace(first=first)
+            self.kept -= ended
 
-    def _retain(self, slots: Slots, hint: BlockHint) -> None:
+    def _promise(self, slots: Slots, hint: BlockHint) -> None:
         tick = self._tick(self._clock())
         until = min(ceil((hint.until_s - self._start_s) * _TICKS_PER_S), kernels.LARGEST_TICK)
-        if until <= tick:
-            return
-        promise = kernels.HIGH if hint.priority is Priority.HIGH else kernels.NORMAL
-        wanted = len(slots) - kernels.count_retained(self._rows, slots)
-        lacking = wanted - (self._most_retained - self.retained)
-        if lacking > 0:
-            holds = self._rows[:, kernels.HOLDS]
-            holds[slots] += 1  # lest they give way to one another
-            runs = max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * lacking // kernels.RUN)
-            self._withdraw(runs, lacking, promise, until, tick)
-            holds[slots] -= 1
-        room = max(0, self._most_retained - self.retained)
-        added, refused = kernels.retain(self._rows, slots, promise, until, tick, room)
-        self.retained += added
-        self.not_granted += refused
-
-    def _withdraw(self, runs: int, wanted: int, promise: int, until: int, tick: int) -> None:
-        runs = min(runs, self._path.runs)
-        withdrawn, first = kernels.withdraw(self._rows, self._path, runs, wanted, promise, until, tick)
-        self._path = self._path._replace(first=first)
-        self.retained -= withdrawn
+        if until > tick:
+            promise = kernels.HIGH if hint.priority is Priority.HIGH else kernels.NORMAL
+            kernels.promise(self._rows, slots, promise, until, tick)
 
     def _tick(self, now_s: float) -> int:
         return int((now_s - self._start_s) * _TICKS_PER_S)

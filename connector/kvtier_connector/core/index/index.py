@@ -122,13 +122,13 @@ class BlockIndex:
 
     @property
     def retained(self) -> int:
-        """Number of blocks that are retained, also those whose time was over a little while ago."""
-        return self._holdings.retained
+        """Number of blocks that hints alone keep, also those whose time was over a little while ago."""
+        return self._holdings.kept
 
     @property
     def not_granted(self) -> int:
-        """Number of blocks, since the start, that should have been retained and found no room for that."""
-        return self._holdings.not_granted
+        """Number of blocks, since the start, that left although a hint was to keep them."""
+        return self._holdings.broken
 
     @property
     def held_by_tenant(self) -> dict[str, int]:
@@ -140,7 +140,7 @@ class BlockIndex:
         return self._table.keys_of(self._holdings.slots_of(tenant))
 
     def sweep(self) -> None:
-        """Forget some promises whose time is over: for who reads `retained` where nothing is stored."""
+        """Keep some blocks no more whose time is over: for who reads `retained` where nothing is stored."""
         self._holdings.sweep()
 
     @property
@@ -352,11 +352,16 @@ class BlockIndex:
         if wanted <= 0:
             return []
         looked_at = wanted if keep is None else min(self._evictable_count, 2 * wanted + _MAY_BE_KEPT)
-        slots = self._order.worst(looked_at, hint, incoming)
+        chosen = self._order.worst(looked_at, hint, incoming)
+        slots, staying, passed = chosen.slots, chosen.slots[:0], chosen.passed
         keys = self._table.keys_of(slots)
         if keep is not None:
-            leaving = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
-            slots, keys = slots[leaving], [keys[place] for place in leaving]
+            places = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
+            reached = places[-1] + 1 if len(places) == wanted else len(slots)
+            staying = np.delete(slots[:reached], places)
+            passed = passed[: chosen.passed_before[reached - 1]] if reached else passed
+            slots, keys = slots[places], [keys[place] for place in places]
+        self._holdings.keep(passed, slots, staying)
         self._order.remember(slots, self._table.marks_of(slots))
         self._evictable_count -= len(slots)
         self._release(slots)

@@ -88,7 +88,7 @@ def spans(*of_each: int) -> npt.NDArray[np.uint32]:
 def test_every_slot_is_looked_at_once_however_many_are_wanted(capacity: int) -> None:
     order = order_of(capacity)
     for wanted in (capacity, capacity + 5):
-        assert sorted(order.worst(wanted).tolist()) == list(range(capacity))
+        assert sorted(order.worst(wanted).slots.tolist()) == list(range(capacity))
 
 
 @pytest.mark.parametrize("capacity", [9, 4099, 40_000])
@@ -97,7 +97,7 @@ def test_the_few_that_are_evictable_are_found_among_many(capacity: int) -> None:
     few = np.array([0, capacity // 2, capacity - 1], np.int32)
     order.holds[few] = 0
     for _ in range(3):
-        found = order.worst(3)
+        found = order.worst(3).slots
         assert sorted(found.tolist()) == few.tolist()
 
 
@@ -105,9 +105,9 @@ def test_of_blocks_used_alike_the_oldest_leave_first_and_of_one_prompt_the_tail(
     order = order_of(6)
     for slots in ([3, 1, 5], [0, 4, 2]):
         order.insert(np.array(slots, np.int32), spans(ONCE, ONCE, ONCE), np.arange(3))
-    assert order.worst(5).tolist() == [5, 1, 3, 2, 4]
+    assert order.worst(5).slots.tolist() == [5, 1, 3, 2, 4]
     order.refresh(np.array([3, 1, 5], np.int32), np.arange(3))
-    assert order.worst(6).tolist()[:3] == [2, 4, 0]
+    assert order.worst(6).slots.tolist()[:3] == [2, 4, 0]
 
 
 def test_of_restored_blocks_those_stored_long_ago_leave_first_and_of_a_prompt_the_tail() -> None:
@@ -115,7 +115,7 @@ def test_of_restored_blocks_those_stored_long_ago_leave_first_and_of_a_prompt_th
     prompts = np.random.default_rng(1).permutation(3 * _STORED_TOGETHER).astype(np.int32)
     order.restore(prompts)
     first = prompts[:_STORED_TOGETHER]
-    assert order.worst(3 * _STORED_TOGETHER).tolist()[:_STORED_TOGETHER] == first[::-1].tolist()
+    assert order.worst(3 * _STORED_TOGETHER).slots.tolist()[:_STORED_TOGETHER] == first[::-1].tolist()
 
 
 def test_a_block_that_comes_back_is_known_once() -> None:
@@ -143,7 +143,7 @@ def test_time_may_pass_the_end_of_its_32_bits() -> None:
     for root in (2, 0, 4):
         order.insert(np.array([root, root + 1], np.int32), spans(ONCE, ONCE), np.arange(2))
     assert order._clock == 4
-    assert order.worst(6).tolist() == [3, 2, 1, 0, 5, 4]
+    assert order.worst(6).slots.tolist() == [3, 2, 1, 0, 5, 4]
     order.use(np.array([2], np.int32), np.array([0]))
     assert order._state.slots[2, SPAN] & SPAN_MASK == step_of(6, order._state.per_unit)
 
