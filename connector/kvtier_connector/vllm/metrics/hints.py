@@ -19,9 +19,9 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
         "Hints of requests that were passed over, by which it was, or unknown, or form.", (names.REASON,)
     ),
     names.NOT_GRANTED: OffloadingCounterMetadata(
-        "Chunks that were to be retained while hints held all that they may.", (names.TIER,)
+        "Chunks that left although a hint was to keep them, as hints kept all that they may.", (names.TIER,)
     ),
-    names.RETAINED_BYTES: OffloadingGaugeMetadata("Bytes of chunks that hints retain.", (names.TIER,)),
+    names.RETAINED_BYTES: OffloadingGaugeMetadata("Bytes of chunks that only hints keep.", (names.TIER,)),
     names.TENANT_HELD_BYTES: OffloadingGaugeMetadata(
         "Bytes of chunks that a tenant holds, and all others together.", (names.TENANT, names.TIER)
     ),
