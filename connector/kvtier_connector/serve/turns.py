@@ -71,8 +71,20 @@ def turn_of_server(port: int, folder: str = "") -> Turn:
     parent = multiprocessing.parent_process()
     if parent is None or parent.pid is None:
         return Turn(None)
-    where = Path(folder) if folder and os.access(folder, os.W_OK) else Path(tempfile.gettempdir())
+    where = _writable(folder)
+    if where is None:  # each computes the prefixes, and finds what another has computed
+        return Turn(None)
     return Turn(where / f"kvtier-prefixes-{parent.pid}-{_started(parent.pid)}-{port}.lock")
+
+
+def _writable(folder: str) -> Path | None:
+    """Return this folder or the system's temporary one, whichever can be written first; None for neither."""
+    if folder and os.access(folder, os.W_OK):
+        return Path(folder)
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:  # the file system is read-only
+        return None
 
 
 def _started(pid: int) -> str:
