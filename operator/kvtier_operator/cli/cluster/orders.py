@@ -137,10 +137,16 @@ def keep(  # noqa: PLR0913 - one parameter an option
     All that is kept is bound by spec.tiers.cpu.retained. It runs the connector's control program in each
     engine's pod (rights: get and create pods/exec). Exit code 1 where an engine could not be told.
     """
-    is_file = prompt == "-" or Path(prompt).is_file()
-    stdin = one_prompt(_read(prompt) if is_file else prompt.encode())
+    stdin = one_prompt(_read(prompt) if prompt == "-" or _is_file(prompt) else prompt.encode())
     order = Order(("keep", "-", "--for", str(for_s)), stdin, _COMPUTE_S)
     _tell(name, namespace, cluster, order, output)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # longer than a file's name can be
+        return False
 
 
 def _read(path: str) -> bytes:

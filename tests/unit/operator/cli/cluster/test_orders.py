@@ -195,6 +195,7 @@ def test_json_has_every_engine_and_exit_code_1_where_one_failed(on: Callable[[_C
     ("prompt", "line"),
     [
         ("Be brief.", {"prompt": "Be brief."}),
+        ("Be brief. " * 500, {"prompt": "Be brief. " * 500}),  # longer than a file's name can be
         ('{"messages": [{"role": "system", "content": "Be brief."}]}', None),
         ('{"answer": 42}', {"prompt": '{"answer": 42}'}),
     ],
