@@ -8,6 +8,7 @@ from tests.cluster.harness.images.engines import SMALL_MODEL
 from tests.cluster.harness.operator.installed import Site
 from tests.cluster.node import others
 from tests.cluster.node.test_payload import PROMPTS, completed, told
+from tests.cluster.node.told import kubectl_kvtier
 from tests.picker.harness.client import get
 from tests.shared.waiting import eventually
 
@@ -64,6 +65,12 @@ def test_a_workload_of_others_keeps_its_spec_and_is_warm(site: Site, shape: str)
     assert completed(url, PROMPTS[0]) == answers[0]
     served = told(url).since(counted)
     assert served.cached_tokens["cpu"] > 0.9 * served.prompt_tokens
+
+    done = kubectl_kvtier(site, site.kubectl.kubeconfig, "clear", others.NAME, "-n", others.NAMESPACE)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    counted = told(url)
+    assert completed(url, PROMPTS[0]) == answers[0]
+    assert sum(told(url).since(counted).cached_tokens.values()) == 0
     eventually(lambda: others.pod_state(site) == "Attached", "a word on the pod that was made anew")
     site.kubectl(
         *("wait", f"kvct/{others.NAME}", "--namespace", others.NAMESPACE),
