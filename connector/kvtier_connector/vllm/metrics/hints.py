@@ -28,6 +28,10 @@ DEFINITIONS: Final[dict[str, OffloadingMetricMetadata]] = {
     names.TENANT_STORED_BYTES: OffloadingCounterMetadata(
         "Bytes of chunks that a tenant stored in memory.", (names.TENANT,)
     ),
+    names.TENANT_ASKED_TOKENS: OffloadingCounterMetadata(
+        "Tokens of a tenant's requests that the device did not have, whether a tier had them or not.",
+        (names.TENANT,),
+    ),
     names.TENANT_HIT_TOKENS: OffloadingCounterMetadata(
         "Tokens that a tenant's requests loaded, from whichever tier.", (names.TENANT,)
     ),
@@ -60,6 +64,10 @@ class HintMetrics:
     def count_stored(self, tenant: str, chunks: int) -> None:
         """Count chunks that a tenant's request stores."""
         self._count_tenant(names.TENANT_STORED_BYTES, tenant, chunks * self._chunk_bytes)
+
+    def count_asked(self, tenant: str, tokens: int) -> None:
+        """Count tokens for which a tenant's request asks the tiers."""
+        self._count_tenant(names.TENANT_ASKED_TOKENS, tenant, tokens)
 
     def count_hits(self, tenant: str, tokens: int, seconds: float) -> None:
         """Count tokens that a tenant's request loads, and what computing them would have taken."""

@@ -53,6 +53,13 @@ class NeverStore:
     """In the state of a request's context: nothing of it is stored, in any tier."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """In the state of a request's context: what it asks for has been counted."""
+
+    preemptions: int  # that the request had had by then
+
+
 class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no types
     """Knows which chunks the tier holds and where."""
 
@@ -115,6 +122,15 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         if hints != NO_HINTS:
             known = self._hinted[req_context.req_id] = RequestHints(hints)
             req_context.set_state(known)
+
+    def count_asked(self, tokens: int, preemptions: int, req_context: ReqContext) -> None:
+        """Count what a request lacks: once, and again after each preemption, as it loads again then."""
+        if not self._sharing.tenants:
+            return
+        before = req_context.get_state(_Asked)
+        if before is None or before.preemptions < preemptions:
+            req_context.set_state(_Asked(preemptions))
+            self._hint_metrics.count_asked(_tenant_of(req_context.get_state(RequestHints)), tokens)
 
     def _hint_of(self, request_id: str) -> BlockHint | None:
         hints = self._hinted.get(request_id)

@@ -194,8 +194,10 @@ class Lookups:
                     tokens, apart = self._match(request, computed_tokens)
                 if tokens is not None:
                     break
-        if tokens is not None and computed_tokens:
-            self._touch(request.request_id, computed_tokens)
+        if tokens is not None:
+            self._count_asked(request, computed_tokens)
+            if computed_tokens:
+                self._touch(request.request_id, computed_tokens)
         self.is_sync = self._sync_loads.admits(request, computed_tokens, tokens or 0)
         return tokens, apart and not self.is_sync
 
@@ -207,6 +209,12 @@ class Lookups:
             tokens, apart = self._match(request, computed_tokens)
         admitted = self._sync_loads.admits(request, computed_tokens, tokens or 0)
         return (tokens, apart) if tokens and admitted and behind.is_quick(tokens) else (None, False)
+
+    def _count_asked(self, request: Request, computed_tokens: int) -> None:
+        context = self._upstream.context(request.request_id)
+        if context is not None:
+            lacking = request.num_tokens - computed_tokens
+            self._manager.count_asked(lacking, request.num_preemptions, context)
 
     def _touch(self, request_id: str, computed_tokens: int) -> None:
         """Have the tiers know what a request found on the device: upstream tells them nothing of it."""

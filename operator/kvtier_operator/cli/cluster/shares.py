@@ -6,17 +6,16 @@ from typing import Any, Final
 
 from kvtier_common.metrics import hints, prefixes
 from kvtier_common.metrics.text import Families, read_labels
-from kvtier_common.metrics.tier_metrics import CAPACITY_BYTES, CAPACITY_TOKENS
 from kvtier_common.tier import Tier
 
 _RETAINED: Final = hints.RETAINED_BYTES.encode()
 _HELD: Final = hints.TENANT_HELD_BYTES.encode()
-_STORED: Final = f"{hints.TENANT_STORED_BYTES}_total".encode()
+_ASKED: Final = f"{hints.TENANT_ASKED_TOKENS}_total".encode()
 _HIT: Final = f"{hints.TENANT_HIT_TOKENS}_total".encode()
 _SAVED_S: Final = f"{hints.TENANT_SAVED_SECONDS}_total".encode()
 _TOKENS: Final = prefixes.TOKENS.encode()
 _CACHED: Final = prefixes.CACHED_TOKENS.encode()
-SHARE_METRICS: Final = (_RETAINED, _HELD, _STORED, _HIT, _SAVED_S, _TOKENS, _CACHED)
+SHARE_METRICS: Final = (_RETAINED, _HELD, _ASKED, _HIT, _SAVED_S, _TOKENS, _CACHED)
 """Names of the samples of which something is read."""
 _TIERS: Final = {tier.label: tier for tier in Tier}
 _PREFIX: Final = "prefix"
@@ -28,10 +27,14 @@ class TenantRow:
 
     name: str  # as listed; `other` for everybody else
     held_bytes: Mapping[Tier, int]  # what it holds of each tier now
-    hit_tokens: int  # tokens that its requests loaded
-    # of the tokens that the device did not have, what was loaded and not computed; None before the first
-    hit_rate: float | None
+    asked_tokens: int  # tokens of its requests that the device did not have
+    hit_tokens: int  # of those, what its requests loaded and did not compute
     saved_s: float  # seconds that computing these tokens would have taken
+
+    @property
+    def hit_rate(self) -> float | None:
+        """What was loaded of what was asked for, 0 to 1; None before the first."""
+        return self.hit_tokens / self.asked_tokens if self.asked_tokens else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,14 @@ def shares_of(engines: Sequence[Families], told: Sequence[Mapping[str, Any]]) ->
         told: `status.prefixes`: the names, and what an engine said before.
     """
     held = _sums(engines, _HELD, hints.TENANT, hints.TIER)
-    stored, hit, saved_s = (_sums(engines, name, hints.TENANT) for name in (_STORED, _HIT, _SAVED_S))
-    token_bytes = _token_bytes(engines)
-    names = {labels[0] for labels in (*held, *stored, *hit)}
+    asked, hit, saved_s = (_sums(engines, name, hints.TENANT) for name in (_ASKED, _HIT, _SAVED_S))
+    names = {labels[0] for labels in (*held, *asked)}
     rows = [
         TenantRow(
             name=name,
             held_bytes={_TIERS[tier]: int(size) for (whose, tier), size in held.items() if whose == name},
+            asked_tokens=int(asked.get((name,), 0)),
             hit_tokens=int(hit.get((name,), 0)),
-            hit_rate=_hit_rate(hit.get((name,), 0), stored.get((name,), 0), token_bytes),
             saved_s=saved_s.get((name,), 0.0),
         )
         for name in names
@@ -95,20 +97,6 @@ def _sums(engines: Sequence[Families], name: bytes, *wanted: str) -> dict[tuple[
     return sums
 
 
-def _token_bytes(engines: Sequence[Families]) -> float | None:
-    names = (CAPACITY_BYTES[Tier.CPU], CAPACITY_TOKENS[Tier.CPU])
-    size, tokens = (sum(engine.total(name) for engine in engines) for name in names)
-    return size / tokens if size and tokens else None
-
-
-def _hit_rate(hit_tokens: float, stored_bytes: float, token_bytes: float | None) -> float | None:
-    """What is stored was computed: no tier had it."""
-    if token_bytes is None:
-        return None
-    asked_tokens = hit_tokens + stored_bytes / token_bytes
-    return hit_tokens / asked_tokens if asked_tokens else None
-
-
 def _prefix(engines: Sequence[Families], told: Mapping[str, Any]) -> PrefixRow:
     name = str(told.get("name", ""))
     tokens = [value for engine in engines for value in _values(engine, _TOKENS, name)]
@@ -129,6 +117,7 @@ def shares_fields(shares: Shares) -> dict[str, Any]:
             {
                 "name": tenant.name,
                 "heldBytes": {tier.label: size for tier, size in tenant.held_bytes.items()},
+                "askedTokens": tenant.asked_tokens,
                 "hitTokens": tenant.hit_tokens,
                 "hitRate": tenant.hit_rate,
                 "savedSeconds": tenant.saved_s,

@@ -116,9 +116,15 @@ def _kept(plan: Plan, engines: Series) -> Iterator[dict[str, Any]]:
     retains = spec.tiers.cpu.retained or (spec.tiers.disk and spec.tiers.disk.retained)
     if spec.tenants:
         held = engines.gauge(hints.TENANT_HELD_BYTES, by="tenant, tier")
-        loaded = engines.rate(f"{hints.TENANT_HIT_TOKENS}_total", WINDOW, by="tenant")
+        loaded, asked = (
+            engines.rate(f"{name}_total", WINDOW, by="tenant")
+            for name in (hints.TENANT_HIT_TOKENS, hints.TENANT_ASKED_TOKENS)
+        )
         yield panel("Tenants: bytes held of the tiers", "bytes", {"{{tenant}}, {{tier}}": held})
         yield panel("Tenants: tokens loaded a second", "short", {"{{tenant}}": loaded})
+        yield panel(
+            "Tenants: hit rate beyond the device", "percentunit", {"{{tenant}}": f"{loaded} / {asked}"}
+        )
     if retains or spec.prefixes:
         retained = engines.gauge(hints.RETAINED_BYTES, by="tier")
         yield panel("Retained bytes", "bytes", {"{{tier}}": retained})

@@ -18,7 +18,7 @@ vllm:kvtier_retained_bytes{engine="0",tier="cpu"} 1048576.0
 vllm:kvtier_tenant_held_bytes{engine="0",tenant="search",tier="cpu"} 2097152.0
 vllm:kvtier_tenant_held_bytes{engine="0",tenant="search",tier="disk"} 4194304.0
 vllm:kvtier_tenant_held_bytes{engine="0",tenant="other",tier="cpu"} 1048576.0
-vllm:kvtier_tenant_stored_bytes_total{engine="0",tenant="search"} 26214400.0
+vllm:kvtier_tenant_asked_tokens_total{engine="0",tenant="search"} 400.0
 vllm:kvtier_tenant_hit_tokens_total{engine="0",tenant="search"} 300.0
 vllm:kvtier_tenant_saved_seconds_total{engine="0",tenant="search"} 0.5
 kvtier_prefix_computed{prefix="tools"} 1.0
@@ -38,7 +38,6 @@ def shares(*texts: str) -> Shares:
 
 
 def test_engines_are_added_up() -> None:
-    """A token has 262,144 bytes there: 100 tokens were stored for 300 that were loaded."""
     one, two = shares(TEXT), shares(TEXT, TEXT)
     [search, other] = two.tenants
     assert search.held_bytes == {Tier.CPU: 4 << 20, Tier.DISK: 8 << 20}
