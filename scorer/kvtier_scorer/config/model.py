@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kvtier_common.tier import OF_A_POD, Tier
-from kvtier_scorer.config.contract import BodyLimits, HintPolicy, ShareFrom, body_limits
+from kvtier_scorer.config.contract import RETAINED_SHARE, BodyLimits, HintPolicy, ShareFrom, body_limits
 
 QUEUE: Final = "queue"
 KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"
@@ -91,6 +91,7 @@ class PickerInput:
     # whose hints reach the engines, and who says whose share a prompt's blocks are; kvtier's own alone knows
     hints: HintPolicy = HintPolicy.ACCEPT
     share_from: ShareFrom = ShareFrom.HEADER
+    retained: float = RETAINED_SHARE  # of a pod's CPU tier that requests' hints may hold; likewise
 
     @property
     def bodies(self) -> BodyLimits:

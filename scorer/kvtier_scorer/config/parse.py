@@ -11,7 +11,7 @@ import msgspec
 
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config import settings
-from kvtier_scorer.config.contract import HintPolicy, ShareFrom
+from kvtier_scorer.config.contract import RETAINED_SHARE, HintPolicy, ShareFrom
 from kvtier_scorer.config.flavors.builtin import API_VERSION
 from kvtier_scorer.config.flavors.document import KIND, PICKER, PREFIX, PROFILE_HANDLER
 from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError
@@ -67,6 +67,7 @@ class Document(settings.Section, frozen=True, kw_only=True):
     limits: settings.Limits = settings.Limits()
     hints: HintPolicy = HintPolicy.ACCEPT
     share_from: ShareFrom = ShareFrom.HEADER
+    retained: Annotated[float, msgspec.Meta(ge=0, le=1)] = RETAINED_SHARE
 
 
 class NoParameters(settings.Section, frozen=True, kw_only=True):
@@ -228,4 +229,5 @@ def parse_settings(text: str) -> PickerSettings:
         limits=document.limits,
         hints=document.hints,
         share_from=document.share_from,
+        retained=document.retained,
     )

@@ -12,6 +12,7 @@ from kvtier_scorer.config.contract import (
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_TOTAL_BODY_BYTES,
     EVENTS_PORT,
+    RETAINED_SHARE,
     HintPolicy,
     ShareFrom,
     uploads_bytes,
@@ -203,3 +204,4 @@ class PickerSettings:
     affinity: Affinity = field(default_factory=Affinity)
     hints: HintPolicy = HintPolicy.ACCEPT
     share_from: ShareFrom = ShareFrom.HEADER
+    retained: float = RETAINED_SHARE  # of a pod's CPU tier that prompts may be kept in

@@ -67,7 +67,7 @@ async def serve(options: Options) -> None:
     gc.freeze()
 
     index, counters, health = PrefixIndex(), PickerCounters(), Health()
-    table = PodTable(index)
+    table = PodTable(index, settings.retained)
     scheduler = Scheduler(settings, table, index, np.random.default_rng())
     tokenizer = _tokenizer(settings, table)
     requests = RequestReader(tokenizer, HintGate(settings.hints, settings.share_from))

@@ -10,8 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-RETAINED_SHARE: Final = 0.3
-"""Of a pod's memory tier that prompts may be kept in: the connector's default. What does not fit is not."""
 _MOST_PROMPTS: Final = 1 << 16
 """Of all pods together; some 300 bytes each."""
 _MARKS: Final = 1 << 18

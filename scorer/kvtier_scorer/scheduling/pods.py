@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.scheduling.kept import RETAINED_SHARE, KeptPrompts
+from kvtier_scorer.config.contract import RETAINED_SHARE
+from kvtier_scorer.scheduling.kept import KeptPrompts
 
 if TYPE_CHECKING:
     from kvtier_scorer.index.prefix_index import PrefixIndex
@@ -55,11 +56,13 @@ class PodTable:
     """The pods that may be picked. Not thread-safe: one event loop owns it, its index and its scheduler.
 
     A pod that is not ready must not be here: `drop` it at once and `put` it again. The columns are of the
-    last reading (at `read_at_s`; -inf before the first). The index numbers the pods.
+    last reading (at `read_at_s`; -inf before the first). The index numbers the pods. Prompts are kept in
+    `retained_share` of a pod's CPU tier at most, as its engine keeps them.
     """
 
-    def __init__(self, index: "PrefixIndex") -> None:
+    def __init__(self, index: "PrefixIndex", retained_share: float = RETAINED_SHARE) -> None:
         self.index = index
+        self._retained_share = retained_share
         self.kept = KeptPrompts()
         self.queue_depth = np.zeros(0, np.int64)
         self.running = np.zeros(0, np.int64)
@@ -169,7 +172,7 @@ class PodTable:
     def keep_prompt(self, number: int, hashes: NDArray[np.uint64], retain_s: float, now_s: float) -> None:
         """Remember that a pod keeps a prompt that was sent to it, if it has room for it in memory."""
         if not self.index.is_precise(number):
-            most_blocks = int(RETAINED_SHARE * self.index.capacity(number, Tier.CPU))
+            most_blocks = int(self._retained_share * self.index.capacity(number, Tier.CPU))
             self.kept.keep(number, hashes, now_s + retain_s, most_blocks, now_s)
 
     def match(

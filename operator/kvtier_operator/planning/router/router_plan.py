@@ -7,6 +7,7 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_common.version import KVTIER_VERSION
+from kvtier_operator.api.formats import share_of
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.router import Flavor, Standalone
@@ -23,6 +24,7 @@ from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.contract import (
     BYTES_PER_HELD_BLOCK,
     EVENTS_BYTES,
+    RETAINED_SHARE,
     BodyLimits,
     HintPolicy,
     ShareFrom,
@@ -186,6 +188,7 @@ def _picker_input(
 ) -> PickerInput:
     """What decides the configuration; `alone` of a local run's picker."""
     spec = resource.spec
+    retained = spec.tiers.cpu.retained
     return PickerInput(
         weights=ScorerWeights(spec.router.weights.by_scorer()),
         tokens=TierTokens(
@@ -201,6 +204,7 @@ def _picker_input(
         max_body_bytes=None if spec.router.max_body_size is None else spec.router.max_body_size.bytes,
         hints=HintPolicy(spec.router.hints.value),
         share_from=ShareFrom(spec.router.share_from.value),
+        retained=share_of(retained.most) if retained else RETAINED_SHARE,
     )
 
 

@@ -9,6 +9,7 @@ from kvtier_common.version import KVTIER_VERSION
 from kvtier_scorer.config.contract import (
     EVENTS_PORT,
     REPLAY_PORT,
+    RETAINED_SHARE,
     HintPolicy,
     ShareFrom,
     body_limits,
@@ -61,4 +62,6 @@ def _hints(inputs: PickerInput) -> dict[str, Any]:
         said["hints"] = inputs.hints.value
     if inputs.share_from is not ShareFrom.HEADER:
         said["shareFrom"] = inputs.share_from.value
+    if inputs.retained != RETAINED_SHARE:
+        said["retained"] = inputs.retained
     return said

@@ -44,7 +44,7 @@ class Pool:
     def __init__(self, pods: int, asked: PickerSettings | None = None, seed: int = 0) -> None:
         self.settings = asked or settings()
         self.index = PrefixIndex(1 << 28)
-        self.table = PodTable(self.index)
+        self.table = PodTable(self.index, self.settings.retained)
         self.scheduler = Scheduler(self.settings, self.table, self.index, np.random.default_rng(seed))
         for pod in range(pods):
             self.add(f"pod-{pod}", address(pod))

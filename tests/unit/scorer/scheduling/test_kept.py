@@ -1,14 +1,17 @@
 """Prompts that come again: their pod keeps them until then, unless it is gone, full or overloaded."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request
+from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request, settings
 
 from kvtier_common.tier import Tier
-from kvtier_scorer.scheduling.kept import RETAINED_SHARE, KeptPrompts
+from kvtier_scorer.config.contract import RETAINED_SHARE
+from kvtier_scorer.scheduling.kept import KeptPrompts
 from kvtier_scorer.scheduling.model import PickRequest
 
 _CPU_BLOCKS = PREFIX.entries[Tier.CPU] or 0
@@ -103,9 +106,10 @@ def test_an_explanation_tells_what_is_kept() -> None:
     assert told == {"pod-0": 0, "pod-1": 3 * PREFIX.block_tokens}
 
 
-def test_a_pod_keeps_no_more_than_its_part() -> None:
-    pool = Pool(1)
-    room = int(RETAINED_SHARE * _CPU_BLOCKS)
+@pytest.mark.parametrize("retained", [RETAINED_SHARE, 0.5])
+def test_a_pod_keeps_no_more_than_its_part(retained: float) -> None:
+    pool = Pool(1, replace(settings(), retained=retained))
+    room = int(retained * _CPU_BLOCKS)
     send(pool, 0, *range(room - 1), retain_s=60)
     send(pool, 0, 500, 501, retain_s=60)
     assert len(pool.table.kept) == 1

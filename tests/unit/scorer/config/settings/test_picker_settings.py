@@ -73,6 +73,16 @@ def test_whose_hints_count_travels_from_the_plan_to_the_picker() -> None:
         with_section("shareFrom: Key")
 
 
+def test_what_of_the_cpu_tier_is_retained_travels_likewise() -> None:
+    for retained in (0.0, 0.3, 0.5, 1.0):
+        assert (
+            parse_settings(picker_config("builtin", replace(EXAMPLE, retained=retained)).text).retained
+            == retained
+        )
+    with pytest.raises(PickerConfigError, match=r"^retained: must be"):
+        with_section("retained: 1.5")
+
+
 def test_staleness_follows_the_interval() -> None:
     assert with_section("metrics: {scrapeIntervalMs: 1000}").metrics.staleness_s == 5
 
