@@ -57,10 +57,12 @@ def test_orders_are_done_while_the_engine_is_idle_and_while_requests_run(
                 clearer.join()
             order(verb="clear")
             assert [answers(llm, [ids])[0][1] for ids in (*PROMPTS, TOGETHER[0])] == [0] * 7
+
+            order(verb="clear")
+            while order(verb="top")["tiers"][-1]["used"] < CACHED[-1] // 32:
+                answers(llm, PROMPTS[-1:])  # a busy disk is given less, and the rest with the next use
             order(verb="clear", tier="gpu")
             order(verb="clear", tier="cpu")
             fetched = order(verb="prefetch", tokens=PROMPTS[-1])
-            assert fetched["in_memory_tokens"] + fetched["coming_tokens"] == 640
-            while fetched["coming_tokens"]:
+            while fetched["in_memory_tokens"] < 640:  # the engine is idle, and does no steps
                 fetched = order(verb="prefetch", tokens=PROMPTS[-1])
-            assert fetched["in_memory_tokens"] == 640, "the engine is idle, and does no steps"
