@@ -87,7 +87,10 @@ class DiskEngine:
 
     def enter(self, path: Path, capacity_bytes: int = 3 * MIB, warm_start_s: float = 0.0) -> None:
         """Open a folder with nothing in memory, as an engine that starts."""
-        settings = replace(tier(path, capacity_bytes), warm_start_s=warm_start_s)
+        self.open(replace(tier(path, capacity_bytes), warm_start_s=warm_start_s))
+
+    def open(self, settings: ConnectorConfig) -> None:
+        """Open what is behind memory by other settings; those of memory itself stay."""
         self.connector._handshake._settings = settings
         workers = self._core.model_executor.get_kv_connector_handshake_metadata()
         offers = {rank: offer for worker in workers for (_, rank), offer in worker.items()}

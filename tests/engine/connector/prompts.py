@@ -1,7 +1,7 @@
 """Prompts as token ids, and what an engine answers to them."""
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vllm import LLM
@@ -29,6 +29,21 @@ def answers(llm: "LLM", prompts: list[list[int]], tokens: int = 8) -> list[tuple
     asked = [{"prompt_token_ids": ids} for ids in prompts]
     outputs = llm.generate(asked, how, use_tqdm=False)
     return [(list(output.outputs[0].token_ids), output.num_cached_tokens) for output in outputs]
+
+
+def hinted_answer(
+    llm: "LLM", ids: list[int], hints: object = None, salt: str | None = None
+) -> tuple[list[int], int]:
+    """Return what a prompt with hints is answered, and how many of its tokens were cached."""
+    from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
+
+    extra = None if hints is None else {"kv_transfer_params": {"kvtier": hints}}
+    how = SamplingParams(temperature=0, max_tokens=8, ignore_eos=True, detokenize=False, extra_args=extra)
+    asked: dict[str, Any] = {"prompt_token_ids": ids}
+    if salt is not None:
+        asked["cache_salt"] = salt
+    (output,) = llm.generate([asked], how, use_tqdm=False)
+    return list(output.outputs[0].token_ids), output.num_cached_tokens or 0
 
 
 def overwrite(llm: "LLM") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.connector.memory_tier import TIER
-from tests.engine.connector.prompts import SMALL_DEVICE, prompt
+from tests.engine.connector.prompts import SMALL_DEVICE, hinted_answer, prompt
 
 from kvtier_common.metrics import hints as names
 from kvtier_connector.config import MIB, kv_transfer_config
@@ -38,17 +38,7 @@ def _empty(tier: "LLM") -> None:
 
 def ask(llm: "LLM", seed: int, hints: object = None, salt: str | None = None) -> tuple[list[int], int]:
     """Return what a prompt is answered, and how many of its tokens were cached."""
-    from vllm import SamplingParams  # noqa: PLC0415 - takes seconds
-
-    extra = {} if hints is None else {"kv_transfer_params": {"kvtier": hints}}
-    how = SamplingParams(
-        temperature=0, max_tokens=8, ignore_eos=True, detokenize=False, extra_args=extra or None
-    )
-    asked: dict[str, Any] = {"prompt_token_ids": prompt(LENGTH, seed)}
-    if salt is not None:
-        asked["cache_salt"] = salt
-    (output,) = llm.generate([asked], how, use_tqdm=False)
-    return list(output.outputs[0].token_ids), output.num_cached_tokens or 0
+    return hinted_answer(llm, prompt(LENGTH, seed), hints, salt)
 
 
 def forget(llm: "LLM") -> None:
@@ -102,6 +92,17 @@ def test_bad_hints_change_nothing_but_a_counter(tier: "LLM") -> None:
     forget(tier)
     assert ask(tier, 4) == (first, WHOLE)
     assert series(tier, names.REFUSED) - before == 4
+
+
+def test_a_tenants_hit_rate_is_of_what_the_device_did_not_have(tier: "LLM") -> None:
+    names_of = (names.TENANT_ASKED_TOKENS, names.TENANT_HIT_TOKENS)
+    before = [series(tier, name, tenant="b") for name in names_of]
+    ask(tier, 6, salt="b:x")  # nobody has it
+    ask(tier, 6, salt="b:x")  # the device has all but its last token
+    forget(tier)
+    ask(tier, 6, salt="b:x")  # the tier has as much
+    after = [series(tier, name, tenant="b") for name in names_of]
+    assert [now - then for now, then in zip(after, before, strict=True)] == [LENGTH + 1 + LENGTH, WHOLE]
 
 
 def test_no_salt_finds_what_another_has_stored(tier: "LLM") -> None:
