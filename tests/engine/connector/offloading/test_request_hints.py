@@ -99,6 +99,17 @@ def test_a_tenant_is_named_by_share_or_by_its_salt_and_is_nobody_else() -> None:
     assert found[names.REFUSED, ("share",)] == 1
 
 
+def test_a_request_asks_once_however_often_it_is_looked_up_and_again_when_it_was_preempted() -> None:
+    scene = Scene()
+    context = scene.context(salt="a:x")
+    for preemptions, tokens in ((0, 100), (0, 100), (1, 50), (1, 50)):
+        scene.manager.count_asked(tokens, preemptions, context)
+    scene.manager.count_asked(7, 0, scene.context())
+    found = scene.values()
+    assert found[names.TENANT_ASKED_TOKENS, ("a",)] == 150
+    assert found[names.TENANT_ASKED_TOKENS, (names.OTHER,)] == 7
+
+
 @pytest.mark.parametrize(
     ("hints", "reason"),
     [
