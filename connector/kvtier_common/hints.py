@@ -14,6 +14,8 @@ FIELD: Final = "kvtier"
 HEADER_PREFIX: Final = "x-kvtier-"
 MOST_RETAIN_S: Final = 24 * 3600
 MOST_TENANT_CHARACTERS: Final = 63
+NOBODY: Final = "-"
+"""As `share`: the blocks are nobody's, whatever else a request says. No tenant can have that name."""
 
 
 class Priority(IntEnum):
@@ -113,6 +115,13 @@ def reason_of(problem: str) -> str:
     return name if name in NAMES else "form"
 
 
+_SWITCHES: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+"""What a header says of a switch."""
+
+
 def read_headers(headers: Mapping[str, str]) -> tuple[Hints, list[str]]:
     """Read the hints among a request's headers, whose names are in lower case."""
     texts = {
@@ -130,5 +139,5 @@ def _from_text(name: str, text: str) -> object:
         except ValueError:
             return text
     if name in {"nostore", "prefetch"}:
-        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+        return _SWITCHES.get(text.strip().lower(), text)
     return text

@@ -26,6 +26,14 @@ def test_headers_say_the_same_as_a_body() -> None:
     assert read_headers({"host": "a", **headers}) == (ALL, [])
 
 
+@pytest.mark.parametrize("name", ["nostore", "prefetch"])
+def test_a_headers_switch_is_a_word_as_people_write_it(name: str) -> None:
+    for texts, said in ((("true", "1", "Yes", "on"), True), (("false", "0", "no", "OFF"), False)):
+        for text in texts:
+            assert read_headers({f"x-kvtier-{name}": text}) == parse_hints({name: said})
+    assert read_headers({f"x-kvtier-{name}": "maybe"})[1]
+
+
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
