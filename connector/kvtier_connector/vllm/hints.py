@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_common.hints import FIELD, NO_HINTS, Hints, Priority, parse_hints, reason_of
+from kvtier_common.hints import FIELD, NO_HINTS, NOBODY, Hints, Priority, parse_hints, reason_of
 from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.vllm.upstream.compat import log
 
@@ -65,9 +65,11 @@ class HintReader:
             hints, problems = parse_hints(params[FIELD])
         tenant = hints.tenant
         if tenant and tenant not in self._tenants:
-            problems.append("share: must be a tenant of the engine's settings")
+            if tenant != NOBODY:
+                problems.append("share: must be a tenant of the engine's settings")
             tenant = ""
-        if not tenant and cache_salt:
+        # whoever says a share, even a wrong one, is not looked for elsewhere
+        if cache_salt and not _says_share(params):
             before = cache_salt.partition(":")[0]
             tenant = before if before in self._tenants else ""
         if problems:
@@ -90,3 +92,8 @@ class HintReader:
                 "kvtier: %d hint(s) of requests were passed over, the last: %s", self._unsaid, problems[-1]
             )
             self._said_at_s, self._unsaid = now_s, 0
+
+
+def _says_share(params: Mapping[str, object] | None) -> bool:
+    said = params.get(FIELD) if params is not None else None
+    return isinstance(said, Mapping) and "share" in said

@@ -83,20 +83,23 @@ def test_a_prompt_that_is_not_to_be_stored_is_not_and_nothing_leaves_for_it() ->
     assert scene.there(other) == SLOTS
 
 
-def test_a_tenant_is_named_by_share_or_by_its_salt_and_is_nobody_else() -> None:
+def test_a_tenant_is_named_by_share_and_only_without_one_by_its_salt() -> None:
     scene = Scene()
     by_share = scene.serve(0, 10, {"share": "a"})
     scene.serve(10, 10, salt="a:session")
     scene.serve(20, 10, salt="a")
     scene.serve(30, 10, salt="someone:else")
     scene.serve(40, 10, {"share": "c"}, salt="b:x")
-    assert scene.manager._index.held_by_tenant == {"": 10, "a": 30, "b": 10}
+    scene.serve(50, 10, {"share": "-"}, salt="b:x")
+    scene.serve(60, 10, {"share": "x" * 64}, salt="b:x")
+    scene.serve(70, 5, salt="b:x")
+    assert scene.manager._index.held_by_tenant == {"": 40, "a": 30, "b": 5}
     scene.flood(salt="b:y")
     assert scene.there(by_share) == 10
     found = scene.values()
     assert found[names.TENANT_HELD_BYTES, ("a", "cpu")] == 30 * 1024
-    assert found[names.TENANT_STORED_BYTES, ("other",)] == 10 * 1024
-    assert found[names.REFUSED, ("share",)] == 1
+    assert found[names.TENANT_STORED_BYTES, ("other",)] == 40 * 1024
+    assert found[names.REFUSED, ("share",)] == 2
 
 
 def test_a_request_asks_once_however_often_it_is_looked_up_and_again_when_it_was_preempted() -> None:
