@@ -60,14 +60,14 @@ class HintPolicy(StrEnum):
 
     ACCEPT = "Accept"  # those of bodies and of headers; a header wins over the same hint of the body
     HEADERS = "Headers"  # those of headers alone, which a gateway can set or remove
-    REFUSE = "Refuse"  # nobody's
+    REFUSE = "Refuse"  # nobody's; `nostore` alone counts under every policy
 
 
 class ShareFrom(StrEnum):
     """Who says whose share of the tiers a prompt's blocks are."""
 
     HEADER = "Header"  # a hint like the others
-    CLIENT = "Client"  # the name of the client's API key; what clients say themselves does not count
+    CLIENT = "Client"  # the name of the client's API key, or nobody; what clients say does not count
 
 
 @dataclass(frozen=True, slots=True)

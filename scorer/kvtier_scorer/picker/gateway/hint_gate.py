@@ -1,5 +1,6 @@
 """What becomes of a request's hints: those of headers into its body, those that are not allowed out of it."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,10 +8,15 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-import orjson
+import numpy as np
+from numpy.typing import NDArray
 
-from kvtier_common.hints import FIELD, HEADER_PREFIX, HEADERS, NAMES, parse_hints, read_headers
+from kvtier_common.errors import MalformedError
+from kvtier_common.formats.json_text import parse_json
+from kvtier_common.hints import FIELD, HEADER_PREFIX, HEADERS, NAMES, NOBODY, parse_hints, read_headers
 from kvtier_scorer.config.contract import CLIENT, PRIORITY, HintPolicy, ShareFrom
+from kvtier_scorer.errors import BadRequestError
+from kvtier_scorer.picker.gateway.bodies import plain_path
 from kvtier_scorer.picker.gateway.bodies.fields import Body
 from kvtier_scorer.picker.gateway.bodies.hint_places import (
     PARAMS,
@@ -19,17 +25,32 @@ from kvtier_scorer.picker.gateway.bodies.hint_places import (
     blank,
     find_hints,
     with_hints,
+    with_last,
 )
 from kvtier_scorer.picker.gateway.protocol.events import RequestHead
 
-_PATHS: Final = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+_PATHS: Final = (
+    "/v1/chat/completions",
+    "/v1/chat/completions/batch",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/inference/v1/generate",
+    "/cohere/v2/chat",
+    "/invocations",
+)
 """Whose bodies may have `kv_transfer_params` (vLLM 0.32 and 0.33). Others' get none that they do not have."""
 _SHARE: Final = "share"
+_NOSTORE: Final = "nostore"
+_SAYS_NOSTORE: Final = re.compile(rb'"nostore"\s*:\s*true')
+_AS_NONE: Final[Mapping[str, Any]] = {"retain": 0, "priority": "normal", _NOSTORE: False, "prefetch": False}
+"""What says as much as no hint."""
 _UNKNOWN: Final = "unknown"
 _SHED_PRIORITY: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
 _MOST_BYTES: Final = 4096
 _MOST_NAMES: Final = 16
-"""Of a body's hints that are read; whoever writes more has none."""
+"""Of a body's hints that are read."""
+_MOST_OBJECTS: Final = 64  # of hints beside the body's own that are looked at
 
 
 class Outcome(StrEnum):
@@ -85,7 +106,10 @@ class HintGate:
         return self.policy is HintPolicy.ACCEPT and self.share_from is ShareFrom.HEADER
 
     def translate(self, head: RequestHead, body: bytes | None, fields: Body) -> Translation:
-        """What becomes of a request's hints; `fields` are the body's where it was read. Never raises."""
+        """What becomes of a request's hints; `fields` are the body's where it was read.
+
+        Raises BadRequestError: the body is no text that the engines could read.
+        """
         texts = _header_texts(head.headers)
         if not texts and self._takes_all:
             return self._unchanged(fields)
@@ -108,29 +132,32 @@ class HintGate:
 
     def _changed(self, path: str, body: bytes, said: _Said, removed: tuple[str, ...]) -> Translation:
         text = changed = as_utf8(body)
+        if text is None or changed is None:
+            if _is_path(path):
+                raise BadRequestError("the body is not JSON in UTF-8, UTF-16 or UTF-32")
+            return Translation(None, removed, 0.0, tuple(_without_place(said)), said.problems)
         places = find_hints(text)
-        own = _own_hints(text, places)
-        dropped = {
-            name
-            for name in own
-            if self.policy is not HintPolicy.ACCEPT
-            or (name == _SHARE and self.share_from is ShareFrom.CLIENT)
-        }
+        read = _own_hints(text, places)
+        if read is None and places.hints is not None and self.policy is HintPolicy.ACCEPT:
+            return self._beside_unread(text, places, places.hints, said, removed)
+        hidden = _hidden(text, places.objects if read is None else _beside(places))
+        own = hidden if read is None else read
+        dropped = {name for name, value in own.items() if not self._takes(name, value)}
         kept = {name: value for name, value in own.items() if name not in dropped | said.names}
         counts = [*_counts(kept), *(HintCount(_known(name), Outcome.NOT_ALLOWED) for name in dropped)]
         problems = _problems(kept)
         # those that are none may be anything; a good one is a word or a number
         kept = {name: value for name, value in kept.items() if isinstance(value, str | int | float)}
         if not self._takes_all and len(places.objects):
-            counts += [] if own else [HintCount(_UNKNOWN, Outcome.NOT_ALLOWED)]
+            counts += [] if read else [HintCount(_UNKNOWN, Outcome.NOT_ALLOWED)]
             changed = blank(text, places.objects)
+        if _NOSTORE not in said.names:
+            kept = {**hidden, **kept}
         merged = {**kept, **said.params}
         # a hint that says as much as none still takes the place of the body's
         placed = None
         if (said.names and (merged or places.hints)) or (kept and not self._takes_all):
-            placed = with_hints(
-                changed, places, orjson.dumps(merged), may_add=_is_path(path) and bool(merged)
-            )
+            placed = with_hints(changed, places, _text_of(merged), may_add=_is_path(path) and bool(merged))
         stands = placed is not None or not said.params
         changed = changed if placed is None else placed
         return Translation(
@@ -139,6 +166,41 @@ class HintGate:
             parse_hints(merged if stands else kept)[0].retain_s,
             (*counts, *(said.counts if stands else _without_place(said))),
             (*said.problems, *problems),
+        )
+
+    def _takes(self, name: str, value: object) -> bool:
+        """Whether that hint of a body stays where no header says the same."""
+        if name == _NOSTORE and value is True:
+            return True  # under every policy: it takes nothing from anybody
+        return self.policy is HintPolicy.ACCEPT and (
+            name != _SHARE or self.share_from is not ShareFrom.CLIENT
+        )
+
+    def _beside_unread(
+        self,
+        text: bytes,
+        places: HintPlaces,
+        own: tuple[int, int],
+        said: _Said,
+        removed: tuple[str, ...],
+    ) -> Translation:
+        """The body's own hints, which cannot be read, stay; headers' come behind them, and count."""
+        others = _beside(places)
+        changed = text if self._takes_all or not len(others) else blank(text, others)
+        if said.names:
+            # also those that say as much as none, for the body may say more
+            members = {name: said.params.get(name, _AS_NONE.get(name)) for name in said.names}
+            changed = (
+                with_last(changed, own, _text_of(members)[1:-1])
+                or with_hints(changed, places, _text_of(said.params), may_add=False)
+                or changed
+            )
+        return Translation(
+            None if changed is text else changed,
+            removed,
+            parse_hints(said.params)[0].retain_s,
+            (HintCount(_UNKNOWN, Outcome.BAD_VALUE), *said.counts),
+            (*said.problems, "of a body: unread, for it is too long, too deep or not JSON"),
         )
 
     def _said(self, texts: Mapping[str, str], client: str | None) -> _Said:
@@ -154,7 +216,7 @@ class HintGate:
         for name, text in texts.items():
             hints, wrong = read_headers({HEADER_PREFIX + name: text})
             from_gateway = name == _SHARE and self.share_from is ShareFrom.CLIENT
-            if self.policy is HintPolicy.REFUSE and not from_gateway:
+            if self.policy is HintPolicy.REFUSE and not (from_gateway or hints.never_store):
                 outcome = Outcome.NOT_ALLOWED
             elif "," in text:
                 outcome = Outcome.SEVERAL_VALUES
@@ -167,6 +229,10 @@ class HintGate:
                 names.add(name)
                 params |= hints.to_params()
             counts.append(HintCount(name, outcome))
+        if self.share_from is ShareFrom.CLIENT and _SHARE not in names:
+            # without a share the engine would take cache_salt's, which clients write
+            names.add(_SHARE)
+            params[_SHARE] = NOBODY
         return _Said(frozenset(names), params, tuple(counts), tuple(problems))
 
 
@@ -184,17 +250,39 @@ def is_shed_priority(text: str) -> bool:
     return _SHED_PRIORITY.fullmatch(text) is not None
 
 
-def _own_hints(body: bytes, places: HintPlaces) -> Mapping[str, Any]:
+def _own_hints(body: bytes, places: HintPlaces) -> Mapping[str, Any] | None:
+    """The body's own hints, known ones before others; None where they cannot be read."""
     if places.hints is None:
         return {}
     start, end = places.hints
+    if body[start : start + 1] != b"{":
+        return {}
     if end - start > _MOST_BYTES:
-        return {}
+        return None
     try:
-        hints = orjson.loads(body[start:end])
-    except orjson.JSONDecodeError:
-        return {}
-    return hints if isinstance(hints, dict) and len(hints) <= _MOST_NAMES else {}
+        hints = parse_json(body[start:end], finite=False)
+    except MalformedError:
+        return None
+    if not isinstance(hints, dict):
+        return None
+    known_first = sorted(hints, key=lambda name: name not in NAMES)
+    return {name: hints[name] for name in known_first[:_MOST_NAMES]}
+
+
+def _beside(places: HintPlaces) -> NDArray[np.int64]:
+    """Objects of hints that are not the body's own."""
+    return places.objects if places.hints is None else places.objects[places.objects[:, 0] != places.hints[0]]
+
+
+def _hidden(body: bytes, objects: NDArray[np.int64]) -> Mapping[str, Any]:
+    """What is kept of hints that are not read and may be taken out: that blocks are not to be stored."""
+    spans = objects[:_MOST_OBJECTS].tolist()
+    says = any(_SAYS_NOSTORE.search(body, start, end) for start, end in spans)
+    return {_NOSTORE: True} if says else {}
+
+
+def _text_of(hints: Mapping[str, Any]) -> bytes:
+    return json.dumps(hints, separators=(",", ":")).encode()
 
 
 def _counts(hints: Mapping[str, Any]) -> Iterator[HintCount]:
@@ -219,4 +307,4 @@ def _problems(hints: object) -> tuple[str, ...]:
 
 
 def _is_path(path: str) -> bool:
-    return path.partition("?")[0].rstrip("/").endswith(_PATHS)
+    return plain_path(path).endswith(_PATHS)

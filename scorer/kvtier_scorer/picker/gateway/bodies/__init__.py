@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from typing import Final
+from urllib.parse import unquote
 
 from kvtier_scorer.picker.gateway.bodies.apis import chat_completions, completions, embeddings, responses
 from kvtier_scorer.picker.gateway.bodies.fields import Body, parse_body
 from kvtier_scorer.picker.gateway.bodies.json_size import is_bounded
 from kvtier_scorer.scheduling.model import Prompt
 
-__all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "prompt_and_body", "read_prompt"]
+__all__ = ["APIS", "UNKNOWN_PROMPT", "api_of", "plain_path", "prompt_and_body", "read_prompt"]
 
 APIS: Final[Mapping[str, Callable[[Body], Prompt]]] = {
     "/v1/chat/completions": chat_completions,
@@ -23,9 +24,14 @@ UNKNOWN_PROMPT: Final = Prompt("", "", b"")
 load is least."""
 
 
+def plain_path(path: str) -> str:
+    """A request's path as servers compare it: without its query, percent-decoded."""
+    return unquote(path.partition("?")[0]).rstrip("/")
+
+
 def api_of(path: str) -> Callable[[Body], Prompt] | None:
     """Reads the bodies of a path, which has any prefix and query; None where none of these APIs is there."""
-    path = path.partition("?")[0].rstrip("/")
+    path = plain_path(path)
     return APIS.get(path[max(path.rfind(_VERSION), 0) :])
 
 

@@ -84,16 +84,35 @@ def with_hints(body: bytes, places: HintPlaces, hints: bytes, *, may_add: bool) 
     return _added(body, 0, b'"%b":{%b}' % (PARAMS.encode(), inner)) if may_add else None
 
 
-def as_utf8(body: bytes) -> bytes:
-    """A JSON text in UTF-8 without a mark, as it was if it is none: engines also read UTF-16 and UTF-32."""
+def with_last(body: bytes, place: tuple[int, int], members: bytes) -> bytes | None:
+    """The body with those members, JSON text, behind all others of the object there, so that they count.
+
+    None where no object with members is there.
+    """
+    start, end = place
+    if (
+        body[start : start + 1] != b"{"
+        or body[end - 1 : end] != b"}"
+        or _past_spaces(body, start + 1) == end - 1
+    ):
+        return None
+    return _replaced(body, (end - 1, end - 1), b"," + members)
+
+
+def as_utf8(body: bytes) -> bytes | None:
+    """A JSON text in UTF-8 without a mark: engines also read UTF-16 and UTF-32, and halves of surrogates.
+
+    None where it is in another encoding and no such text; engines cannot read it then.
+    """
     encoding = json.detect_encoding(body)
     if encoding == "utf-8":
         return body
     try:
-        text = body.decode(encoding).encode()
+        # a half, which UTF-8 has no bytes for, becomes its escape
+        text = body.decode(encoding, "surrogatepass").encode("utf-8", "backslashreplace")
     except UnicodeError:
-        return body
-    return text if text.lstrip(_SPACES)[:1] in {b"{", b"["} else body
+        return None
+    return text if text.lstrip(_SPACES)[:1] in {b"{", b"["} else None
 
 
 def prepare_kernels() -> None:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvtier_common.hints import Hints, parse_hints
 from kvtier_scorer.config.contract import CLIENT, HintPolicy, ShareFrom
+from kvtier_scorer.errors import BadRequestError
 from kvtier_scorer.picker.gateway.bodies.fields import parse_body
 from kvtier_scorer.picker.gateway.hint_gate import HintGate, Outcome, Translation
 from kvtier_scorer.picker.gateway.protocol.events import RequestHead
@@ -79,16 +81,19 @@ def test_a_header_wins_over_the_same_hint_of_the_body() -> None:
 
 def test_without_hints_a_request_stays_as_it_was() -> None:
     for gate in GATES:
-        for body in (b'{"prompt": "x"}', b"not JSON", b"", b'{"kv_transfer_params": {"kvtier": 7}}'):
+        bodies = [b"not JSON", b"", b"[]"]
+        if gate.share_from is ShareFrom.HEADER:
+            bodies += (b'{"prompt": "x"}', b'{"kv_transfer_params": {"kvtier": 7}}')
+        for body in bodies:
             assert translated(gate, body).body is None
         assert gate.translate(RequestHead("/health", {}, None), None, {}) == Translation()
 
 
 @pytest.mark.parametrize("gate", GATES, ids=str)
 def test_whose_hints_count(gate: HintGate) -> None:
-    body, headers = asked(retain=5, share="red"), {"x-kvtier-nostore": "true", "x-kvtier-share": "green"}
+    body, headers = asked(retain=5, share="red"), {"x-kvtier-prefetch": "true", "x-kvtier-share": "green"}
     from_body = {"retain": 5, "share": "red"} if gate.policy is HintPolicy.ACCEPT else {}
-    from_headers = {} if gate.policy is HintPolicy.REFUSE else {"nostore": True, "share": "green"}
+    from_headers = {} if gate.policy is HintPolicy.REFUSE else {"prefetch": True, "share": "green"}
     wanted = {**from_body, **from_headers}
     if gate.share_from is ShareFrom.CLIENT:
         wanted["share"] = "carol"
@@ -98,7 +103,7 @@ def test_whose_hints_count(gate: HintGate) -> None:
 def test_nobodys_share_is_claimed_without_a_client() -> None:
     gate = HintGate(share_from=ShareFrom.CLIENT)
     body = asked(retain=5, share="red")
-    assert hints_at_the_engine(gate, body, {"x-kvtier-share": "green"}) == {"retain": 5}
+    assert hints_at_the_engine(gate, body, {"x-kvtier-share": "green"}) == {"retain": 5, "share": "-"}
     told = translated(gate, json.dumps(body).encode(), {"x-kvtier-share": "green"})
     assert outcomes(told) == {("retain", "accepted"): 1, ("share", "not_allowed"): 2}
 
@@ -156,6 +161,108 @@ def test_only_bodies_that_take_hints_get_them() -> None:
         assert (told.body, told.retain_s) == (None, 0)
         assert told.counts == (("retain", Outcome.NO_PLACE),)
         assert told.removed_headers == ("x-kvtier-retain",)
+
+
+SALTED: Final = b'{"prompt": "x", "cache_salt": "victim:1"}'
+
+
+@pytest.mark.parametrize("policy", HintPolicy)
+@pytest.mark.parametrize(
+    ("client", "share"),
+    [(None, "-"), ("", "-"), ("carol", "carol"), ("c" * 63, "c" * 63), ("c" * 64, "-"), ("carol,bob", "-")],
+)
+def test_of_a_client_the_salt_never_says_the_share(
+    policy: HintPolicy, client: str | None, share: str
+) -> None:
+    headers = {} if client is None else {CLIENT: client}
+    told = translated(HintGate(policy, ShareFrom.CLIENT), SALTED, headers)
+    assert told.body is not None
+    assert json.loads(told.body)["kv_transfer_params"] == {"kvtier": {"share": share}}
+    said = Outcome.SEVERAL_VALUES if "," in (client or "") else Outcome.BAD_VALUE
+    assert ((("share", said) in told.counts) == (share == "-")) or client is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions",
+        "/v1/chat/completions/batch?a=/b",
+        "/inference/v1/generate",
+        "/v1/messages/",
+        "/v1/chat/completion%73",
+        "/v1/c%6fmpletions%2F",
+        "/prefix/v1%2Fresponses",
+    ],
+)
+def test_a_share_comes_to_every_path_that_has_a_place_for_it(path: str) -> None:
+    told = translated(HintGate(share_from=ShareFrom.CLIENT), SALTED, {CLIENT: "carol"}, path)
+    assert told.body is not None
+    assert json.loads(told.body)["kv_transfer_params"] == {"kvtier": {"share": "carol"}}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-8-sig"])
+@pytest.mark.parametrize("gate", [gate for gate in GATES if gate != HintGate()], ids=str)
+def test_half_a_surrogate_hides_no_hint(gate: HintGate, encoding: str) -> None:
+    asks = {**asked(share="victim", retain=9), "user": "\ud800"}
+    body = json.dumps(asks, ensure_ascii=False).encode(encoding, "surrogatepass")
+    told = translated(gate, body, {CLIENT: "carol"}, "/v1/messages")
+    assert told.body is not None
+    read = json.loads(told.body)
+    assert read["user"] == "\ud800"
+    assert read["kv_transfer_params"]["kvtier"].get("share") in {None, "carol"}
+    assert Outcome.NOT_ALLOWED in {count.outcome for count in told.counts}
+
+
+def test_what_engines_cannot_read_is_refused_where_hints_would_go() -> None:
+    broken = json.dumps(asked(retain=9)).encode("utf-16")[:-1]
+    for gate in GATES:
+        with pytest.raises(BadRequestError, match=r"^the body is not JSON in UTF-8, UTF-16 or UTF-32$"):
+            gate.translate(RequestHead(PATH, {"x-kvtier-retain": "5"}, None), broken, {})
+        sound = gate.translate(RequestHead("/v1/sound", {"x-kvtier-retain": "5"}, None), broken, {})
+        assert sound.body is None
+
+
+_LONG: Final = "y" * 5000
+
+
+@pytest.mark.parametrize("gate", GATES, ids=str)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ",".join(f'"future{number}":1' for number in range(40)),
+        '"note":NaN',
+        '"note":"\\ud800"',
+        f'"note":{"9" * 400}',
+        f'"note":"{_LONG}"',
+        f'"note":{"[" * 500}{"]" * 500}',
+    ],
+    ids=["names", "nan", "surrogate", "number", "long", "deep"],
+)
+def test_what_must_not_be_stored_is_not_whoever_asks(gate: HintGate, rest: str) -> None:
+    for says in ('"nostore":true,' + rest, rest + ' , "nostore" : true '):
+        for headers in ({}, {"x-kvtier-retain": "60"}, {CLIENT: "carol"}, {"x-kvtier-share": "green"}):
+            body = '{"prompt":"x","kv_transfer_params":{"kvtier":{%s}}}' % says  # noqa: UP031 - braces
+            after = translated(gate, body.encode(), headers).body
+            hints = json.loads(after or body)["kv_transfer_params"]["kvtier"]
+            assert hints["nostore"] is True
+            if gate.policy is not HintPolicy.REFUSE and "x-kvtier-retain" in headers:
+                assert hints["retain"] == 60
+
+
+def test_an_unread_hint_of_the_body_does_not_win_over_a_header() -> None:
+    body = asked(retain=5, priority="high", share="red", note=_LONG)
+    headers = {"x-kvtier-retain": "0", "x-kvtier-priority": "normal", CLIENT: "carol"}
+    hints = hints_at_the_engine(HintGate(share_from=ShareFrom.CLIENT), body, headers)
+    assert parse_hints(hints)[0] == Hints(tenant="carol")
+
+
+def test_not_to_store_takes_nothing_from_anybody_and_is_never_refused() -> None:
+    told = translated(HintGate(HintPolicy.REFUSE), b"{}", {"x-kvtier-nostore": "yes", "x-kvtier-retain": "9"})
+    assert told.body == b'{"kv_transfer_params":{"kvtier":{"nostore":true}}}'
+    nested = b'{"sampling_params":{"extra_args":{"kv_transfer_params":{"kvtier":{"nostore":true}}}}}'
+    told = translated(HintGate(HintPolicy.REFUSE), nested, path="/inference/v1/generate")
+    assert told.body is not None
+    assert json.loads(told.body)["kv_transfer_params"] == {"kvtier": {"nostore": True}}
 
 
 _JSON: Final = st.recursive(

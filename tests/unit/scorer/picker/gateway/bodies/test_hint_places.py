@@ -6,7 +6,13 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_scorer.picker.gateway.bodies.hint_places import as_utf8, blank, find_hints, with_hints
+from kvtier_scorer.picker.gateway.bodies.hint_places import (
+    as_utf8,
+    blank,
+    find_hints,
+    with_hints,
+    with_last,
+)
 
 _NAMES: Final = ("kv_transfer_params", "kvtier", "prompt", "a", "kv_transfer_param", "kvtierx", '"', "\\")
 _SCALARS: Final = st.one_of(
@@ -26,6 +32,7 @@ _VALUES: Final = st.recursive(
     ),
     max_leaves=25,
 )
+_ENCODINGS: Final = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "utf-8-sig")
 _OBJECTS: Final = st.lists(st.tuples(st.sampled_from(_NAMES), _VALUES), max_size=4).map(Members)
 _PARAMS: Final = st.lists(st.tuples(st.sampled_from(("kvtier", "kvtier", "b")), _OBJECTS), max_size=3).map(
     Members
@@ -112,6 +119,7 @@ def test_what_is_no_json_is_survived(body: bytes) -> None:
     places = find_hints(text)
     blank(text, places.objects)
     with_hints(text, places, b"{}", may_add=True)
+    with_last(text, (len(text) - len(body), len(text)), b'"a":1')
     as_utf8(body)
 
 
@@ -123,8 +131,31 @@ def test_many_hints_of_one_name_are_all_found() -> None:
 def test_a_text_in_another_encoding_is_read_as_engines_do() -> None:
     text = '{"kv_transfer_params": {"kvtier": {}}}'
     for encoding in ("utf-16", "utf-16-le", "utf-32-be", "utf-8-sig", "utf-8"):
-        assert as_utf8(text.encode(encoding)).decode() == text
-    assert as_utf8(b"\x00\x01no text at all\xd8") == b"\x00\x01no text at all\xd8"
+        assert as_utf8(text.encode(encoding)) == text.encode()
+    for none in (b"\x00\x01no text at all\xd8", text.encode("utf-16")[:-1], "7".encode("utf-16")):
+        assert as_utf8(none) is None
+
+
+@given(st.text(st.characters(), max_size=8), st.sampled_from(_ENCODINGS))
+def test_halves_of_surrogates_are_read_as_engines_do(said: str, encoding: str) -> None:
+    body = json.dumps({"a": said}, ensure_ascii=False).encode(encoding, "surrogatepass")
+    text = as_utf8(body)
+    assert text is not None
+    assert json.loads(text.decode()) == json.loads(json.dumps(json.loads(body)))
+
+
+@given(_OBJECTS, st.data())
+def test_members_behind_all_others_count(value: Members, draw: st.DataObject) -> None:
+    inner = spelled(value, draw).strip()
+    body = f'{{"kv_transfer_params":{{"kvtier":{inner}}}}}'.encode()
+    place = find_hints(body).hints
+    assert place is not None
+    after = with_last(body, place, b'"a":7')
+    if not value:
+        assert after is None
+        return
+    assert after is not None
+    assert json.loads(after)["kv_transfer_params"]["kvtier"] == {**json.loads(inner), "a": 7}
 
 
 def _without_hints(value: object) -> object:
