@@ -251,8 +251,8 @@ class EvictionOrder:
     def worst(self, wanted: int, hint: BlockHint | None = None, incoming: int = 0) -> Leaving:
         """Choose up to `wanted` slots without a hold: the least worth, of equal ones the oldest, then tails.
 
-        There are fewer only if fewer may leave. Room is made for so many slots of the hint's tenant. Nothing
-        changes by it: what does leave, `Holdings.keep` is told.
+        There are fewer only if fewer may leave, or, with tenants, if those that may are rare. Room is made
+        for so many slots of the hint's tenant. Nothing changes by it: what leaves, `Holdings.keep` is told.
         """
         runs = min(self._path.runs, max(_FEWEST_RUNS, _LOOKED_AT_FOR_EACH * wanted // RUN))
         now, storer = self.holdings.moment(self._clock), self.holdings.storer(hint, incoming)

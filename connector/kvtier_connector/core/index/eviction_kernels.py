@@ -63,6 +63,9 @@ ONCE: Final = 255  # the span of a block that has been used once
 RUN: Final = 8
 """Slots looked at in a row: they lie in the same cache lines, and their neighbours cost next to nothing."""
 CLOCK_MASK: Final = (1 << 32) - 1
+_MOST_SEARCHED: Final = 4
+"""So many times the runs that are looked at are searched, at most, for what tenants may lose: slots that may
+not leave are passed over at a small part of the cost of weighing them."""
 RANK_BITS: Final = 20
 _AGE_BITS: Final = 26
 _LARGEST_AGE: Final = (1 << _AGE_BITS) - 1
@@ -249,31 +252,38 @@ def _find(rows: Rows, path: ScanPath, runs: int, wanted: int) -> tuple[Slots, in
 def _find_with_tenants(  # noqa: PLR0913, PLR0917 - what decides
     rows: Rows, shares: Shares, path: ScanPath, storer: Storer, runs: int, wanted: int
 ) -> tuple[Slots, int]:
-    """Find slots without a hold, and so many that as many as are wanted are of nobody's guaranteed part.
+    """Find slots without a hold, and of nobody's guaranteed part as many as are wanted, or as there are.
 
-    Who stores more than it should have at most has to give up its own for that, however few those are.
+    Who stores more than it should have at most has to give up its own for that. The search for either has an
+    end: of what is rare there may be less, and who stores then gets fewer slots, or others' beyond its most.
     """
     tenants = shares.shape[1]
+    own = shares[HELD, storer.tenant]
     beyond = np.empty(tenants, np.int64)  # of each, what may be taken from it
     for tenant in range(tenants):
         beyond[tenant] = max(0, shares[HELD, tenant] - shares[GUARANTEED, tenant])
-    beyond[storer.tenant] = len(rows)
-    own = shares[HELD, storer.tenant]
+    beyond[storer.tenant] = own
+    may_leave_wanted = min(wanted, beyond.sum())
+    if may_leave_wanted <= 0:
+        return np.empty(0, np.int32), path.first
     own_wanted = min(wanted, own, own + storer.incoming - shares[MOST, storer.tenant])
+    most_runs = min(path.runs, _MOST_SEARCHED * runs)
     found = np.zeros(tenants, np.int64)
-    slots = np.empty(len(rows) + 1, np.int32)
+    slots = np.empty(min(len(rows), most_runs * RUN) + 1, np.int32)
     count = looked_at = may_leave = 0
     run = path.first
-    while looked_at < path.runs and (
-        looked_at < runs or may_leave < wanted or found[storer.tenant] < own_wanted
+    while looked_at < most_runs and (
+        looked_at < runs or may_leave < may_leave_wanted or found[storer.tenant] < own_wanted
     ):
         for slot in range(run * RUN, min((run + 1) * RUN, len(rows))):
             if rows[slot, HOLDS] == 0:
                 tenant = tenant_of(rows, slot)
-                slots[count] = slot
-                count += 1
                 found[tenant] += 1
-                may_leave += found[tenant] <= beyond[tenant]
+                is_beyond = found[tenant] <= beyond[tenant]
+                slots[count] = slot
+                is_lacking = is_beyond if may_leave < may_leave_wanted else tenant == storer.tenant
+                count += is_lacking or looked_at < runs
+                may_leave += is_beyond
         run = (run + path.step) % path.runs
         looked_at += 1
     return slots[:count].copy(), run
@@ -299,6 +309,8 @@ def look_at(  # noqa: PLR0913, PLR0917 - what decides
     state: EvictionState, shares: Shares, now: Moment, path: ScanPath, storer: Storer, runs: int, wanted: int
 ) -> tuple[Slots, Order, int]:
     """Find slots without a hold in so many runs, and in more until as many may leave as are wanted.
+
+    With tenants there is an end to how many more.
 
     Returns the slots, the order in which they should leave (by level, by worth, of equal ones the oldest
     first, then tails), and the run to begin with next time.
