@@ -19,6 +19,10 @@ RANK_HEADER: Final = "x-data-parallel-rank"
 """vLLM's own: which of several data-parallel engines computes a request."""
 _LOOK_S: Final = 0.25
 _LOOK_WHEN_OPEN_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 60.0
+"""A prefix is asked for again after that, in half of what it is kept for at most: what is cached of it costs
+nothing, and what requests with hints of their own have displaced is computed again."""
+_FEWEST_S_FOR_EACH: Final = 1.0  # so that many prefixes do not busy the engine
 _RETRY_S: Final = 60.0
 _ASK_S: Final = 900.0  # a prompt that takes longer is taken for failed
 _MOST_CHARACTERS: Final = 300
@@ -78,6 +82,8 @@ class PrefixKeeper:
         self._sleep = sleep
         self._computed: dict[str, Computed] = {}
         self._failed = set[str]()
+        self._most_cached: dict[str, int] = {}  # tokens, by prefix
+        self._fallen = set[str]()  # less was cached when asked for last
         self._done = 0  # asked for once, whatever came of it; by whosever turn it is
         self.is_open = not prefixes
 
@@ -142,7 +148,8 @@ class PrefixKeeper:
 
     async def _compute(self, prefix: Prefix) -> float:
         """Ask every engine for a prefix; returns when to ask again."""
-        every_s = prefix.retain_s / 2
+        look_again_s = max(_LOOK_AGAIN_S, _FEWEST_S_FOR_EACH * len(self._prefixes))
+        every_s = min(look_again_s, prefix.retain_s / 2)
         try:
             found = await asyncio.gather(*(self._compute_on(prefix, rank) for rank in range(self._ranks)))
         except Exception as error:  # noqa: BLE001 - whatever the server raises
@@ -155,9 +162,26 @@ class PrefixKeeper:
             return time.monotonic() + min(_RETRY_S, every_s)
         self._failed.discard(prefix.name)
         least = min(found, key=lambda computed: computed.cached_tokens or 0)
+        self._tell_fallen(prefix.name, least)
         self._computed[prefix.name] = least
         metrics.tell_asked(prefix.name, least.tokens, least.cached_tokens)
         return time.monotonic() + every_s
+
+    def _tell_fallen(self, name: str, computed: Computed) -> None:
+        """Say once that less of a prefix was cached than has been, until it stays again."""
+        cached_tokens = computed.cached_tokens or 0
+        has_fallen = computed.cached_tokens is not None and cached_tokens < self._most_cached.get(name, 0)
+        self._most_cached[name] = max(self._most_cached.get(name, 0), cached_tokens)
+        if not has_fallen:
+            self._fallen.discard(name)
+        elif name not in self._fallen:
+            self._fallen.add(name)
+            log.warning(
+                "kvtier: prefix %s had left the cache and is computed again: %s; raise what hints may "
+                "retain, or have fewer requests say priority high",
+                name,
+                computed,
+            )
 
     async def _compute_on(self, prefix: Prefix, rank: int) -> Computed:
         headers = {RANK_HEADER: str(rank)} if self._ranks > 1 else {}

@@ -28,6 +28,10 @@ class FakeEngine:
         keys = [api_key] if api_key else None
         self.state = SimpleNamespace(args=SimpleNamespace(api_key=keys, port=8000, **arguments))
 
+    def lose_all(self) -> None:
+        """Have nothing cached any more, as after a flood."""
+        self._computed.clear()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await receive()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from kvtier_common.metrics import prefixes as names
 from kvtier_connector.serve.asgi import Answer, Request, call
 from kvtier_connector.serve.keeper import PrefixKeeper
 from kvtier_connector.serve.middleware import KVTierMiddleware
-from kvtier_connector.serve.prefixes import read_prefixes
+from kvtier_connector.serve.prefixes import Prefix, read_prefix, read_prefixes
 from kvtier_connector.serve.turns import Turn
 
 
@@ -38,6 +38,23 @@ def folder(tmp_path: Path) -> Path:
 
 def around(engine: FakeEngine, folder: Path, **environment: str) -> KVTierMiddleware:
     return KVTierMiddleware(engine, {"KVTIER_PREFIXES": str(folder), **environment})
+
+
+Sleeps = asyncio.Queue[tuple[float, asyncio.Event]]
+
+
+def kept(engine: FakeEngine, prefixes: Sequence[Prefix]) -> tuple[PrefixKeeper, Sleeps]:
+    """A keeper of prefixes, and its sleeps: how long each is to be, and what ends it."""
+    sleeps: Sleeps = asyncio.Queue()
+
+    async def sleep(delay_s: float) -> None:
+        await sleeps.put((delay_s, over := asyncio.Event()))
+        await over.wait()
+
+    async def app_answer(request: Request) -> Answer:
+        return await call(engine, engine, request)
+
+    return PrefixKeeper(prefixes, app_answer, within_s=SOON_S, turn=Turn(None), sleep=sleep), sleeps
 
 
 def run(scene: Callable[[], Awaitable[None]]) -> None:
@@ -139,21 +156,12 @@ def test_a_prefix_that_fails_is_one_line_and_the_others_are_there(
 def test_they_are_asked_for_again_before_they_may_go_and_what_was_cached_is_told(folder: Path) -> None:
     async def scene() -> None:
         engine = FakeEngine()
-        sleeps = asyncio.Queue[tuple[float, asyncio.Event]]()
-
-        async def sleep(delay_s: float) -> None:
-            await sleeps.put((delay_s, over := asyncio.Event()))
-            await over.wait()
+        keeper, sleeps = kept(engine, read_prefixes(folder)[0])
 
         def told(name: str) -> list[float | None]:
             return [REGISTRY.get_sample_value(name, {"prefix": prefix}) for prefix in ("system", "tools")]
 
-        async def app_answer(request: Request) -> Answer:
-            return await call(engine, engine, request)
-
-        prefixes, _ = read_prefixes(folder)
-        kept = PrefixKeeper(prefixes, app_answer, within_s=SOON_S, turn=Turn(None), sleep=sleep)
-        life = asyncio.ensure_future(kept.run())
+        life = asyncio.ensure_future(keeper.run())
         delay_s, over = await sleeps.get()
         assert 0 < delay_s <= 5, "half of what it is kept for"
         assert (told(names.TOKENS), told(names.CACHED_TOKENS)) == ([3, 4], [0, 0])
@@ -161,6 +169,66 @@ def test_they_are_asked_for_again_before_they_may_go_and_what_was_cached_is_told
         await sleeps.get()
         assert [request.get("prompt") for _, request, _ in engine.asked[2:]] == ["you are brief"]
         assert told(names.CACHED_TOKENS) == [3, 0]
+        life.cancel()
+
+    run(scene)
+
+
+def test_a_prefix_that_others_displaced_is_there_again_in_a_minute_and_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene() -> None:
+        engine = FakeEngine()
+        keeper, sleeps = kept(engine, [read_prefix({"text": "you are brief", "retain_s": 7200}, "fallen")])
+        life = asyncio.ensure_future(keeper.run())
+        cached = list[float | None]()
+        for is_lost in (False, True, True, False, False, True):
+            delay_s, over = await sleeps.get()
+            assert 0 < delay_s <= 60
+            if is_lost:
+                engine.lose_all()
+            over.set()
+            await until(lambda: not sleeps.empty())
+            cached.append(REGISTRY.get_sample_value(names.CACHED_TOKENS, {"prefix": "fallen"}))
+        assert cached == [3, 0, 0, 3, 3, 0]
+        life.cancel()
+
+    with caplog.at_level(logging.WARNING, "vllm.kvtier"):
+        run(scene)
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(";")[0] for line in lines] == [
+        "kvtier: prefix fallen had left the cache and is computed again: 3 tokens, 0 of them cached"
+    ] * 2
+
+
+@pytest.mark.parametrize("tells_cached", [True, False])
+def test_a_prefix_of_which_nothing_is_ever_cached_is_no_line(
+    *, tells_cached: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene() -> None:
+        engine = FakeEngine()
+        engine.tells_cached = tells_cached
+        keeper, sleeps = kept(engine, [read_prefix({"text": "brief"}, "short")])
+        life = asyncio.ensure_future(keeper.run())
+        for _ in range(3):
+            _, over = await sleeps.get()
+            engine.lose_all()
+            over.set()
+        life.cancel()
+
+    with caplog.at_level(logging.WARNING, "vllm.kvtier"):
+        run(scene)
+    assert caplog.records == []
+
+
+def test_of_many_prefixes_no_more_than_one_a_second_is_asked_for_again() -> None:
+    async def scene() -> None:
+        engine = FakeEngine()
+        prefixes = [read_prefix({"text": f"number {number}"}, f"p{number}") for number in range(256)]
+        keeper, sleeps = kept(engine, prefixes)
+        life = asyncio.ensure_future(keeper.run())
+        delay_s, _ = await sleeps.get()
+        assert 60 < delay_s <= 256
         life.cancel()
 
     run(scene)
