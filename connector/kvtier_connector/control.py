@@ -70,7 +70,7 @@ def _clear(arguments: argparse.Namespace) -> list[_Answer]:
         "share": arguments.share,
         "epoch": arguments.epoch or uuid4().hex,
     }
-    if arguments.prefix_of:
+    if arguments.prefix_of is not None:
         prompts = _prompts(arguments, arguments.prefix_of)
         order |= {"tokens": _token_ids(arguments, prompts), "cache_salt": arguments.cache_salt}
     return _ask_all(arguments, order)
@@ -187,8 +187,12 @@ def _parser() -> argparse.ArgumentParser:
     clear = _verb(verbs, "clear", _clear, "have blocks of before not be served any more")
     clear.add_argument("--tier", choices=[tier.label for tier in Tier], help="of this tier only")
     what = clear.add_mutually_exclusive_group()
-    what.add_argument("--share", help="of this tenant only; of device and shared store everything")
-    what.add_argument("--prefix-of", metavar="FILE", help="those of a prompt only; - for standard input")
+    what.add_argument(
+        "--share", type=_share, help="of this tenant only; of device and shared store everything"
+    )
+    what.add_argument(
+        "--prefix-of", metavar="FILE", type=_file, help="those of a prompt only; - for standard input"
+    )
     clear.add_argument("--epoch", default="", help="name of what comes after, one for all who share a store")
     _add_form(clear, "text")
 
@@ -250,6 +254,12 @@ def _retain(text: str) -> float:
     if not 0 <= (seconds := float(text)) <= MOST_RETAIN_S:
         raise argparse.ArgumentTypeError(f"must be 0 to {MOST_RETAIN_S} seconds")
     return seconds
+
+
+def _file(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("must be a file, or - for standard input")
+    return text
 
 
 def _share(text: str) -> str:

@@ -70,7 +70,7 @@ def read_order(value: Mapping[str, Any]) -> Order:
 
 
 def _clear(fields: dict[str, Any]) -> ClearOrder:
-    share, prompts = _text(fields, "share", MOST_TENANT_CHARACTERS), _prompts(fields)
+    share, prompts = _share(fields), _prompts(fields)
     if share and prompts:
         raise MalformedError(
             "share: must not be given with tokens: a prompt's blocks are one tenant's anyway"
@@ -115,6 +115,12 @@ def _prompts(fields: dict[str, Any]) -> tuple[PromptTokens, ...]:
             f"tokens: must be 1 to {MOST_PROMPTS} lists of token ids, or null for all blocks"
         )
     return tuple(PromptTokens(_tokens(tokens), salt) for tokens in prompts)
+
+
+def _share(fields: dict[str, Any]) -> str:
+    if fields.get("share") == "":  # an unset variable of a script, which does not mean everybody's
+        raise MalformedError("share: is empty; name a tenant, or give null for everybody's blocks")
+    return _text(fields, "share", MOST_TENANT_CHARACTERS)
 
 
 def _tokens(value: object) -> tuple[int, ...]:

@@ -33,6 +33,13 @@ def _duration_s(_context: click.Context, _option: click.Parameter, value: str) -
     raise click.BadParameter(f"{value!r} is no time from 1s to 24h; write it as 90s, 30m or 2h")
 
 
+def _not_empty(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Callback of an option that says which blocks: a script's unset variable does not mean all."""
+    if value == "":
+        raise click.BadParameter("is empty; leave the option out for all blocks")
+    return value
+
+
 def _of_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
     """The options that all of them have."""
     for option in (common.output, options.cluster, options.namespace):
@@ -47,11 +54,14 @@ def _of_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Choice([tier.label for tier in Tier]),
     help="One tier; all of them, the device's own cache too, without it.",
 )
-@click.option("--share", metavar="TENANT", help="The blocks of one tenant of spec.tenants.")
+@click.option(
+    "--share", metavar="TENANT", callback=_not_empty, help="The blocks of one tenant of spec.tenants."
+)
 @click.option(
     "--prefix-of",
     "prefix_of",
     type=click.Path(allow_dash=True),
+    callback=_not_empty,
     metavar="FILE",
     help="The blocks of one prompt: its text, or JSON with messages, prompt or tokens; - for standard input.",
 )
@@ -72,14 +82,14 @@ def clear(  # noqa: PLR0913 - one parameter an option
     program in each engine's pod (rights: get and create pods/exec). Exit code 1 where an engine could not be
     told.
     """
-    if share and prefix_of:
+    if share is not None and prefix_of is not None:
         raise click.UsageError("--share and --prefix-of are two ways to say which blocks: give one")
-    stdin = one_prompt(_read(prefix_of)) if prefix_of else b""
-    salt = salt_of(stdin) if prefix_of else ""
+    stdin = one_prompt(_read(prefix_of)) if prefix_of is not None else b""
+    salt = salt_of(stdin) if prefix_of is not None else ""
     arguments = [
         *(("--tier", tier) if tier else ()),
-        *(("--share", share) if share else ()),
-        *(("--prefix-of", "-", "--format", "jsonl") if prefix_of else ()),
+        *(("--share", share) if share is not None else ()),
+        *(("--prefix-of", "-", "--format", "jsonl") if prefix_of is not None else ()),
         *(("--cache-salt", salt) if salt else ()),
         # engines that share a store go on under one name for it
         *("--epoch", uuid.uuid4().hex),

@@ -139,6 +139,22 @@ def test_bad_input_is_one_line_that_says_where(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ["--share", "--prefix-of"])
+def test_a_part_without_a_name_clears_nothing(
+    folder: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[Order] = []
+
+    def answer(order: Order) -> Order:
+        told.append(order)
+        return {}
+
+    with _engines(folder, answer), pytest.raises(SystemExit) as ended:
+        main(["--path", str(folder), "clear", option, ""])
+    assert (ended.value.code, told) == (2, [])
+    assert f"argument {option}: must be a" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_where_no_engine_listens_one_line_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--path", str(folder / "none"), "top"]) == 1
     assert capsys.readouterr().err.startswith(f"kvtier: no engine listens in {folder}/none; ")

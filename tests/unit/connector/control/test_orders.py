@@ -51,6 +51,8 @@ def test_an_order_is_read(fields: dict[str, Any], order: Order) -> None:
         ({"verb": "clear", "tier": ["cpu"]}, "tier"),
         ({"verb": "clear", "share": 5}, "share"),
         ({"verb": "clear", "share": "a" * 64}, "share"),
+        ({"verb": "clear", "share": ""}, "share"),
+        ({"verb": "clear", "share": "", "tokens": [[1]]}, "share"),
         ({"verb": "clear", "tokens": []}, "tokens"),
         ({"verb": "clear", "tokens": [1, 2]}, "tokens"),
         ({"verb": "clear", "tokens": [[]]}, "tokens"),

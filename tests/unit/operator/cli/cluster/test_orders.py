@@ -164,6 +164,16 @@ def test_clear_names_one_epoch_for_all_engines(on: Callable[[_Cluster], None]) -
     assert result.stdout == f"a: {figures}\nb: {figures}\n"
 
 
+@pytest.mark.parametrize("option", ["--share", "--prefix-of"])
+def test_a_part_without_a_name_clears_nothing(on: Callable[[_Cluster], None], option: str) -> None:
+    one = cluster()
+    on(one)
+    result = CliRunner().invoke(clear, ["qwen3-32b", option, ""])
+    assert (result.exit_code, one.ran) == (2, [])
+    assert option in result.stderr.splitlines()[-1]
+    assert "is empty" in result.stderr.splitlines()[-1]
+
+
 def test_clear_of_a_prompt_is_of_its_salt(on: Callable[[_Cluster], None], tmp_path: Path) -> None:
     file = tmp_path / "prompt.json"
     file.write_text('{"prompt": "Be brief.", "cache_salt": "search:7"}')
