@@ -1,4 +1,4 @@
-"""Serves the control socket: one JSON object a line in, one out, to processes of the same user.
+"""Serves the control socket: one JSON object a line in, one out, to processes of the same user and of root.
 
 It listens at a path, never at a port: who reaches it is who may enter the engine's container.
 """
@@ -75,7 +75,7 @@ class ControlServer:
         try:
             with connection, suppress(OSError):
                 connection.settimeout(_SILENT_S)
-                if _user_of(connection) == os.geteuid():
+                if _user_of(connection) in {os.geteuid(), 0}:  # root can do everything anyway
                     self._converse(connection)
         finally:
             self._places.release()

@@ -54,6 +54,13 @@ def test_every_engines_socket_is_found_by_rank(folder: Path) -> None:
         assert sockets_in(folder) == paths[::-1]
 
 
+def test_root_is_answered_whoever_the_engine_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _serving(folder) as path:
+        monkeypatch.setattr(socket_server, "_user_of", lambda _connection: 0)
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert ask(path, {"verb": "status"}, timeout_s=ENOUGH_S) == {"verb": "status"}
+
+
 def test_another_user_gets_no_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _serving(folder) as path:
         monkeypatch.setattr(socket_server, "_user_of", lambda _connection: os.geteuid() + 1)
