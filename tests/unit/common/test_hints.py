@@ -3,6 +3,7 @@
 import pytest
 
 from kvtier_common.hints import (
+    MOST_UNKNOWN,
     NAMES,
     NO_HINTS,
     REASONS,
@@ -58,6 +59,12 @@ def test_what_is_understood_counts_beside_what_is_not() -> None:
     hints, problems = parse_hints({"retain": "soon", "priority": "low"})
     assert hints == Hints(priority=Priority.LOW)
     assert len(problems) == 1
+
+
+def test_many_unknown_names_are_a_few_problems_and_hide_no_known_one() -> None:
+    hints, problems = parse_hints({**dict.fromkeys(range(100_000)), "nostore": True})
+    assert hints == Hints(never_store=True)
+    assert [reason_of(problem) for problem in problems] == ["unknown"] * (MOST_UNKNOWN + 1)
 
 
 def test_each_problem_has_one_of_a_few_reasons() -> None:
