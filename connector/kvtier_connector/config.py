@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, Final
 
 from kvtier_common.hints import MOST_TENANT_CHARACTERS
+from kvtier_common.metrics.hints import OTHER
 from kvtier_common.redis_protocol import SCHEMES
 from kvtier_common.string_enum import StrEnum
 from kvtier_connector.errors import SettingError
@@ -231,6 +232,8 @@ class ConnectorConfig:
             if not isinstance(name, str) or not 0 < len(name) <= MOST_TENANT_CHARACTERS or ":" in name:
                 wanted = f"a name of 1 to {MOST_TENANT_CHARACTERS} characters without colons"
                 raise _bad("tenants", name, wanted)
+            if name == OTHER:
+                raise _bad("tenants", name, "another name: metrics call everybody who is no tenant so")
             if not isinstance(part, Mapping) or part.keys() - _PART or not all(map(_is_share, part.values())):
                 raise _bad(where, part, "an object of guaranteed and most, each from 0 to 1")
             if part.get("most", 1.0) < part.get("guaranteed", 0.0):

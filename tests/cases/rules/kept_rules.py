@@ -46,6 +46,12 @@ KEPT_RULES: Final = (
         {"spec.prefixesWithin": "10s"},
     ),
     RuleCase(
+        "metrics call everybody who is no tenant other: choose another name",
+        "spec.tenants[0].name",
+        {"spec.tenants": [{"name": "others"}]},
+        {"spec.tenants": [{"name": "other"}]},
+    ),
+    RuleCase(
         "guaranteed is more than most: lower it, or raise most",
         "spec.tenants[0].guaranteed",
         {"spec.tenants": [{"name": "a", "guaranteed": "50%", "most": "50%"}]},

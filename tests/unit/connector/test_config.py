@@ -183,6 +183,7 @@ def test_tenants_and_shares_are_rendered_and_parse_to_the_same() -> None:
         ({"tenants": {f"t{number}": {} for number in range(65)}}, "tenants"),
         ({"tenants": {"": {}}}, "tenants"),
         ({"tenants": {"a:b": {}}}, "tenants"),
+        ({"tenants": {"other": {}}}, "tenants"),
         ({"tenants": {"a" * 64: {}}}, "tenants"),
         ({"tenants": {"a": 0.5}}, "tenants.a"),
         ({"tenants": {"a": {"least": 0.5}}}, "tenants.a"),

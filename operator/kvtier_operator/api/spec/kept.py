@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from kvtier_common.hints import MOST_RETAIN_S
+from kvtier_common.metrics.hints import OTHER
 from kvtier_operator.api.base import ApiModel, Rule, rule
 from kvtier_operator.api.formats import (
     LABEL_VALUE_PATTERN,
@@ -115,6 +116,15 @@ class Tenant(ApiModel):
         "100%",
         description="Part of each tier above which their own blocks are the first to leave when room is needed.",
     )
+
+    @rule(
+        f"self.name != '{OTHER}'",
+        f"metrics call everybody who is no tenant {OTHER}: choose another name",
+        field=".name",
+    )
+    def is_told_from_others(self) -> bool:
+        """Two would be one in metrics."""
+        return self.name != OTHER
 
     @rule(
         "int(self.guaranteed.replace('%', '')) <= int(self.most.replace('%', ''))",

@@ -2,6 +2,7 @@
 
 from kvtier_operator.api.formats import share_of
 from kvtier_operator.api.spec.kept import Prefix
+from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.retained import prefix_tokens_about, retained_tokens
 from kvtier_operator.planning.units import count
@@ -56,10 +57,21 @@ def prefixes_retained(parts: CheckInput) -> CheckResult:
 
 @check("spec.prefixes")
 def prefix_sources(parts: CheckInput) -> CheckResult:
-    """A local run has no ConfigMaps."""
+    """One ConfigMap is the operator's own, which it applies and prunes; a local run has none."""
     names = [prefix.name for prefix in parts.spec.prefixes if prefix.from_config_map]
     if not names:
         return prefix_sources.passed("no prefix from a ConfigMap", reason=_NO_PREFIXES)
+    own = Names.of_resource(parts.resource).prefixes
+    faults = [
+        (
+            f"spec.prefixes[{index}].fromConfigMap.name",
+            f"{own} is the ConfigMap that kvtier makes itself of other prefixes: give yours another name",
+        )
+        for index, prefix in enumerate(parts.spec.prefixes)
+        if prefix.from_config_map is not None and prefix.from_config_map.name == own
+    ]
+    if faults:
+        return prefix_sources.reject_each("OwnConfigMap", faults)
     if parts.observed.machine is None:
         return prefix_sources.passed(f"from ConfigMaps: {', '.join(names)}")
     return prefix_sources.warn(

@@ -50,6 +50,14 @@ def test_a_local_run_has_no_config_maps() -> None:
     says(verdict(prefix_sources, resource(prefixes=[FROM_MAP]), here), WARN, "NoConfigMapHere", "tools")
 
 
+def test_the_config_map_that_kvtier_makes_is_nobodys_source() -> None:
+    name = resource().metadata.name
+    own = {"name": "own", "fromConfigMap": {"name": f"{name}-prefixes", "key": "own.json"}}
+    refused = verdict(prefix_sources, resource(prefixes=[FROM_MAP, own]))
+    says(refused, REJECT, "OwnConfigMap", f"{name}-prefixes", "another name")
+    assert refused.field == "spec.prefixes[1].fromConfigMap.name"
+
+
 def test_a_tenant_whose_part_holds_no_sequence() -> None:
     tiers = {"cpu": {"capacity": "1Gi"}}
     tenants = [{"name": "wide"}, {"name": "narrow", "most": "10%"}]
