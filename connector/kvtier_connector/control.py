@@ -188,10 +188,15 @@ def _parser() -> argparse.ArgumentParser:
     clear.add_argument("--tier", choices=[tier.label for tier in Tier], help="of this tier only")
     what = clear.add_mutually_exclusive_group()
     what.add_argument(
-        "--share", type=_share, help="of this tenant only; of device and shared store everything"
+        "--share",
+        type=_share,
+        help="of this tenant, with what may be theirs; of device and shared store everything",
     )
     what.add_argument(
-        "--prefix-of", metavar="FILE", type=_file, help="those of a prompt only; - for standard input"
+        "--prefix-of",
+        metavar="FILE",
+        type=_file,
+        help="those of a prompt, not of what came after it; - for standard input",
     )
     clear.add_argument("--epoch", default="", help="name of what comes after, one for all who share a store")
     _add_form(clear, "text")

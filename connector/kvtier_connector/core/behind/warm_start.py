@@ -61,6 +61,7 @@ class WarmStart:
             if batch:
                 self._left -= len(batch)
                 sent += batch
+                self._memory.expect_strays()
                 tier.load(batch, self._memory.reserve(batch).slots)
             elif tier.loading or tier.asking or (is_growing and waiting and self._left):
                 self._wait(tier)

@@ -66,8 +66,13 @@ class Holdings:
     def slots_of(self, tenant: str) -> Slots:
         """Return the slots that are a tenant's; none if there is no such tenant."""
         number = self._number_of.get(tenant)
-        if number is None:
-            return np.empty(0, np.int32)
+        return np.empty(0, np.int32) if number is None else self._slots_of_number(number)
+
+    def slots_of_nobody(self) -> Slots:
+        """Return the slots that are no tenant's, the free ones among them."""
+        return self._slots_of_number(kernels.NOBODY)
+
+    def _slots_of_number(self, number: int) -> Slots:
         whose = self._rows[:, kernels.SPAN] & np.uint32(kernels.TENANT_MASK)
         return np.flatnonzero(whose == number << kernels.TENANT_SHIFT).astype(np.int32)
 

@@ -101,6 +101,7 @@ class BlockIndex:
         self._order = EvictionOrder(capacity, sharing, clock)
         self._holdings = self._order.holdings
         self._withheld = 0
+        self._may_have_strays = False
         self._state = np.full(capacity, BlockState.ABSENT, np.uint8)
         # Of what is in a slot: its readers, and one more if it is not ready. What has none may be evicted.
         self._holds = self._order.holds
@@ -138,6 +139,20 @@ class BlockIndex:
     def keys_of_tenant(self, tenant: str) -> list[bytes]:
         """Return the keys of all blocks of a tenant, in no order; none if there is no such tenant."""
         return self._table.keys_of(self._holdings.slots_of(tenant))
+
+    def expect_strays(self) -> None:
+        """Take note that blocks come of which it is not known whose they are: they are nobody's here."""
+        self._may_have_strays = True
+
+    @property
+    def may_have_strays(self) -> bool:
+        """Whether blocks that are nobody's may be a tenant's."""
+        return self._may_have_strays
+
+    def keys_of_nobody(self) -> list[bytes]:
+        """Return the keys of all blocks that are no tenant's, in no order."""
+        slots = self._holdings.slots_of_nobody()
+        return self._table.keys_of(slots[self._state[slots] != BlockState.ABSENT])
 
     def sweep(self) -> None:
         """Keep some blocks no more whose time is over: for who reads `retained` where nothing is stored."""
@@ -263,6 +278,7 @@ class BlockIndex:
         """Forget every block, also those in flight."""
         self._table.clear()
         self._order.clear()
+        self._may_have_strays = False
         self._evictable_count = 0
         self._state.fill(BlockState.ABSENT)
         self._pending.clear()
@@ -303,6 +319,7 @@ class BlockIndex:
             part = slice(max(0, end - _RESTORED_AT_ONCE), end)
             self._restore_lacking(keys[part], slots[part])
         restored = slots[self._state[slots] == _READY]
+        self._may_have_strays = len(restored) > 0
         self._order.restore(restored)
         self._evictable_count = len(restored)
         self._free.replace(np.flatnonzero(self._state == BlockState.ABSENT).astype(np.int32))

@@ -273,7 +273,10 @@ class Promotions:
     ) -> Reservation:
         held = self._hold(request_id)
         self._pin(held, [key for key in ready if key not in held.pinned])
-        reservation = self._memory.reserve(list(wanted), hint=self._hint_of(request_id))
+        hint = self._hint_of(request_id)
+        if hint is None or not hint.tenant:  # a prefetch, or a request that may read a tenant's block
+            self._memory.expect_strays()
+        reservation = self._memory.reserve(list(wanted), hint=hint)
         held.refused.update(set(wanted).difference(reservation.keys))
         self._readers.update(dict.fromkeys(reservation.keys, request_id))
         slots = dict(zip(reservation.keys, reservation.slots.tolist(), strict=True))

@@ -6,13 +6,13 @@ store, a load or a request, brings back what was there before.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vllm.v1.request import Request
 
 from kvtier_common.tier import Tier
+from kvtier_connector.core.control.choice import choose
 from kvtier_connector.core.control.orders import ClearOrder, PromptTokens
-from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.vllm.offloading.manager import KVTierManager, NeverStore
 from kvtier_connector.vllm.upstream.device_cache import DeviceCache
 from kvtier_connector.vllm.upstream.offloading import UpstreamScheduler
@@ -26,6 +26,8 @@ class Cleared:
 
     blocks: dict[Tier, int]  # by tier how many: blocks on the device, chunks in memory and on disk
     requests: int  # that are under way, and store nothing any more
+    # of those of a tenant's clear, by tier how many went as it is not known whose they are
+    of_unknown_owner: dict[Tier, int] = field(default_factory=dict)
 
 
 class Clearing:
@@ -47,15 +49,17 @@ class Clearing:
         """Clear what is ordered; tiers that share or keep it have to be waited for (`is_forgetting`)."""
         prompts = [self._hash_prompt(prompt) for prompt in order.prompts]
         barred = self._bar(order.tiers, prompts)
-        cleared = dict[Tier, int]()
+        cleared, strays = dict[Tier, int](), dict[Tier, int]()
         if Tier.GPU in order.tiers:  # knows no tenants
             cleared[Tier.GPU] = sum(map(self._device.forget, prompts)) if prompts else self._device.clear()
         keys = [key for prompt in prompts for key in self._upstream.keys_within(prompt)]
+        memory = self._manager.memory
+        # what memory has of others may have been written to disk from there
+        may_have_strays = memory.may_have_strays
         if Tier.CPU in order.tiers:
-            memory = self._manager.memory
-            chosen = _keys_in(memory, order, keys)
-            cleared[Tier.CPU] = len(memory.places(chosen))
-            self._manager.forget(chosen)
+            chosen = choose(memory, order, keys, may_have_strays=may_have_strays)
+            cleared[Tier.CPU], strays[Tier.CPU] = len(memory.places(chosen.keys)), chosen.of_unknown_owner
+            self._manager.forget(chosen.keys)
         behind = self._manager.behind
         for kind in behind.kinds if behind is not None else ():
             if behind is None or kind not in order.tiers:
@@ -63,12 +67,14 @@ class Clearing:
             index = behind.tier(kind).index
             before = index.used if index is not None else 0
             if order.prompts or (order.share and not kind.shared):
-                behind.forget(kind, _keys_in(index, order, keys))
+                chosen = choose(index, order, keys, may_have_strays=may_have_strays)
+                strays[kind] = chosen.of_unknown_owner
+                behind.forget(kind, chosen.keys)
             else:
                 behind.begin_anew(kind, order.epoch)
             if index is not None:
                 cleared[kind] = before - index.used
-        return Cleared(cleared, barred)
+        return Cleared(cleared, barred, strays if order.share else {})
 
     @property
     def is_forgetting(self) -> bool:
@@ -98,12 +104,3 @@ class Clearing:
             for _, context in under_way:
                 context.set_state(NeverStore())
         return len(under_way)
-
-
-def _keys_in(index: BlockIndex | None, order: ClearOrder, keys: Sequence[bytes]) -> list[bytes]:
-    """Return which keys of a tier are meant; of one that is asked, the prompts'."""
-    if order.prompts:
-        return list(dict.fromkeys(keys))
-    if index is None:
-        return []
-    return index.keys_of_tenant(order.share) if order.share else index.keys()

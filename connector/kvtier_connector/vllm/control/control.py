@@ -116,10 +116,14 @@ class Control:
                     return {"error": f"disk or store have not forgotten everything within {_FORGET_S:g} s"}
                 time.sleep(_LOOK_S)
             errors = self._do(self._clearing.take_errors)
-        said = {
+        said: dict[str, Any] = {
             "cleared": {tier.label: blocks for tier, blocks in cleared.blocks.items()},
             "requests_under_way": cleared.requests,
         }
+        if cleared.of_unknown_owner:
+            said["of_unknown_owner"] = {
+                tier.label: blocks for tier, blocks in cleared.of_unknown_owner.items()
+            }
         log.info("kvtier: cleared by order: %s", said)
         return said | ({"error": "; ".join(errors)} if errors else {})
 

@@ -121,6 +121,18 @@ def test_a_prompts_blocks_are_cleared_and_those_of_others_are_not(
     assert warm.ask() == (cold, wanted)
 
 
+def test_a_tenants_clear_after_a_start_leaves_nothing_that_may_be_the_tenants(
+    warm: ControlledEngine, cold: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm.control, "_tenants", ("a",))
+    said = warm.order(verb="clear", share="a")
+    strays = said["of_unknown_owner"]
+    assert strays == {tier: said["cleared"][tier] for tier in ("cpu", "disk")}
+    assert strays["cpu"] >= 20
+    assert strays["disk"] >= 39
+    assert warm.ask() == (cold, NOTHING)
+
+
 def test_a_salted_prompts_blocks_are_its_own(warm: ControlledEngine, cold: list[list[int]]) -> None:
     assert warm.order(verb="clear", tokens=[LONGEST], cache_salt="another's")["cleared"]["disk"] == 0
     assert warm.ask([LONGEST]) == ([cold[-1]], [640])

@@ -1,11 +1,12 @@
 """Promotions between real indexes and a disk that is told when: what the scheduler would do, step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.break_even import BreakEven
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import Presence
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockIndex, BlockState
 from kvtier_connector.core.index.keytable import Slots
 from kvtier_connector.vllm.behind.promotions import PendingRead, Promotions, Source
@@ -62,13 +63,16 @@ class FakeDecision:
 class Scene:
     """Two tiers and requests, as the scheduler has them."""
 
-    def __init__(self, memory_blocks: int, on_disk: Sequence[int]) -> None:
+    def __init__(
+        self, memory_blocks: int, on_disk: Sequence[int], hints: Mapping[str, BlockHint] | None = None
+    ) -> None:
         self.memory = BlockIndex(memory_blocks, KEY_BYTES)
         self.disk = FakeDisk(on_disk)
         self.decision = FakeDecision()
         self.promotions = Promotions(
             self.memory,
             [Source(self.disk, self.decision)],  # type: ignore[arg-type] # stand-ins
+            (hints or {}).get,
         )
 
     def look_up(self, request: str, *numbers: int) -> list[BlockState]:

@@ -16,6 +16,7 @@ from tests.engine.connector.disk.promotions_scene import (
 
 from kvtier_common.tier import Tier
 from kvtier_connector.core.behind.progress import Progress
+from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockIndex
 from kvtier_connector.vllm.behind.promotions import Promotions, Source
 
@@ -41,6 +42,17 @@ def test_a_request_waits_until_its_blocks_are_in_memory() -> None:
     assert scene.memory.reservable == 8
     scene.finish("a")
     scene.assert_nothing_is_kept()
+
+
+@pytest.mark.parametrize(
+    ("hint", "may_have_strays"), [(None, True), (BlockHint(until_s=9), True), (BlockHint(tenant="a"), False)]
+)
+def test_what_is_read_for_nobody_may_be_anybodys(hint: BlockHint | None, may_have_strays: bool) -> None:
+    scene = Scene(4, on_disk=[1], hints={} if hint is None else {"request": hint})
+    scene.look_up("request", 1)
+    assert not scene.memory.may_have_strays
+    assert scene.begin() == [1]
+    assert scene.memory.may_have_strays is may_have_strays
 
 
 def test_what_is_kept_for_a_request_is_not_evicted() -> None:

@@ -77,6 +77,15 @@ def test_a_new_engine_has_in_memory_what_the_disk_had_last_and_no_more_than_may_
         assert memory.index.reservable == 16, "nothing of them is held"
 
 
+def test_memory_knows_that_it_cannot_tell_whose_they_are(folder: Path) -> None:
+    with rig_in(folder) as rig:
+        memory = Memory(rig, 16)
+        memory.warm(0)
+        assert not memory.index.may_have_strays
+        memory.warm(5)
+        assert memory.index.may_have_strays
+
+
 def test_what_memory_has_is_not_read_again_and_nothing_leaves_it(folder: Path) -> None:
     with rig_in(folder) as rig:
         memory = Memory(rig, 4)

@@ -140,6 +140,7 @@ class HintedMachine(RuleBasedStateMachine):
         assert {key for name in ("a", "b") for key in self.index.keys_of_tenant(name)} == {
             key for key, name in self.owner.items() if name
         }
+        assert set(self.index.keys_of_nobody()) == {key for key, name in self.owner.items() if not name}
         hint = self.index._order._state.slots[:, kernels.HINT]
         promised, kept = hint & np.uint32(kernels.PROMISE_MASK), hint & np.uint32(kernels.KEPT) != 0
         assert self.index.retained == kept.sum() <= self.most_kept
