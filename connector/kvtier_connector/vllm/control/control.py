@@ -36,6 +36,7 @@ _ENGINE_S: Final = 120.0
 _LOOK_S: Final = 0.01  # how often what is under way is looked at, where the engine may do no steps
 _FORGET_S: Final = 60.0  # how long disk and store may take to forget
 _FETCH_S: Final = 60.0  # how long a prefetch may hold what has come of it
+_AFTER_PROMPT: Final = "blocks of what came after the prompt, as of longer conversations, are not cleared"
 _ASK_S: Final = 1.0  # how long a store may take to say what it has before a prefetch is answered
 
 CallEngine = Callable[[Callable[[], Any], float], Any]
@@ -124,6 +125,8 @@ class Control:
             said["of_unknown_owner"] = {
                 tier.label: blocks for tier, blocks in cleared.of_unknown_owner.items()
             }
+        if order.prompts:
+            said["note"] = _AFTER_PROMPT
         log.info("kvtier: cleared by order: %s", said)
         return said | ({"error": "; ".join(errors)} if errors else {})
 

@@ -78,9 +78,10 @@ def clear(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Have every engine of the KVCacheTier NAME forget what its tiers hold, or a part of it.
 
-    When it has returned with exit code 0, no engine serves a block of before. It runs the connector's control
-    program in each engine's pod (rights: get and create pods/exec). Exit code 1 where an engine could not be
-    told.
+    When it has returned with exit code 0, no engine serves a block of before. With --share nobody's blocks
+    go, too, where they may be the tenant's; --prefix-of leaves what came after the prompt. It
+    runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit code 1
+    where an engine could not be told.
     """
     if share is not None and prefix_of is not None:
         raise click.UsageError("--share and --prefix-of are two ways to say which blocks: give one")
@@ -193,4 +194,7 @@ async def _run(
     if output == "json":
         engines = sorted(answers, key=lambda answer: answer.pod)
         say_json({"namespace": place, "name": name, "engines": [answer.fields() for answer in engines]})
+    else:
+        for note in dict.fromkeys(note for answer in answers for note in answer.notes()):
+            say(note)
     return not any(answer.trouble for answer in answers)

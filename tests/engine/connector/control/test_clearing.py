@@ -114,7 +114,8 @@ def test_one_tier_alone_leaves_the_others(warm: ControlledEngine, cold: list[lis
 def test_a_prompts_blocks_are_cleared_and_those_of_others_are_not(
     warm: ControlledEngine, cold: list[list[int]]
 ) -> None:
-    warm.order(verb="clear", tokens=[LONGEST, PROMPTS[3]])
+    said = warm.order(verb="clear", tokens=[LONGEST, PROMPTS[3]])
+    assert "after the prompt" in said["note"]
     wanted = [
         cached if ids not in (LONGEST, PROMPTS[3]) else 0 for ids, cached in zip(PROMPTS, CACHED, strict=True)
     ]

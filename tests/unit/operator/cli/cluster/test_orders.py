@@ -177,9 +177,13 @@ def test_a_part_without_a_name_clears_nothing(on: Callable[[_Cluster], None], op
 def test_clear_of_a_prompt_is_of_its_salt(on: Callable[[_Cluster], None], tmp_path: Path) -> None:
     file = tmp_path / "prompt.json"
     file.write_text('{"prompt": "Be brief.", "cache_salt": "search:7"}')
-    one = cluster()
+    ended = Ended(0, '{"cleared": {"cpu": 3}, "note": "what comes after is not cleared"}\n', "")
+    one = cluster(ends={"a": ended, "b": ended})
     on(one)
-    assert CliRunner().invoke(clear, ["qwen3-32b", "--prefix-of", str(file)]).exit_code == 0
+    result = CliRunner().invoke(clear, ["qwen3-32b", "--prefix-of", str(file)])
+    assert result.exit_code == 0
+    said = "a: cleared cpu 3\nb: cleared cpu 3\nwhat comes after is not cleared\n"
+    assert result.stdout == said, "what is true of all engines is said once"
     asked = arguments(one.ran[0])
     assert asked[:6] == ["clear", "--prefix-of", "-", "--format", "jsonl", "--cache-salt"]
     assert asked[6] == "search:7"
