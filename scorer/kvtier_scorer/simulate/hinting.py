@@ -1,8 +1,10 @@
 """Hints for a trace that has none, from the trace itself: true ones, inexact ones and false ones.
 
-A request's pause is the time until half of its prompt's tokens have been asked for again. That is its own
-next turn, or a sub-agent's, and not the use of a system prompt that others share. A client that knows its
-tools would say about as much; that its session is over, it says as a low priority.
+A request's pause is the time until half of its session's own tokens have been asked for again. That is its
+own next turn, or a sub-agent's, and not the use of a system prompt that other sessions share, however long.
+A client that knows its tools would say about as much; that its session is over, it says as a low priority.
+
+Nobody asks a system prompt alone: where prompts go different ways and none ends, the ways are sessions.
 """
 
 from collections.abc import Sequence
@@ -23,22 +25,41 @@ _FALSE_S: Final = (5.0, 300.0)  # what is said at random
 
 
 def pauses_s(trace: Trace) -> NDArray[np.float64]:
-    """Seconds until half of each prompt's tokens have been asked for again (float64); infinite for never.
+    """Seconds until half of each request's own tokens are asked for again (float64); infinite for never.
 
     Raises TraceError: the trace has no times.
     """
     if trace.time_s is None:
         raise TraceError(f"{trace.name}: has no times, so no pauses are known; give a trace with time_s")
     next_s = np.full(len(trace.nodes.tokens), inf)
+    shared = _shared(trace)
     pauses = np.empty(len(trace))
     for request in range(len(trace) - 1, -1, -1):
         path = trace.path(request)
-        soonest = np.argsort(next_s[path], kind="stable")
-        asked = np.cumsum(trace.nodes.tokens[path][soonest])
+        own = path[~shared[path]]
+        own = own if len(own) else path
+        soonest = np.argsort(next_s[own], kind="stable")
+        asked = np.cumsum(trace.nodes.tokens[own][soonest])
         half = int(np.searchsorted(asked, asked[-1] / 2))
-        pauses[request] = next_s[path][soonest[half]] - trace.time_s[request]
+        pauses[request] = next_s[own][soonest[half]] - trace.time_s[request]
         next_s[path] = trace.time_s[request]
     return pauses
+
+
+def _shared(trace: Trace) -> NDArray[np.bool_]:
+    """Whether each node is before a place where sessions part (bool)."""
+    parent, ends = trace.nodes.parent, trace.nodes.ends
+    behind = parent >= 0
+    children = np.bincount(parent[behind], minlength=len(parent))
+    if trace.block_tokens is not None:
+        # a prompt's last block is cut off, and is another one in the next turn
+        last = behind & (children == 0)
+        ends = ends + np.bincount(parent[last], ends[last], minlength=len(parent)).astype(np.int64)
+    shared: NDArray[np.bool_] = (children > 1) & (ends == 0)
+    for node in range(len(parent) - 1, -1, -1):  # children before their parents
+        if shared[node] and parent[node] >= 0:
+            shared[parent[node]] = True
+    return shared
 
 
 def with_hints(trace: Trace, said: Sequence[Hints]) -> Trace:

@@ -76,6 +76,8 @@ class Trace:
     time_s: NDArray[np.float64] | None
     concurrency: int | None  # requests under way at any time; None where times are given
     hints: tuple[Hints, ...]  # what each request says of its prompt's blocks
+    # where all nodes are blocks of so many tokens, but for what is left of a prompt in the last
+    block_tokens: int | None = None
 
     def __len__(self) -> int:
         return len(self.models)
@@ -96,8 +98,15 @@ class Trace:
         return self.nodes.start[last] + self.nodes.tokens[last]
 
 
-def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | None = None) -> Trace:
+def build_trace(
+    name: str,
+    requests: Iterable[TraceRequest],
+    concurrency: int | None = None,
+    block_tokens: int | None = None,
+) -> Trace:
     """A trace of `requests`, sorted by the time at which they are sent; all have a time, or none.
+
+    `block_tokens` is for prompts that are cut into blocks of so many.
 
     Raises TraceError: there are no requests.
     """
@@ -124,6 +133,7 @@ def build_trace(name: str, requests: Iterable[TraceRequest], concurrency: int | 
         time_s=times,
         concurrency=concurrency,
         hints=tuple(request.hints for request in in_order),
+        block_tokens=block_tokens,
     )
 
 

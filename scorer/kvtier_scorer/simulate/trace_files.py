@@ -121,7 +121,7 @@ def parse_trace(file: str, text: str) -> Trace:
     if _OWN_KEY in first.fields:
         return build_trace(file, _read_own(file, text), _own_concurrency(first))
     if "hash_ids" in first.fields:
-        return build_trace(file, _read_mooncake(file, text))
+        return build_trace(file, _read_mooncake(file, text), block_tokens=_MOONCAKE_BLOCK_TOKENS)
     raise TraceError(
         f"{file}:{first.number}: is the first line of no known format (kvtier, mooncake); begin with "
         '{"kvtier_trace": 1}, or give lines with timestamp, input_length, output_length and hash_ids'

@@ -1,5 +1,7 @@
 """Generated agents, and what their requests would say."""
 
+import json
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
@@ -13,6 +15,7 @@ from kvtier_scorer.simulate.hinting import GRACE_S, partly_false, pauses_s, true
 from kvtier_scorer.simulate.policies import ROUND_ROBIN
 from kvtier_scorer.simulate.tenants import FLOOD, STEADY, TenantsWorkload, tenants
 from kvtier_scorer.simulate.trace import TraceError, build_trace
+from kvtier_scorer.simulate.trace_files import parse_trace
 
 WORKLOAD = AgentsWorkload(sessions=6, requests=300, fork_chance=0.2)
 
@@ -33,16 +36,45 @@ def test_sessions_grow_by_turns_after_pauses_within_the_bounds_and_sub_agents_go
     assert len(set(begun)) < len(begun)  # of one prompt several went on
 
 
-def test_a_pause_is_until_half_of_the_prompt_is_asked_again_and_not_until_its_system_prompt_is() -> None:
+@pytest.mark.parametrize("system_tokens", [40, 9_000])
+def test_a_pause_is_until_half_of_the_prompt_is_asked_again_and_not_until_its_system_prompt_is(
+    system_tokens: int,
+) -> None:
+    system = ("system", system_tokens)
     found = trace(
-        asked(("system", 40), ("a", 100), at_s=0.0),
-        asked(("system", 40), ("b", 100), at_s=1.0),
-        asked(("system", 40), ("a", 100), ("a2", 10), at_s=30.0),
+        asked(system, ("a", 100), at_s=0.0),
+        asked(system, ("b", 100), at_s=1.0),
+        asked(system, ("a", 100), ("a2", 10), at_s=30.0),
     )
     assert pauses_s(found).tolist() == [30.0, inf, inf]
     said = true_hints(found)
     assert said[0] == Hints(retain_s=30.0 + GRACE_S)
     assert said[1] == said[2] == Hints(priority=Priority.LOW)
+
+
+def test_pauses_of_agents_are_those_of_their_own_session_however_long_the_system_prompt_is() -> None:
+    short, long = (
+        build_trace("a", agents(replace(WORKLOAD, system_tokens=tokens), 1)) for tokens in (1, 100_000)
+    )
+    assert pauses_s(short).tolist() == pauses_s(long).tolist()
+
+
+def test_blocks_of_a_prompt_that_is_cut_off_in_one_are_asked_again_by_the_next_turn() -> None:
+    def line(at_s: int, blocks: list[int], last_tokens: int) -> str:
+        tokens = 512 * (len(blocks) - 1) + last_tokens
+        return json.dumps(
+            {"timestamp": 1000 * at_s, "input_length": tokens, "output_length": 1, "hash_ids": blocks}
+        )
+
+    # two sessions behind 20 blocks that both begin with
+    stem = list(range(20))
+    lines = [
+        line(0, [*stem, 100, 101], 50),
+        line(1, [*stem, 200, 201], 60),
+        line(30, [*stem, 100, 102, 103], 70),
+        line(50, [*stem, 200, 202, 203], 80),
+    ]
+    assert pauses_s(parse_trace("t", "\n".join(lines))).tolist() == [30.0, 49.0, inf, inf]
 
 
 def test_whose_a_request_is_and_that_it_is_never_stored_stays_whatever_else_is_said() -> None:
