@@ -86,23 +86,20 @@ def _sizes(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--hint-error",
     metavar="PERCENT",
-    default="50%",
-    show_default=True,
+    show_default="50%",
     help="--hints: how far inexact ones are off at most.",
 )
 @click.option(
     "--hint-false",
     metavar="PERCENT",
-    default="30%",
-    show_default=True,
+    show_default="30%",
     help="--hints: part of the requests that says something false.",
 )
 @click.option(
     "--retained",
     metavar="PERCENT",
-    default="30%",
-    show_default=True,
-    help="Part of each tier that hints may keep, as spec.tiers.cpu.retained.most.",
+    show_default="30%",
+    help="Part of each tier that hints may keep, at most 90%, as spec.tiers.cpu.retained.most.",
 )
 @click.option(
     "--tenant",

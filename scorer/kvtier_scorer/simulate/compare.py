@@ -34,6 +34,8 @@ class Figures:
     # standard deviation over mean of the pods' tokens of prompts and answers; 0 is even
     load_variation: float
     tenant_hit_rate: Mapping[str, float]  # hit rate by tenant, where requests say whose they are
+    # mean time to first token of the last tenth sent: where it is long, requests came faster than were served
+    ttft_last_tenth_s: float
     requests: int  # served
     ttft_s: NDArray[np.float64]  # of each request, in the order sent (float64)
 
@@ -54,6 +56,7 @@ class Figures:
             tokens_per_s=(asked_tokens + int(output.sum())) / seconds,
             load_variation=float(per_pod.std() / per_pod.mean()),
             tenant_hit_rate=_by_tenant(result),
+            ttft_last_tenth_s=float(ttft_s[-max(1, len(ttft_s) // 10) :].mean()),
             requests=len(ttft_s),
             ttft_s=ttft_s,
         )

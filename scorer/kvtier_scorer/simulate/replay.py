@@ -6,6 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kvtier_common.benchmarks import WORKLOADS
@@ -25,6 +26,12 @@ from kvtier_scorer.simulate.tenants import TenantsWorkload, tenants
 from kvtier_scorer.simulate.trace import PoolError, SimulationError, Trace, build_trace, generate
 from kvtier_scorer.simulate.trace_files import load_trace
 
+_WIDEST: Final = 1_000  # columns of a table
+_HINT_ERROR: Final = "50%"
+_HINT_FALSE: Final = "30%"
+_RETAINED: Final = "30%"
+_MOST_RETAINED: Final = 0.9
+"""As spec.tiers.cpu.retained.most: the rest is for what nothing was promised of."""
 _AGENTS: Final = "agents"
 _TENANTS: Final = "tenants"
 _SHAPE: Final = {
@@ -63,9 +70,9 @@ class SimulateOptions:
     store_bandwidth: str | None
     scrape_interval: float
     hints: bool
-    hint_error: str
-    hint_false: str
-    retained: str
+    hint_error: str | None
+    hint_false: str | None
+    retained: str | None
     tenants: tuple[str, ...]
     policies: tuple[str, ...]
     weights: str | None
@@ -82,7 +89,10 @@ def replay(options: SimulateOptions) -> None:
     for name in options.policies:
         if name not in POLICIES:
             raise SimulationError(f"--policy: {name!r} is not known; known are {', '.join(POLICIES)}")
-    found = _gain(options, weights) if options.hints else _compare(options, _pool(options), weights)
+    pool, trace = _pool(options), _trace(options)
+    _check_tenants(pool, trace)
+    _check_hints(options, trace)
+    found = _gain(options, pool, trace, weights) if options.hints else _compare(options, pool, trace, weights)
     document = json_document({"simulate": found.to_json()})
     if options.write is not None:
         options.write.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +101,10 @@ def replay(options: SimulateOptions) -> None:
         say_whole(document)
         return
     console = PlainConsole()
+    wide = console.options.update(max_width=_WIDEST)
     for part in lines_of(found):
+        # a terminal may break a table's lines; a figure that is cut is none
+        console.width = max(console.width, Measurement.get(console, wide, part).maximum)
         console.print(part, soft_wrap=isinstance(part, str))
 
 
@@ -111,9 +124,18 @@ def _pool(options: SimulateOptions) -> PoolSettings:
         pod=pod,
         store=_store(options, pod.block_bytes),
         scrape_interval_s=options.scrape_interval,
-        retained=_option("--retained", part_of, options.retained),
+        retained=_option("--retained", _retained_of, options.retained or _RETAINED),
         tenants=dict(_option("--tenant", tenant_of, text) for text in options.tenants),
     )
+
+
+def _retained_of(text: str) -> float:
+    part = part_of(text)
+    if part > _MOST_RETAINED:
+        raise SimulationError(
+            f"must be at most {_MOST_RETAINED:.0%}, not {text!r}: the rest is for whatever comes"
+        )
+    return part
 
 
 def _store(options: SimulateOptions, block_bytes: int) -> StoreSettings | None:
@@ -168,8 +190,33 @@ def _left_out(given: Mapping[str, object], of: tuple[str, ...]) -> None:
         )
 
 
-def _compare(options: SimulateOptions, pool: PoolSettings, weights: ScorerWeights) -> Comparison:
-    trace = _trace(options)
+def _check_hints(options: SimulateOptions, trace: Trace) -> None:
+    """Raise SimulationError where something is given that is of hints, and there are none."""
+    if options.hints:
+        return
+    for name in ("hint_error", "hint_false"):
+        if getattr(options, name) is not None:
+            raise SimulationError(f"--{name.replace('_', '-')}: is of what --hints shows; give --hints too")
+    if options.retained is not None and not any(hints.retain_s for hints in trace.hints):
+        raise SimulationError(
+            f"--retained: no request of {trace.name} says a hint; give --hints too, or a trace with hints"
+        )
+
+
+def _check_tenants(pool: PoolSettings, trace: Trace) -> None:
+    """Raise SimulationError where no request is of a tenant that was given a part."""
+    known = sorted({hints.tenant for hints in trace.hints} - {""})
+    for name in pool.tenants:
+        if name not in known:
+            raise SimulationError(
+                f"--tenant: no request of {trace.name} is of {name!r}; "
+                + (f"tenants there are {', '.join(known)}" if known else "its requests say no tenant (share)")
+            )
+
+
+def _compare(
+    options: SimulateOptions, pool: PoolSettings, trace: Trace, weights: ScorerWeights
+) -> Comparison:
     names = options.policies or tuple(POLICIES)
     with _progress() as progress:
         tasks = {
@@ -184,16 +231,13 @@ def _compare(options: SimulateOptions, pool: PoolSettings, weights: ScorerWeight
         return compare(tasks, trace, pool, weights=weights, for_all=same, seed=seed, report=report)
 
 
-def _gain(options: SimulateOptions, weights: ScorerWeights) -> HintGain:
+def _gain(options: SimulateOptions, pool: PoolSettings, trace: Trace, weights: ScorerWeights) -> HintGain:
     names = dict.fromkeys(options.policies or (KVTIER,))
     if len(names) > 1:
         raise SimulationError("--policy: with --hints, one policy is run; name one, or none for kvtier's")
     [policy] = names
-    trace, pool = _trace(options), _pool(options)
-    error, false = (
-        _option(option, part_of, text)
-        for option, text in (("--hint-error", options.hint_error), ("--hint-false", options.hint_false))
-    )
+    error = _option("--hint-error", part_of, options.hint_error or _HINT_ERROR)
+    false = _option("--hint-false", part_of, options.hint_false or _HINT_FALSE)
     said = ways(trace, error, false, options.seed)
     with _progress() as progress:
         tasks = {name: progress.add_task(name, total=len(trace), start=False) for name in said}

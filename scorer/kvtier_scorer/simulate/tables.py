@@ -13,10 +13,13 @@ from kvtier_scorer.simulate.policies import POLICIES
 from kvtier_scorer.simulate.trace import Trace
 
 _MORE: Final = ("TTFT s\nmean", "TTFT s\nP90", "E2E s\nmean", "tokens\n/s", "load\nvaries")
+_LATE: Final = 0.05  # of the trace's time
+_LATE_S: Final = 10.0
+_ALWAYS_LATE_S: Final = 60.0  # however long the trace is
 _ABOUT_HINTS: Final = {
     NONE: "nobody says anything",
     GIVEN: "what the trace says",
-    "true": "each request says when its session comes back, and the last that it is over",
+    "true": "each request says when its session comes back, or that it does not",
     "all false": "each request says some time from 5 to 300 s, or that its session is over",
 }
 
@@ -26,9 +29,22 @@ def lines_of(found: Comparison | HintGain) -> list[Table | str]:
     if isinstance(found, HintGain):
         about = [f"{name}: {_ABOUT_HINTS[name]}" for name in found.figures if name in _ABOUT_HINTS]
         bound = f"optimum: {found.optimum:.1%} at most by any policy; may not be possible"
-        return [_title(found.trace), _table("hints", found.figures), bound, *about]
+        return [
+            _title(found.trace),
+            _table("hints", found.figures),
+            *_tenants(found.figures),
+            *_overload(found.trace, found.figures),
+            bound,
+            *about,
+        ]
     about = [f"{name}: {POLICIES[name].about}" for name in found.figures]
-    return [_title(found.trace), _table("policy", found.figures), *about]
+    return [
+        _title(found.trace),
+        _table("policy", found.figures),
+        *_tenants(found.figures),
+        *_overload(found.trace, found.figures),
+        *about,
+    ]
 
 
 def _title(trace: Trace) -> str:
@@ -40,13 +56,11 @@ def _title(trace: Trace) -> str:
 
 
 def _table(first: str, runs: Mapping[str, Figures]) -> Table:
-    """One row a run; a tier that gave nothing to any has no column, a tenant who asked has one."""
+    """One row a run; a tier that gave nothing to any has no column."""
     tiers = [tier for tier in Tier if any(figures.tier_hit_rate[tier] for figures in runs.values())]
-    tenants = sorted({name for figures in runs.values() for name in figures.tenant_hit_rate})
     rows = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     rows.add_column(first, no_wrap=True)
-    of_tiers, of_tenants = (f"from\n{tier.name}" for tier in tiers), (f"hit of\n{name}" for name in tenants)
-    for column in ("hit\nrate", *of_tiers, *of_tenants, *_MORE):
+    for column in ("hit\nrate", *(f"from\n{tier.name}" for tier in tiers), *_MORE):
         rows.add_column(column, justify="right", no_wrap=True)
     best = max((figures.hit_rate for figures in runs.values()), default=0.0)
     for name, figures in runs.items():
@@ -54,7 +68,6 @@ def _table(first: str, runs: Mapping[str, Figures]) -> Table:
             name,
             f"{figures.hit_rate:.1%}",
             *(f"{figures.tier_hit_rate[tier]:.1%}" for tier in tiers),
-            *(f"{figures.tenant_hit_rate.get(tenant, 0.0):.1%}" for tenant in tenants),
             f"{figures.ttft_mean_s:.2f}",
             f"{figures.ttft_p90_s:.2f}",
             f"{figures.e2e_mean_s:.1f}",
@@ -63,3 +76,28 @@ def _table(first: str, runs: Mapping[str, Figures]) -> Table:
             style="bold" if figures.hit_rate == best else "",
         )
     return rows
+
+
+def _tenants(runs: Mapping[str, Figures]) -> list[str]:
+    """A line for each run whose requests say whose they are: names may be of any number and length."""
+    return [
+        f"{run}: hit rate of " + ", ".join(f"{name} {rate:.1%}" for name, rate in each.items())
+        for run, figures in runs.items()
+        if (each := figures.tenant_hit_rate)
+    ]
+
+
+def _overload(trace: Trace, runs: Mapping[str, Figures]) -> list[str]:
+    """A line where the pods did not keep up with a trace that has times."""
+    if trace.time_s is None:
+        return []
+    limit_s = min(_ALWAYS_LATE_S, max(_LATE_S, _LATE * float(trace.time_s[-1])))
+    late = [name for name, figures in runs.items() if figures.ttft_last_tenth_s > limit_s]
+    if not late:
+        return []
+    longest_s = max(runs[name].ttft_last_tenth_s for name in late)
+    line = (
+        f"requests arrive faster than the pods serve with {', '.join(late)}: towards the end they wait "
+        f"{longest_s:,.0f} s for a token, so times say little; give more --pods or fewer requests at a time"
+    )
+    return [line]

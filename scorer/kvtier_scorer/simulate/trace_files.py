@@ -97,7 +97,8 @@ def load_trace(path: Path) -> Trace:
             text = file.read(_MOST_CHARACTERS)
     except FileNotFoundError:
         raise TraceError(
-            f"{path}: there is no such file; give the path of a trace, or high-cache or low-cache"
+            f"{path}: there is no such file; give the path of a trace, or high-cache, low-cache, agents or "
+            "tenants"
         ) from None
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}; give a file that can") from None

@@ -54,6 +54,31 @@ def test_a_table_shows_every_policy_in_80_columns() -> None:
     assert [line.split(":")[0] for line in about] == list(POLICIES)
 
 
+def test_no_figure_is_cut_off_where_the_table_is_wider_than_the_screen() -> None:
+    narrow = CliRunner().invoke(simulate, [*SMALL], env={"COLUMNS": "40"})
+    assert narrow.stdout.split() == ran(*SMALL).split()
+
+
+def test_hit_rates_of_tenants_are_below_the_table_however_many_they_are(tmp_path: Path) -> None:
+    names = [f"team-{number}-{'x' * 40}" for number in range(4)]
+    lines = [{**TRACE[1], "time_s": at, "hints": {"share": name}} for at, name in enumerate(names)]
+    file = write(tmp_path / "t.jsonl", [TRACE[0], *lines, *lines])
+    printed = ran("--trace", file, "--pods", "2", "--policy", "round-robin", "--hints").splitlines()
+    for run in ("none", "true"):
+        [line] = [line for line in printed if line.startswith(f"{run}: hit rate of ")]
+        assert all(f"{name} " in line for name in names)
+
+
+def test_a_line_says_that_requests_come_faster_than_they_are_served(tmp_path: Path) -> None:
+    at_once = [{**TRACE[1], "time_s": 0.0, "prompt": [[number, 30_000]]} for number in range(20)]
+    slowly = [{**line, "time_s": 60.0 * number} for number, line in enumerate(at_once)]
+    asked = ("--pods", "1", "--policy", "round-robin", "--trace")
+    said = "requests arrive faster than the pods serve with round-robin"
+    assert said in ran(*asked, write(tmp_path / "fast.jsonl", [TRACE[0], *at_once]))
+    assert said not in ran(*asked, write(tmp_path / "slow.jsonl", [TRACE[0], *slowly]))
+    assert said not in ran(*SMALL)
+
+
 def test_only_the_policies_asked_for_are_run_each_once() -> None:
     found = json.loads(
         ran(*SMALL, "--policy", "kvtier", "--policy", "random", "--policy", "kvtier", "-o", "json")
@@ -143,7 +168,7 @@ def test_what_hints_would_give_is_shown_for_one_policy_beside_the_optimum() -> N
     assert "optimum: " in ran(*arguments)
 
 
-def test_a_tenants_guaranteed_part_shows_in_its_own_column() -> None:
+def test_a_tenants_guaranteed_part_shows_in_its_own_hit_rate() -> None:
     asked = (
         "--trace",
         "tenants",
@@ -184,7 +209,7 @@ def test_the_other_pickers_take_weights_only_when_told_to() -> None:
 BAD = [
     (
         ["--trace", "missing.jsonl"],
-        "missing.jsonl: there is no such file; give the path of a trace, or high-cache or low-cache",
+        "missing.jsonl: there is no such file; give the path of a trace, or high-cache, low-cache, agents or",
     ),
     ([*SMALL, "--policy", "best"], "--policy: 'best' is not known; known are round-robin, random"),
     ([*SMALL, "--preset", "tpu"], "--preset: 'tpu' is not known; known are qwen3-32b-2xh100"),
@@ -195,6 +220,15 @@ BAD = [
     ([*SMALL, "--hints"], "high-cache: has no times, so no pauses are known; give a trace with time_s"),
     ([*SMALL, "--sessions", "4"], "--sessions: shapes a generated trace; leave it out with a file, or use"),
     ([*SMALL, "--retained", "lots"], "--retained: must be a part from 0% to 100% such as 30%, not 'lots'"),
+    ([*SMALL, "--retained", "91%"], "--retained: must be at most 90%, not '91%'"),
+    ([*SMALL, "--retained", "40%"], "--retained: no request of high-cache says a hint; give --hints too"),
+    ([*SMALL, "--hint-error", "40%"], "--hint-error: is of what --hints shows; give --hints too"),
+    ([*SMALL, "--hint-false", "40%"], "--hint-false: is of what --hints shows; give --hints too"),
+    (
+        ["--trace", "tenants", "--requests", "300", "--tenant", "nosuch:10%:50%"],
+        "--tenant: no request of tenants is of 'nosuch'; tenants there are steady",
+    ),
+    ([*SMALL, "--tenant", "a:10%:50%"], "--tenant: no request of high-cache is of 'a'; its requests say no"),
     ([*SMALL, "--tenant", "a:70%:50%"], "--tenant: guaranteed and most must be parts from 0 % to 100 %"),
     ([*SMALL, "--tenant", "a"], "--tenant: must be NAME:GUARANTEED:MOST such as team-a:20%:50%, not 'a'"),
     (

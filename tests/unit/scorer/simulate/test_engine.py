@@ -243,11 +243,12 @@ def test_the_names_of_figures_are_what_people_read() -> None:
         tokens_per_s=4.0,
         load_variation=0.0,
         tenant_hit_rate={},
+        ttft_last_tenth_s=1.0,
         requests=1,
         ttft_s=np.array([1.0]),
     ).to_json()
     assert " ".join(found) == (
         "hit_rate tier_hit_rate ttft_mean_s ttft_p90_s e2e_mean_s tokens_per_s load_variation "
-        "tenant_hit_rate requests"
+        "tenant_hit_rate ttft_last_tenth_s requests"
     )
     assert " ".join(found["tier_hit_rate"]) == "gpu cpu disk remote"
