@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kvtier_connector.serve.asgi import Answer, App, Headers, Message, Receive, Request, Scope, Send, call
 from kvtier_connector.serve.keeper import PrefixKeeper
-from kvtier_connector.serve.prefetch import MOST_BODY_BYTES, PATHS, answer_prefetch, prefetch_in
+from kvtier_connector.serve.prefetch import MOST_BODY_BYTES, PATHS, PrefetchAnswers
 from kvtier_connector.serve.prefixes import read_prefixes
 from kvtier_connector.serve.turns import Turn, turn_of_server
 
@@ -27,6 +27,7 @@ CONTROL: Final = "KVTIER_CONTROL"
 """Of the environment: the folder with the engines' control sockets; without it nothing is fetched."""
 DEFAULT_WITHIN_S: Final = 120.0
 _HEALTH: Final = "/health"
+_MOST_DIGITS: Final = 20  # of a body's length
 
 log: Final = logging.getLogger("vllm.kvtier")
 
@@ -38,6 +39,7 @@ class KVTierMiddleware:
         self._app = app
         self._environment = environment
         self._control_path = environment.get(CONTROL, "")
+        self._prefetches = PrefetchAnswers(self._control_path)
         self._keeper: PrefixKeeper | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -69,20 +71,18 @@ class KVTierMiddleware:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if path == _HEALTH and self._keeper is not None and not self._keeper.is_open:
             await self._keeper.held().send(send)
-        elif path in PATHS and scope["method"] == "POST":
+        elif path in PATHS and scope["method"] == "POST" and _length_bytes(scope) <= MOST_BODY_BYTES:
             await self._complete(path, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _complete(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         body, again = await _read_ahead(receive)
-        request = prefetch_in(body)
-        if request is not None:
-            ask = partial(call, self._app, scope.get("app"))
-            answer = await answer_prefetch(request, path, _headers(scope), ask, self._control_path)
-            if answer is not None:
-                await answer.send(send)
-                return
+        ask = partial(call, self._app, scope.get("app"))
+        answer = await self._prefetches.answer(body, path, _headers(scope), ask)
+        if answer is not None:
+            await answer.send(send)
+            return
         await self._app(scope, again, send)
 
     def _begin(self, application: object) -> None:
@@ -144,6 +144,12 @@ def _headers(scope: Scope) -> Headers:
         bytes(name).decode("latin-1").lower(): bytes(text).decode("latin-1")
         for name, text in scope["headers"]
     }
+
+
+def _length_bytes(scope: Scope) -> int:
+    """Return how long a request says that its body is; 0 where it does not."""
+    text = _headers(scope).get("content-length", "")
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
 
 
 def _within_s(text: str) -> float:

@@ -6,22 +6,26 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from kvtier_common.errors import MalformedError
-from kvtier_common.formats.json_text import parse_json_object
 from kvtier_common.hints import FIELD, parse_hints
 from kvtier_connector.serve.asgi import Answer, Ask, Headers, Request, json_answer
 
-MOST_BODY_BYTES: Final = 8 << 20
+MOST_BODY_BYTES: Final = 1 << 20
 """Of a request that is looked at; longer ones are computed."""
+MOST_PROMPTS: Final = 8
+"""Of a request that is looked at; one with more is computed."""
+MOST_AT_A_TIME: Final = 2
+"""Requests of one server whose blocks are fetched; nothing is fetched for those beyond."""
 CHAT_PATH: Final = "/v1/chat/completions"
 PATHS: Final = frozenset({"/v1/completions", CHAT_PATH})
-_MARK: Final = b'"prefetch"'
-_MOST_PROMPTS: Final = 64  # of one request
-_SOCKET_S: Final = 10.0
+_PARAMS: Final = b'"kv_transfer_params"'
+_MARKS: Final = (f'"{FIELD}"'.encode(), b'"prefetch"')
+_NEAR_BYTES: Final = 4096  # of the parameters' name the hint has to be
+_REQUEST_S: Final = 10.0  # how long one may take in all
 _AUTHORIZATION: Final = "authorization"
 _OF_CHATS: Final = (
     "messages",
@@ -39,74 +43,125 @@ _OF_CHATS: Final = (
 log: Final = logging.getLogger("vllm.kvtier")
 
 
-def prefetch_in(body: bytes) -> dict[str, Any] | None:
-    """Return a request that asks for a prefetch and for nothing else; None for any other, in no time."""
-    if _MARK not in body:
-        return None
-    try:
-        request = parse_json_object(body, most_bytes=MOST_BODY_BYTES)
-    except MalformedError:
-        return None  # the engine says what is wrong with it
-    params = request.get("kv_transfer_params")
-    if not isinstance(params, Mapping) or FIELD not in params:
-        return None
-    return request if parse_hints(params[FIELD])[0].prefetch else None
+@dataclass(frozen=True, slots=True)
+class _Announced:
+    """A request that asks for a prefetch and for nothing else."""
+
+    request: Mapping[str, Any]
+    prompts: Sequence[list[int] | Mapping[str, Any]]  # each as token ids, or as what /tokenize is asked
 
 
-async def answer_prefetch(
-    request: Mapping[str, Any], path: str, headers: Headers, ask: Ask, control_path: str
-) -> Answer | None:
-    """Have a request's blocks fetched. None if it has no prompt in a known form: the engine says so then.
+class PrefetchAnswers:
+    """Answers the requests of one API server."""
 
-    Whoever may not ask the engine for the answer may not ask for this either, and is told so by the engine.
-    """
-    own = {_AUTHORIZATION: headers[_AUTHORIZATION]} if _AUTHORIZATION in headers else {}
-    models = await ask(Request("GET", "/v1/models", headers=own))
-    if not models.is_ok:
-        return models
-    prompts = _prompts(request, path)
-    if prompts is None:
-        return None
-    tokens = list[list[int]]()
-    for prompt in prompts:
-        found = prompt if isinstance(prompt, list) else await _tokenized(prompt, request, ask)
-        if isinstance(found, Answer):
-            return found
-        tokens.append(found)
-    model = request.get("model")
-    if not _is_adapter(model, models.json()):  # whose blocks have other names
-        for prompt_tokens in tokens:
-            message = {
-                "verb": "prefetch",
-                "tokens": prompt_tokens,
-                "cache_salt": request.get("cache_salt") or "",
-            }
-            await tell_engines(control_path, message)
-    served = model if isinstance(model, str) and model else _first_model(models.json())
-    return _completion(request, path, served, [len(prompt_tokens) for prompt_tokens in tokens])
+    def __init__(self, control_path: str) -> None:
+        """Tell the engines whose sockets are in a folder; with no folder nothing is fetched."""
+        self._control_path = control_path
+        self._under_way = 0
 
+    async def answer(self, body: bytes, path: str, headers: Headers, ask: Ask) -> Answer | None:
+        """Have a request's blocks fetched. None if it is for the engine, which also says what is bad in it.
 
-async def tell_engines(control_path: str, message: Mapping[str, object]) -> None:
-    """Send a message to every engine's control socket in a folder; who does not listen misses it."""
-    for path in _sockets(control_path):
+        Whoever may not ask the engine for models has nothing read: the engine refuses the request, too.
+        """
+        if not may_be_prefetch(body):
+            return None
+        own = {_AUTHORIZATION: headers[_AUTHORIZATION]} if _AUTHORIZATION in headers else {}
+        models = await ask(Request("GET", "/v1/models", headers=own))
+        announced = await asyncio.to_thread(_read, body, path) if models.is_ok else None
+        if announced is None:
+            return None
         try:
-            await asyncio.wait_for(_tell(path, message), _SOCKET_S)
-        except (OSError, ValueError, asyncio.TimeoutError) as error:
-            log.info("kvtier: a prefetch is passed over: %s: %s", path, error or type(error).__name__)
+            return await self._fetched(announced, path, models.json(), ask)
+        except RecursionError:  # deeper than it can be written again
+            return None
+
+    async def _fetched(self, announced: _Announced, path: str, listed: object, ask: Ask) -> Answer:
+        counts = [0] * len(announced.prompts)
+        refused = None
+        if self._under_way < MOST_AT_A_TIME:
+            self._under_way += 1
+            try:
+                refused = await asyncio.wait_for(self._fetch(announced, listed, ask, counts), _REQUEST_S)
+            except asyncio.TimeoutError:
+                log.info("kvtier: a prefetch is given up: it is not done in %g s", _REQUEST_S)
+            finally:
+                self._under_way -= 1
+        if refused is not None:
+            return refused
+        model = announced.request.get("model")
+        served = model if isinstance(model, str) and model else _first_model(listed)
+        return _completion(announced.request, path, served, counts)
+
+    async def _fetch(
+        self, announced: _Announced, listed: object, ask: Ask, counts: list[int]
+    ) -> Answer | None:
+        """Fetch each prompt and count its tokens, or return what the engine says is wrong with it."""
+        request = announced.request
+        messages = list[Mapping[str, object]]()
+        for index, prompt in enumerate(announced.prompts):
+            found = prompt if isinstance(prompt, list) else await _tokenized(prompt, request, ask)
+            if isinstance(found, Answer):
+                return found
+            tokens = found[: _longest(listed)]  # no request has more
+            counts[index] = len(tokens)
+            salt = request.get("cache_salt") or ""
+            messages.append({"verb": "prefetch", "tokens": tokens, "cache_salt": salt})
+        if not _is_adapter(request.get("model"), listed):  # whose blocks have other names
+            await tell_engines(self._control_path, messages)
+        return None
+
+
+def may_be_prefetch(body: bytes) -> bool:
+    """Tell in no time whether a body is worth parsing: whether the hint's names stand near each other."""
+    at = body.rfind(_PARAMS)  # of two the last counts
+    return at >= 0 and all(body.find(mark, at, at + _NEAR_BYTES) >= 0 for mark in _MARKS)
+
+
+def _read(body: bytes, path: str) -> _Announced | None:
+    """Return what a body announces, if nothing else is asked for and its prompts have a known form.
+
+    To be called in a thread: it takes tens of milliseconds.
+    """
+    try:
+        request = json.loads(body)  # noqa: TID251 - bounded in bytes, of a client that may ask the engine
+    except (ValueError, RecursionError):
+        return None
+    params = request.get("kv_transfer_params") if isinstance(request, dict) else None
+    if not isinstance(params, Mapping) or not parse_hints(params.get(FIELD))[0].prefetch:
+        return None
+    if not isinstance(request.get("cache_salt"), str | None):
+        return None
+    prompts = _prompts(request, path)
+    return None if prompts is None else _Announced(request, prompts)
+
+
+async def tell_engines(control_path: str, messages: Sequence[Mapping[str, object]]) -> None:
+    """Send messages to every engine's control socket in a folder; who does not listen misses them."""
+    lines = await asyncio.to_thread(_lines, messages)
+    await asyncio.gather(*(_tell(path, lines) for path in _sockets(control_path)))
+
+
+def _lines(messages: Sequence[Mapping[str, object]]) -> list[bytes]:
+    return [json.dumps(message, separators=(",", ":")).encode() + b"\n" for message in messages]
 
 
 def _sockets(control_path: str) -> list[Path]:
     return sorted(Path(control_path).glob("engine-*.sock")) if control_path else []
 
 
-async def _tell(path: Path, message: Mapping[str, object]) -> None:
-    reader, writer = await asyncio.open_unix_connection(path)
+async def _tell(path: Path, lines: Sequence[bytes]) -> None:
     try:
-        writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-        await writer.drain()
-        await reader.readline()
-    finally:
-        writer.close()
+        reader, writer = await asyncio.open_unix_connection(path)
+        try:
+            for line in lines:
+                writer.write(line)
+                await writer.drain()
+                await reader.readline()
+        finally:
+            writer.close()  # which ends what the engine does for it
+    except (OSError, ValueError) as error:
+        log.info("kvtier: a prefetch is passed over: %s: %s", path, error)
 
 
 def _prompts(request: Mapping[str, Any], path: str) -> Sequence[list[int] | Mapping[str, Any]] | None:
@@ -119,7 +174,7 @@ def _prompts(request: Mapping[str, Any], path: str) -> Sequence[list[int] | Mapp
         )
     prompt = request.get("prompt")
     several = [prompt] if isinstance(prompt, str) or _are_tokens(prompt) else prompt
-    if not isinstance(several, list) or not 0 < len(several) <= _MOST_PROMPTS:
+    if not isinstance(several, list) or not 0 < len(several) <= MOST_PROMPTS:
         return None
     if not all(isinstance(one, str) or _are_tokens(one) for one in several):
         return None
@@ -137,6 +192,10 @@ async def _tokenized(prompt: Mapping[str, Any], request: Mapping[str, Any], ask:
     """Return a prompt's token ids, or what the engine says is wrong with it."""
     model = {"model": request["model"]} if request.get("model") else {}
     answer = await ask(Request("POST", "/tokenize", {**prompt, **model}))
+    return await asyncio.to_thread(_tokens_in, answer)
+
+
+def _tokens_in(answer: Answer) -> list[int] | Answer:
     said = answer.json()
     if answer.is_ok and isinstance(said, dict) and _are_tokens(said.get("tokens")):
         tokens: list[int] = said["tokens"]
@@ -153,6 +212,12 @@ def _models(listed: object) -> list[Mapping[str, Any]]:
 
 def _is_adapter(model: object, listed: object) -> bool:
     return any(one.get("id") == model and one.get("parent") for one in _models(listed))
+
+
+def _longest(listed: object) -> int | None:
+    """Return how many tokens a prompt may have; None where no model says it."""
+    lengths = [length for one in _models(listed) if type(length := one.get("max_model_len")) is int]
+    return max(lengths, default=None)
 
 
 def _first_model(listed: object) -> str:

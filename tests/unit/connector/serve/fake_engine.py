@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +23,7 @@ class FakeEngine:
         self.is_healthy = True
         self.looks = 0  # at its health
         self.tells_cached = True
+        self.max_model_len = 4096
         self._api_key = api_key
         self._computed = set[str]()
         keys = [api_key] if api_key else None
@@ -61,7 +62,10 @@ class FakeEngine:
         ):
             return json_answer(401, {"error": "Unauthorized"})
         if path == "/v1/models":
-            return json_answer(200, {"data": [{"id": "m", "parent": None}, {"id": "adapter", "parent": "m"}]})
+            models = [{"id": "m", "parent": None}, {"id": "adapter", "parent": "m"}]
+            return json_answer(
+                200, {"data": [{**model, "max_model_len": self.max_model_len} for model in models]}
+            )
         request = json.loads(body)
         if path == "/tokenize":
             if request.get("model") not in {None, "m", "adapter"}:
@@ -114,7 +118,10 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def served_in_pieces(
-    middleware: KVTierMiddleware, messages: list[Message]
+    middleware: KVTierMiddleware,
+    messages: list[Message],
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    path: str = "/v1/completions",
 ) -> tuple[bytes, list[Message]]:
     """Send a request in pieces; returns the answer's body, and what of the messages was not received."""
     said = list[bytes]()
@@ -128,8 +135,8 @@ async def served_in_pieces(
     scope = {
         "type": "http",
         "method": "POST",
-        "path": "/v1/completions",
-        "headers": [],
+        "path": path,
+        "headers": headers,
         "app": middleware._app,
     }
     await middleware(scope, receive, send)

@@ -23,6 +23,7 @@ from kvtier_common.metrics import prefixes as names
 from kvtier_connector.serve.asgi import Answer, Request, call
 from kvtier_connector.serve.keeper import PrefixKeeper
 from kvtier_connector.serve.middleware import KVTierMiddleware
+from kvtier_connector.serve.prefetch import MOST_BODY_BYTES
 from kvtier_connector.serve.prefixes import Prefix, read_prefix, read_prefixes
 from kvtier_connector.serve.turns import Turn
 
@@ -300,5 +301,21 @@ def test_a_request_reaches_the_app_as_it_came(parts: list[bytes], *, hangs_up: b
         said, left = await served_in_pieces(KVTierMiddleware(echo, {}), [*messages, later])  # type: ignore[arg-type]
         assert said == b"".join(parts) + b"gone" * hangs_up
         assert left == [later]
+
+    run(scene)
+
+
+def test_a_long_body_is_not_held_until_it_is_whole() -> None:
+    parts = [b"a" * MOST_BODY_BYTES, b"b" * MOST_BODY_BYTES, b"c"]
+    length = str(sum(map(len, parts))).encode()
+
+    async def first(_scope: object, receive: Callable[[], Awaitable[dict[str, bytes]]], send: object) -> None:
+        await send(await receive())  # type: ignore[operator] # as ASGI has it
+
+    async def scene() -> None:
+        for headers, held in (([], 2), ([(b"Content-Length", length)], 1)):
+            messages = [{"type": "http.request", "body": part, "more_body": part != b"c"} for part in parts]
+            said, left = await served_in_pieces(KVTierMiddleware(first, {}), messages, headers)  # type: ignore[arg-type]
+            assert (said, len(left)) == (b"".join(parts[:held]), len(parts) - held)
 
     run(scene)
