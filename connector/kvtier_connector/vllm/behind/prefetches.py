@@ -1,5 +1,6 @@
 """Brings prompts' chunks to memory ahead of their requests, within bounds, beside what requests wait for."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -10,6 +11,11 @@ from kvtier_connector.vllm.behind.promotions import Promotions
 
 MEMORY_SHARE: Final = 4
 """One slot of so many of the memory, at most, is filled ahead of requests at a time."""
+
+MOST_LOOKED_AT: Final = 512
+"""Chunks of a prefetch that are looked at in one go, which keeps a step waiting."""
+MOST_UNDER_WAY: Final = 16
+"""Prefetches; what is beyond brings nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +49,10 @@ class Tiers(Protocol):
 
 @dataclass(slots=True)
 class _Prefetch:
-    chunks: Sequence[Chunk]
-    coming: list[Chunk]
+    chunks: int  # of the prompt
+    here: int  # those that were in memory, or have come
+    coming: deque[Chunk]
+    unseen: int  # of these, at its beginning, those that were not looked at yet
 
 
 class Prefetches:
@@ -74,26 +82,37 @@ class Prefetches:
         room = min(
             self._memory.capacity // MEMORY_SHARE - under_way,
             self._memory.reservable - self._memory.retained - under_way,
+            self._memory.capacity if len(self._under_way) < MOST_UNDER_WAY else 0,
         )
         lacking = [chunk for chunk in chunks if self._memory.state(chunk.key) is not BlockState.READY]
-        self._under_way[name] = _Prefetch(chunks, lacking[: max(0, room)])
+        coming = deque(lacking[: max(0, room)])
+        self._under_way[name] = _Prefetch(len(chunks), len(chunks) - len(lacking), coming, len(coming))
         return name, self.look(name)
 
     def look(self, name: str) -> Fetched:
-        """Have a prefetch go on, and tell how far it is; when nothing is coming any more it has ended."""
+        """Have a prefetch go on, and tell how far it is; when nothing is coming any more it has ended.
+
+        Of a long one it looks at a part, each time at the next.
+        """
         prefetch = self._under_way[name]
         self._tiers.poll()
         lookup = self._tiers.promotions.lookup
-        states = [lookup(chunk.key, name, chunk.end_tokens, anyway=True) for chunk in prefetch.coming]
-        prefetch.coming = [
-            chunk for chunk, state in zip(prefetch.coming, states, strict=True) if state is BlockState.PENDING
-        ]
+        for _ in range(min(len(prefetch.coming), MOST_LOOKED_AT)):
+            chunk = prefetch.coming.popleft()
+            state = lookup(chunk.key, name, chunk.end_tokens, anyway=True)
+            prefetch.here += state is BlockState.READY
+            prefetch.unseen -= prefetch.unseen > 0
+            if state is BlockState.PENDING:
+                prefetch.coming.append(chunk)
         self._tiers.on_schedule_end()
-        here = sum(self._memory.state(chunk.key) is BlockState.READY for chunk in prefetch.chunks)
-        coming = len(prefetch.coming)
+        here, coming = prefetch.here, len(prefetch.coming)
         if not coming:
             self.end(name)
-        return Fetched(here, coming, len(prefetch.chunks) - here - coming)
+        return Fetched(here, coming, prefetch.chunks - here - coming)
+
+    def has_unseen(self, name: str) -> bool:
+        """Tell whether a prefetch counts chunks as coming that were not looked at yet."""
+        return name in self._under_way and self._under_way[name].unseen > 0
 
     def end(self, name: str) -> None:
         """Let go of one; what is being read for it stays in memory like anything else."""

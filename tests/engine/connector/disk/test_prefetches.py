@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from tests.engine.connector.disk.promotions_scene import Scene, key_of
@@ -9,7 +10,8 @@ from tests.engine.connector.disk.promotions_scene import Scene, key_of
 from kvtier_common.hints import Priority
 from kvtier_connector.core.index.hints import BlockHint
 from kvtier_connector.core.index.index import BlockState
-from kvtier_connector.vllm.behind.prefetches import Chunk, Fetched, Prefetches
+from kvtier_connector.vllm.behind import prefetches as module
+from kvtier_connector.vllm.behind.prefetches import MOST_UNDER_WAY, Chunk, Fetched, Prefetches
 from kvtier_connector.vllm.behind.promotions import Promotions
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
@@ -89,3 +91,45 @@ def test_one_that_is_let_go_of_holds_nothing() -> None:
     prefetches.end(name)
     scene.arrive(2)
     scene.assert_nothing_is_kept()
+
+
+def test_a_long_one_is_looked_at_in_parts_and_only_where_something_is_coming(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_LOOKED_AT", 3)
+    scene = Scene(80, on_disk=range(10, 18))
+    scene.put_in_memory(*range(10))
+    prefetches = _prefetches(scene)
+    looked_at = list[bytes]()
+    lookup = scene.promotions.lookup
+
+    def noted(key: bytes, *arguments: Any, **named: Any) -> BlockState:  # noqa: ANN401 - as they come
+        looked_at.append(key)
+        return lookup(key, *arguments, **named)
+
+    monkeypatch.setattr(scene.promotions, "lookup", noted)
+    name, fetched = prefetches.begin(_chunks(range(20)))
+    assert (fetched, looked_at) == (Fetched(10, 10, 0), [key_of(number) for number in (10, 11, 12)])
+    for unseen in (True, True, True, False):
+        assert prefetches.has_unseen(name) == unseen
+        fetched = prefetches.look(name)
+    assert fetched == Fetched(10, 8, 2)
+    assert set(looked_at) == {key_of(number) for number in range(10, 20)}
+    scene.arrive(*range(10, 18))
+    while name in prefetches:
+        looked_at.clear()
+        fetched = prefetches.look(name)
+        assert len(looked_at) <= 3
+    assert fetched == Fetched(18, 0, 2)
+    scene.assert_nothing_is_kept()
+
+
+def test_only_so_many_are_under_way() -> None:
+    scene = Scene(1000, on_disk=range(100))
+    prefetches = _prefetches(scene)
+    for number in range(MOST_UNDER_WAY):
+        assert prefetches.begin(_chunks([number]))[1].coming == 1
+    assert prefetches.begin(_chunks([50]))[1] == Fetched(0, 0, 1)
+    scene.arrive(0)
+    prefetches.look("kvtier-prefetch-1")
+    assert prefetches.begin(_chunks([50]))[1].coming == 1
