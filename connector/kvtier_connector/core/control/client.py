@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,7 @@ from kvtier_common.errors import KvtierError, MalformedError
 from kvtier_common.formats.json_text import parse_json_object
 
 _MOST_BYTES: Final = 16 << 20  # of an answer
+_AGAIN_S: Final = 0.05  # after which an engine is asked again that has too many clients
 _NAME: Final = re.compile(r"engine-(\d+)\.sock")
 
 
@@ -35,7 +37,7 @@ def ask(path: Path, order: Mapping[str, Any], *, timeout_s: float) -> dict[str, 
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)
-            connection.connect(str(path))
+            _connect(connection, path, timeout_s)
             connection.sendall(json.dumps(order).encode() + b"\n")
             with connection.makefile("rb") as lines:
                 line = lines.readline(_MOST_BYTES + 1)
@@ -44,3 +46,17 @@ def ask(path: Path, order: Mapping[str, Any], *, timeout_s: float) -> dict[str, 
         return parse_json_object(line, most_bytes=_MOST_BYTES)
     except (OSError, MalformedError) as error:
         raise ControlError(f"{path}: {error}") from error
+
+
+def _connect(connection: socket.socket, path: Path, timeout_s: float) -> None:
+    """Connect, once there is a place among the clients that wait. Raises OSError."""
+    until_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            connection.connect(str(path))
+        except BlockingIOError:  # unix(7): of a socket with a timeout it is not waited for
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return

@@ -5,28 +5,36 @@ It listens at a path, never at a port: who reaches it is who may enter the engin
 
 import json
 import os
+import select
 import socket
 import stat
 import struct
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from kvtier_common.errors import MalformedError
 from kvtier_common.formats.json_text import parse_json_object
+from kvtier_connector.core.control.orders import Verb
 from kvtier_connector.errors import SettingError
 
 MOST_LINE_BYTES: Final = 16 << 20
 """Of an order: the token ids of a prompt of a million tokens have 8 MiB."""
 MOST_CLIENTS: Final = 8  # at a time; the next ones wait to be accepted
-_SILENT_S: Final = 60.0  # after which a client that sends nothing is let go of
+MOST_PREFETCHES: Final = 6
+"""Of them; the other places are for orders that somebody gives."""
+_MOST_WAITING: Final = 64  # clients that are not accepted yet
+_SILENT_S: Final = 10.0  # after which a client that sends nothing is let go of
 _LOOK_S: Final = 0.5  # how often the end is looked for
 _MOST_PATH_BYTES: Final = 107  # of a socket (unix(7))
 _PEER: Final = struct.Struct("3i")  # process, user and group (socket(7), SO_PEERCRED)
 
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+IsWanted = Callable[[], bool]
+"""Tells whether whoever has given an order still waits for its answer."""
+Answer = Callable[[Mapping[str, Any], IsWanted], Mapping[str, Any]]
 """Does an order and returns what is to be said of it. Raises MalformedError: it is none."""
 
 
@@ -42,6 +50,7 @@ class ControlServer:
         self._path = folder / name
         self._closing = threading.Event()
         self._places = threading.BoundedSemaphore(MOST_CLIENTS)
+        self._prefetches = threading.BoundedSemaphore(MOST_PREFETCHES)
         try:
             _make_private(folder)
             self._listener = _listen(self._path)
@@ -83,15 +92,31 @@ class ControlServer:
     def _converse(self, connection: socket.socket) -> None:
         with connection.makefile("rb") as lines:
             while line := lines.readline(MOST_LINE_BYTES + 1):
-                connection.sendall(json.dumps(self._done(line)).encode() + b"\n")
+                answer = self._done(line, partial(_is_there, connection))
+                connection.sendall(json.dumps(answer).encode() + b"\n")
                 if len(line) > MOST_LINE_BYTES:
                     return  # the rest of it would be taken for other orders
 
-    def _done(self, line: bytes) -> Mapping[str, Any]:
+    def _done(self, line: bytes, is_wanted: IsWanted) -> Mapping[str, Any]:
         try:
-            return self._answer(parse_json_object(line, most_bytes=MOST_LINE_BYTES))
+            fields = parse_json_object(line, most_bytes=MOST_LINE_BYTES)
+            if fields.get("verb") != Verb.PREFETCH:
+                return self._answer(fields, is_wanted)
+            if not self._prefetches.acquire(blocking=False):
+                return {"error": f"{MOST_PREFETCHES} prefetches are under way; ask again"}
+            try:
+                return self._answer(fields, is_wanted)
+            finally:
+                self._prefetches.release()
         except MalformedError as error:
             return {"error": str(error)}
+
+
+def _is_there(connection: socket.socket) -> bool:
+    """Tell whether the other end has not hung up."""
+    poll = select.poll()
+    poll.register(connection, 0)  # POLLHUP is always told
+    return not poll.poll(0)
 
 
 def _make_private(folder: Path) -> None:
@@ -117,7 +142,7 @@ def _listen(path: Path) -> socket.socket:
     try:
         listener.bind(str(path))
         path.chmod(0o600)
-        listener.listen(MOST_CLIENTS)
+        listener.listen(_MOST_WAITING)
         listener.settimeout(_LOOK_S)
     except OSError:
         listener.close()

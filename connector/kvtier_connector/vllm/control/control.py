@@ -5,7 +5,7 @@ The socket's threads wait for the engine; the engine waits for nobody.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from kvtier_connector.core.control.orders import (
     StatusOrder,
     read_order,
 )
+from kvtier_connector.core.control.socket_server import IsWanted
 from kvtier_connector.errors import ConnectorError
 from kvtier_connector.vllm.behind.prefetches import Chunk, Fetched, Prefetches
 from kvtier_connector.vllm.control.clearing import Cleared, Clearing
@@ -28,12 +29,15 @@ from kvtier_connector.vllm.control.holdings import tiers_held
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.device_cache import DeviceCache
+from kvtier_connector.vllm.upstream.engine_loop import EngineBusyError
 from kvtier_connector.vllm.upstream.offloading import UpstreamScheduler
 
 _T = TypeVar("_T")
 _ENGINE_S: Final = 120.0
 """How long a step may keep an order waiting: a long prompt's takes a minute on a CPU."""
 _LOOK_S: Final = 0.01  # how often what is under way is looked at, where the engine may do no steps
+_FETCH_LOOK_S: Final = 0.05  # how often a prefetch is looked at: nobody waits for it
+_HUNG_UP_S: Final = 0.5  # how often it is looked for whether somebody still wants a prefetch
 _FORGET_S: Final = 60.0  # how long disk and store may take to forget
 _FETCH_S: Final = 60.0  # how long a prefetch may hold what has come of it
 _AFTER_PROMPT: Final = "blocks of what came after the prompt, as of longer conversations, are not cleared"
@@ -53,6 +57,7 @@ class Control:
         device: DeviceCache,
         *,
         rank: int,  # of the data-parallel replicas
+        most_tokens: int,  # of a prompt
         tenants: Collection[str],  # names that shares can have
         hash_prompt: Callable[[list[int], str], Request],
         call: CallEngine,
@@ -62,6 +67,7 @@ class Control:
         self._manager = manager
         self._device = device
         self._rank = rank
+        self._most_tokens = most_tokens
         self._tenants = tenants
         self._hash = hash_prompt
         self._call = call
@@ -70,8 +76,10 @@ class Control:
         self._prefetches: Prefetches | None = None
         self._one_clear = threading.Lock()
 
-    def answer(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, fields: Mapping[str, Any], is_wanted: IsWanted = lambda: True) -> dict[str, Any]:
         """Do an order and say what came of it, with `error` where it failed.
+
+        A prefetch ends when it is not wanted any more; whatever clears goes on.
 
         Raises MalformedError: it is no order.
         """
@@ -81,7 +89,7 @@ class Control:
                 case ClearOrder():
                     said = self._clear(order)
                 case PrefetchOrder(prompt):
-                    said = self._prefetch(prompt)
+                    said = self._prefetch(prompt, is_wanted)
                 case StatusOrder():
                     said = self._do(self._status)
         except ConnectorError as error:
@@ -91,12 +99,12 @@ class Control:
             said = {"error": f"{type(error).__name__}: {error}"}
         return {"rank": self._rank, **said}
 
-    def _do(self, deed: Callable[[], _T]) -> _T:
+    def _do(self, deed: Callable[[], _T], within_s: float = _ENGINE_S) -> _T:
         def held() -> _T:
             with self._hold():
                 return deed()
 
-        done: _T = self._call(held, _ENGINE_S)
+        done: _T = self._call(held, within_s)
         return done
 
     def _hash_prompt(self, prompt: PromptTokens) -> Request:
@@ -132,23 +140,52 @@ class Control:
 
     # ---- prefetch ----
 
-    def _prefetch(self, prompt: PromptTokens) -> dict[str, Any]:
-        name, fetched = self._do(lambda: self._begin_prefetch(prompt))
-        until_s = time.monotonic() + _ASK_S
-        while name and self._do(self._is_asking) and time.monotonic() < until_s:
-            time.sleep(_LOOK_S)
-            fetched = self._do(partial(self._look, name)) or fetched
-        if name and fetched.coming:
-            threading.Thread(target=self._tend, args=(name,), name="kvtier-prefetch", daemon=True).start()
+    def _prefetch(self, prompt: PromptTokens, is_wanted: IsWanted) -> dict[str, Any]:
+        tokens = len(prompt.tokens)
+        if tokens > self._most_tokens:
+            return {"error": f"tokens: got {tokens}, this engine's prompts have at most {self._most_tokens}"}
+        # hashes are of the tokens alone: made here, in the socket's thread, they keep no step waiting
+        chunks = [Chunk(*chunk) for chunk in self._upstream.chunks_of(self._hash_prompt(prompt))]
+        name, fetched = self._do_if_wanted(partial(self._begin_prefetch, chunks), is_wanted)
+        try:
+            fetched = self._known_soon(name, fetched, is_wanted)
+        finally:
+            if fetched.coming:
+                for_s = _FETCH_S if is_wanted() else 0.0
+                threading.Thread(
+                    target=self._tend, args=(name, for_s), name="kvtier-prefetch", daemon=True
+                ).start()
         chunk_tokens = self._manager.chunk_tokens
         counts = {"in_memory": fetched.here, "coming": fetched.coming, "absent": fetched.absent}
         return {
-            "tokens": len(prompt.tokens),
+            "tokens": tokens,
             **{f"{state}_tokens": chunks * chunk_tokens for state, chunks in counts.items()},
         }
 
-    def _begin_prefetch(self, prompt: PromptTokens) -> tuple[str, Fetched]:
-        chunks = [Chunk(*chunk) for chunk in self._upstream.chunks_of(self._hash_prompt(prompt))]
+    def _known_soon(self, name: str, fetched: Fetched, is_wanted: IsWanted) -> Fetched:
+        """Wait a little until it is known what comes of a prefetch."""
+        until_s = time.monotonic() + _ASK_S
+        while fetched.coming and is_wanted() and time.monotonic() < until_s:
+            if not self._do_if_wanted(partial(self._is_open, name), is_wanted):
+                break
+            time.sleep(_FETCH_LOOK_S)
+            fetched = self._do_if_wanted(partial(self._look, name), is_wanted) or fetched
+        return fetched
+
+    def _do_if_wanted(self, deed: Callable[[], _T], is_wanted: IsWanted) -> _T:
+        """Do something while somebody wants it; raises EngineBusyError as soon as nobody does, or in time."""
+        until_s = time.monotonic() + _ENGINE_S
+        while True:
+            try:
+                return self._do(deed, _HUNG_UP_S)
+            except EngineBusyError:
+                if not is_wanted():
+                    raise
+                if time.monotonic() > until_s:
+                    why = f"the engine has not come to it within {_ENGINE_S:g} s"
+                    raise EngineBusyError(why) from None
+
+    def _begin_prefetch(self, chunks: Sequence[Chunk]) -> tuple[str, Fetched]:
         behind = self._manager.behind
         if behind is None:
             here = len(self._manager.memory.places([chunk.key for chunk in chunks]))
@@ -157,6 +194,10 @@ class Control:
             self._prefetches = Prefetches(self._manager.memory, behind)
         return self._prefetches.begin(chunks)
 
+    def _is_open(self, name: str) -> bool:
+        """Tell whether it may soon be known better what comes of a prefetch."""
+        return self._is_asking() or (self._prefetches is not None and self._prefetches.has_unseen(name))
+
     def _is_asking(self) -> bool:
         behind = self._manager.behind
         return behind is not None and any(behind.tier(kind).asking for kind in behind.kinds)
@@ -164,15 +205,17 @@ class Control:
     def _look(self, name: str) -> Fetched | None:
         return self._prefetches.look(name) if self._prefetches and name in self._prefetches else None
 
-    def _tend(self, name: str) -> None:
+    def _tend(self, name: str, for_s: float) -> None:
         """Have a prefetch go on where the engine does no steps, until all has come, or for a while."""
-        until_s = time.monotonic() + _FETCH_S
-        try:
-            while self._do(partial(self._look, name)) is not None and time.monotonic() < until_s:
-                time.sleep(_LOOK_S)
-            self._do(partial(self._end_prefetch, name))
-        except ConnectorError as error:
-            log.warning("kvtier: a prefetch is not looked after any more: %s", error)
+        until_s = time.monotonic() + for_s
+        has_ended = False
+        while not has_ended:
+            time.sleep(_FETCH_LOOK_S)
+            deed = self._look if time.monotonic() < until_s else self._end_prefetch
+            try:
+                has_ended = self._do(partial(deed, name)) is None
+            except EngineBusyError:  # it holds blocks until it is ended
+                log.info("kvtier: a prefetch waits for the engine's step")
 
     def _end_prefetch(self, name: str) -> None:
         if self._prefetches is not None:

@@ -49,6 +49,7 @@ def open_control(
             manager,
             device,
             rank=rank,
+            most_tokens=config.model_config.max_model_len,
             tenants=settings.tenants,
             hash_prompt=partial(hashed_prompt, engine),
             call=loop.call,

@@ -40,12 +40,13 @@ class ControlledEngine(DiskEngine):
             connector._manager,
             DeviceCache(connector._kv_cache_manager),
             rank=0,
+            most_tokens=self._core.vllm_config.model_config.max_model_len,
             tenants=(),
             hash_prompt=partial(hashed_prompt, self._core),
             call=lambda deed, _timeout_s: deed(),
             hold=connector._upstream.hold_manager,
         )
-        self.control._tend = lambda name: None  # type: ignore[method-assign] # noqa: ARG005 - that thread is the test, too
+        self.control._tend = lambda name, for_s: None  # type: ignore[method-assign] # noqa: ARG005 - that thread is the test, too
 
     def order(self, **fields: object) -> dict[str, Any]:
         said = self.control.answer(fields)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,11 +28,16 @@ def folder() -> Generator[Path]:
         yield Path(folder)
 
 
+def _answered(answer: Callable[[Order], Order], order: Order, _is_wanted: object) -> Order:
+    return answer(order)
+
+
 @contextmanager
 def _engines(folder: Path, *answers: Callable[[Order], Order]) -> Generator[None]:
     with ExitStack() as stack:
         for rank, answer in enumerate(answers):
-            stack.callback(ControlServer(folder, socket_name(rank), answer).close)
+            server = ControlServer(folder, socket_name(rank), partial(_answered, answer))
+            stack.callback(server.close)
         yield
 
 

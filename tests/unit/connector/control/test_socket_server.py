@@ -5,21 +5,33 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Callable, Generator, Mapping
+import time
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kvtier_connector.core.control import socket_server
+from kvtier_connector.core.control import client, socket_server
 from kvtier_connector.core.control.client import ControlError, ask, socket_name, sockets_in
-from kvtier_connector.core.control.socket_server import MOST_CLIENTS, ControlServer
+from kvtier_connector.core.control.socket_server import (
+    MOST_CLIENTS,
+    MOST_PREFETCHES,
+    Answer,
+    ControlServer,
+    IsWanted,
+)
 from kvtier_connector.errors import SettingError
 
 ENOUGH_S = 60.0
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def echo(order: Mapping[str, Any], _is_wanted: IsWanted) -> Mapping[str, Any]:
+    return order
 
 
 @pytest.fixture
@@ -30,7 +42,7 @@ def folder() -> Generator[Path]:
 
 
 @contextmanager
-def _serving(folder: Path, answer: Answer = dict, rank: int = 0) -> Generator[Path]:
+def _serving(folder: Path, answer: Answer = echo, rank: int = 0) -> Generator[Path]:
     server = ControlServer(folder, socket_name(rank), answer)
     try:
         yield folder / socket_name(rank)
@@ -95,7 +107,7 @@ def test_clients_beyond_the_bound_wait_and_are_then_served(folder: Path) -> None
     most = 0
     lock = threading.Lock()
 
-    def slow(order: Mapping[str, Any]) -> Mapping[str, Any]:
+    def slow(order: Mapping[str, Any], _is_wanted: IsWanted) -> Mapping[str, Any]:
         nonlocal most
         with lock:
             most += 1
@@ -119,6 +131,86 @@ def test_clients_beyond_the_bound_wait_and_are_then_served(folder: Path) -> None
         for client in clients:
             client.join(ENOUGH_S)
         assert most == 0
+
+
+def test_prefetches_leave_places_to_other_orders(folder: Path) -> None:
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(order: Mapping[str, Any], _is_wanted: IsWanted) -> Mapping[str, Any]:
+        if order["verb"] == "prefetch":
+            begun.release()
+            assert go_on.wait(ENOUGH_S)
+        return order
+
+    with _serving(folder, slow) as path, ExitStack() as stack:
+        for _ in range(MOST_PREFETCHES):
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(str(path))
+            connection.sendall(b'{"verb": "prefetch"}\n')
+        for _ in range(MOST_PREFETCHES):
+            assert begun.acquire(timeout=ENOUGH_S)
+        assert ask(path, {"verb": "prefetch"}, timeout_s=ENOUGH_S).keys() == {"error"}
+        assert ask(path, {"verb": "clear"}, timeout_s=ENOUGH_S) == {"verb": "clear"}
+        go_on.set()
+        while "error" in ask(path, {"verb": "prefetch"}, timeout_s=ENOUGH_S):
+            pass
+
+
+def test_an_order_is_told_when_its_client_has_hung_up(folder: Path) -> None:
+    begun, seen = threading.Event(), threading.Event()
+
+    def until_unwanted(order: Mapping[str, Any], is_wanted: IsWanted) -> Mapping[str, Any]:
+        assert is_wanted()
+        begun.set()
+        while is_wanted():
+            pass
+        seen.set()
+        return order
+
+    with _serving(folder, until_unwanted) as path:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(path))
+            connection.sendall(b"{}\n")
+            assert begun.wait(ENOUGH_S)
+            connection.shutdown(socket.SHUT_WR)  # which is no hanging up
+            assert not seen.is_set()
+        assert seen.wait(ENOUGH_S)
+
+
+@pytest.fixture
+def full(folder: Path) -> Generator[socket.socket]:
+    """A socket with as many clients as may wait to be accepted."""
+    folder.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as waiting:
+        listener.bind(str(folder / socket_name(0)))
+        listener.listen(0)
+        waiting.connect(listener.getsockname())
+        yield listener
+
+
+def test_who_finds_no_place_to_wait_tries_again(full: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer() -> None:
+        connection, _ = full.accept()
+        with connection, connection.makefile("rb") as lines:
+            connection.sendall(lines.readline())
+
+    answering = threading.Thread(target=answer)
+
+    def accept(_time_s: float) -> None:
+        full.accept()[0].close()
+        answering.start()
+
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=time.monotonic, sleep=accept))
+    assert ask(Path(full.getsockname()), {"a": 1}, timeout_s=ENOUGH_S) == {"a": 1}
+    answering.join(ENOUGH_S)
+
+
+def test_after_its_time_it_does_not_try_again(full: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = count(step=10.0)
+    timing = SimpleNamespace(monotonic=lambda: next(now_s), sleep=lambda _time_s: None)
+    monkeypatch.setattr(client, "time", timing)
+    with pytest.raises(ControlError, match="temporarily unavailable"):
+        ask(Path(full.getsockname()), {"a": 1}, timeout_s=ENOUGH_S)
 
 
 def test_a_socket_that_an_engine_left_is_replaced(folder: Path) -> None:
@@ -156,4 +248,4 @@ def test_a_place_that_will_not_do_is_one_line(
         folder.mkdir()
         monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(SettingError, match=r"^kv_connector_extra_config\.control_path: [^\n]+$"):
-        ControlServer(folder, socket_name(0), dict)
+        ControlServer(folder, socket_name(0), echo)

@@ -62,10 +62,11 @@ class FakeEngine:
         ):
             return json_answer(401, {"error": "Unauthorized"})
         if path == "/v1/models":
-            models = [{"id": "m", "parent": None}, {"id": "adapter", "parent": "m"}]
-            return json_answer(
-                200, {"data": [{**model, "max_model_len": self.max_model_len} for model in models]}
-            )
+            models = [
+                {"id": name, "parent": parent, "max_model_len": self.max_model_len}
+                for name, parent in (("m", None), ("adapter", "m"))
+            ]
+            return json_answer(200, {"data": models})
         request = json.loads(body)
         if path == "/tokenize":
             if request.get("model") not in {None, "m", "adapter"}:
