@@ -44,7 +44,11 @@ def test_a_prefix_is_asked_for_with_as_little_output_as_there_is_and_kept(
         ({"text": "a", "retain_s": 1}, "retain_s: must be 10 to 86400 seconds"),
         ({"text": "a", "retain_s": float("nan")}, "retain_s: must be 10 to 86400 seconds"),
         ({"text": "a", "name": ""}, "name: must be text of 1 to 63 characters"),
-        ({"text": "a", "retain": 9}, "retain: unknown; known are "),
+        ({"text": "a", "retain": 9}, "retain: must be text from 10s to 24h"),
+        ({"text": "a", "retain": "25h"}, "retain: must be text from 10s to 24h"),
+        ({"text": "a", "retain": "5s"}, "retain: must be text from 10s to 24h"),
+        ({"text": "a", "retain": "1h", "retain_s": 60}, "only one of retain and retain_s"),
+        ({"text": "a", "ratain": "1h"}, "ratain: unknown; known are "),
         ({"text": "a", "model": 5}, "model: must be text"),
     ],
 )
@@ -53,6 +57,25 @@ def test_what_is_wrong_with_a_prefix_is_one_line(fields: dict[str, object], line
         read_prefix(fields, "system")
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("duration", "seconds"), [("10s", 10), ("30m", 1800), ("24h", 86400)])
+def test_a_time_is_written_as_in_the_resource(duration: str, seconds: int) -> None:
+    assert read_prefix({"text": "a", "retain": duration}, "system").retain_s == seconds
+
+
+@pytest.mark.parametrize("text", ["You book flights.\n", "[INST] Be brief.", "Say {x}.", "1. Be brief."])
+def test_a_file_that_is_not_json_is_the_text_itself(tmp_path: Path, text: str) -> None:
+    (tmp_path / "system.json").write_text(text)
+    [prefix], problems = read_prefixes(tmp_path)
+    assert (prefix.name, prefix.body, problems) == ("system", {"prompt": text}, [])
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"\xff\xfe", b'{"text": "a",}', b"\n {", b"[1, 2]", b'"a"'])
+def test_json_with_a_mistake_is_not_taken_for_a_text(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "system.json").write_bytes(content)
+    prefixes, [problem] = read_prefixes(tmp_path)
+    assert (prefixes, "system.json: " in problem, "\n" in problem) == ([], True, False)
 
 
 def test_a_bad_file_costs_itself_alone(tmp_path: Path) -> None:
