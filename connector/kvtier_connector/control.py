@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -21,6 +22,7 @@ from kvtier_common.tier import Tier
 from kvtier_connector.core.control.client import ControlError, ask, sockets_in
 from kvtier_connector.serve.local_api import (
     DEFAULT_PORT,
+    Computed,
     Prompt,
     compute_prompts,
     read_prompts,
@@ -30,6 +32,7 @@ from kvtier_connector.serve.local_api import (
 PATH_VARIABLE: Final = "KVTIER_CONTROL"
 DEFAULT_PATH: Final = "/run/kvtier/control"
 DEFAULT_TIMEOUT_S: Final = 300.0
+_TOP_S: Final = 10.0
 _MOST_CHARACTERS: Final = 64 << 20  # of standard input
 _MOST_SHOWN: Final = 1000  # characters of what went wrong
 
@@ -128,14 +131,30 @@ def _compute(arguments: argparse.Namespace, hints: Hints) -> list[_Answer]:
         )
     )
     errors = [prompt.error for prompt in computed if prompt.error]
+    short = _too_short(arguments, computed)
     said: _Answer = {
         "engine": f"port {arguments.port}",
         "prompts": len(computed),
         "computed": len(computed) - len(errors),
         "tokens": sum(prompt.tokens for prompt in computed),
         "cached_tokens": sum(prompt.cached_tokens for prompt in computed),
+        **({"note": short} if short else {}),
     }
     return [said | ({"error": f"{len(errors)} of them failed, the first: {errors[0]}"} if errors else {})]
+
+
+def _too_short(arguments: argparse.Namespace, computed: Sequence[Computed]) -> str:
+    """A line on prompts that no tier holds, since tiers hold whole chunks; empty where none is known."""
+    chunk_tokens = 0
+    for path in sockets_in(Path(arguments.path)):
+        with suppress(ControlError):
+            told = ask(path, {"verb": "top"}, timeout_s=_TOP_S).get("chunk_tokens")
+            chunk_tokens = max(chunk_tokens, told if isinstance(told, int) else 0)
+    short = sum(0 < prompt.tokens < chunk_tokens for prompt in computed)
+    if not short:
+        return ""
+    whose = f"{short} of {len(computed)} prompts have" if len(computed) > 1 else "the prompt has"
+    return f"{whose} fewer than the {chunk_tokens} tokens of a chunk, so no tier keeps anything of it"
 
 
 def _token_ids(arguments: argparse.Namespace, prompts: Sequence[Prompt]) -> list[list[int]]:

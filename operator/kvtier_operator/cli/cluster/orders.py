@@ -3,7 +3,6 @@
 import sys
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import click
@@ -30,7 +29,12 @@ def _duration_s(_context: click.Context, _option: click.Parameter, value: str) -
 
     if re.fullmatch(DURATION_PATTERN, value) and 0 < seconds_of(value) <= MOST_RETAIN_S:
         return seconds_of(value)
-    raise click.BadParameter(f"{value!r} is no time from 1s to 24h; write it as 90s, 30m or 2h")
+    raise click.BadParameter(f"{value!r} is not a duration from 1s to 24h; write it as 90s, 30m or 2h")
+
+
+_share: Final = click.option(
+    "--share", metavar="TENANT", help="The tenant of spec.tenants whose room the prompts take."
+)
 
 
 def _not_empty(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -109,20 +113,32 @@ def clear(  # noqa: PLR0913 - one parameter an option
     required=True,
     help="Prompts, one JSON object a line with prompt, messages or tokens; - for standard input.",
 )
+@_share
 @_of_a_cluster
-def warm(*, name: str, path: str, namespace: str | None, cluster: options.ClusterChoice, output: str) -> None:
+def warm(  # noqa: PLR0913 - one parameter an option
+    *,
+    name: str,
+    path: str,
+    share: str | None,
+    namespace: str | None,
+    cluster: options.ClusterChoice,
+    output: str,
+) -> None:
     """Have every engine of the KVCacheTier NAME compute prompts, or load what a tier has of them.
 
     It runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit code
     1 where an engine could not be told.
     """
-    order = Order(("warm", "-"), prompts_in(_read(path), path), _COMPUTE_S)
+    order = Order(("warm", "-", *_of_share(share)), prompts_in(_read(path), path), _COMPUTE_S)
     _tell(name, namespace, cluster, order, output)
 
 
 @click.command(short_help="Have the engines of a KVCacheTier keep a prompt for a time.")
 @_name
-@click.argument("prompt", metavar="FILE|TEXT")
+@click.argument(
+    "path", metavar="FILE", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+)
+@click.option("--text", metavar="TEXT", help="The prompt itself, in place of FILE.")
 @click.option(
     "--for",
     "for_s",
@@ -132,32 +148,37 @@ def warm(*, name: str, path: str, namespace: str | None, cluster: options.Cluste
     metavar="TIME",
     help="How long it is kept before others: 90s, 30m or 2h, at most 24h.",
 )
+@_share
 @_of_a_cluster
 def keep(  # noqa: PLR0913 - one parameter an option
     *,
     name: str,
-    prompt: str,
+    path: str | None,
+    text: str | None,
     for_s: int,
+    share: str | None,
     namespace: str | None,
     cluster: options.ClusterChoice,
     output: str,
 ) -> None:
     """Have every engine of the KVCacheTier NAME compute a prompt, and keep it before others for a time.
 
-    FILE has the prompt's text, or JSON with messages, prompt or tokens; what is no file is the text itself.
+    FILE has the prompt's text, or JSON with messages (and tools), prompt or tokens; - for standard input. The
+    beginning of chats is JSON with messages: a chat's prompt begins with the model's template, and no plain
+    text is the beginning of it. Tiers keep whole chunks, so a prompt of fewer tokens is not kept.
+
     All that is kept is bound by spec.tiers.cpu.retained. It runs the connector's control program in each
     engine's pod (rights: get and create pods/exec). Exit code 1 where an engine could not be told.
     """
-    stdin = one_prompt(_read(prompt) if prompt == "-" or _is_file(prompt) else prompt.encode())
-    order = Order(("keep", "-", "--for", str(for_s)), stdin, _COMPUTE_S)
+    if (path is None) == (text is None):
+        raise click.UsageError("give the prompt once: as FILE, or as --text TEXT")
+    stdin = one_prompt(_read(path) if path is not None else str(text).encode())
+    order = Order(("keep", "-", "--for", str(for_s), *_of_share(share)), stdin, _COMPUTE_S)
     _tell(name, namespace, cluster, order, output)
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except OSError:  # longer than a file's name can be
-        return False
+def _of_share(share: str | None) -> tuple[str, ...]:
+    return ("--share", share) if share else ()
 
 
 def _read(path: str) -> bytes:

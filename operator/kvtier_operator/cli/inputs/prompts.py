@@ -52,7 +52,7 @@ def _prompt(line: str, source: str, number: int) -> dict[str, Any]:
     except MalformedError as error:
         raise InvalidInputError(source, Problem(f"line {number}", f"{error}; {wanted}")) from error
     if not isinstance(value, dict) or sum(form in value for form in _FORMS) != 1:
-        raise InvalidInputError(source, Problem(f"line {number}", f"is no prompt; {wanted}"))
+        raise InvalidInputError(source, Problem(f"line {number}", f"is not a prompt; {wanted}"))
     return value
 
 
@@ -64,4 +64,4 @@ def _text(content: bytes, what: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInputError("", Problem("", f"{what} is no text in UTF-8")) from error
+        raise InvalidInputError("", Problem("", f"{what} is not text in UTF-8")) from error

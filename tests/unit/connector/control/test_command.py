@@ -133,6 +133,26 @@ def test_prompts_are_computed_with_what_is_said_of_them(
 
 
 @pytest.mark.parametrize(
+    ("chunk_tokens", "note"),
+    [
+        (7, None),
+        (8, "2 of 2 prompts have fewer than the 8 tokens of a chunk, so no tier keeps anything of it"),
+    ],
+)
+def test_a_prompt_without_a_whole_chunk_is_told_of(
+    folder: Path, capsys: pytest.CaptureFixture[str], chunk_tokens: int, note: str | None
+) -> None:
+    """The API of the test says that each prompt has 7 tokens."""
+    with (
+        _engines(folder, lambda _order: {"chunk_tokens": chunk_tokens}),
+        serving() as (port, _),
+        _standard_input('{"prompt": "a"}\n{"tokens": [1]}\n'),
+    ):
+        assert main(["--path", str(folder), "--port", str(port), "keep", "--for", "60"]) == 0
+    assert json.loads(capsys.readouterr().out).get("note") == note
+
+
+@pytest.mark.parametrize(
     ("text", "named"), [("", "no prompt"), ("{\n", "line 1"), ('{"quest": "a"}', "line 1")]
 )
 def test_bad_input_is_one_line_that_says_where(

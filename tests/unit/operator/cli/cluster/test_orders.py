@@ -209,7 +209,7 @@ def test_json_has_every_engine_and_exit_code_1_where_one_failed(on: Callable[[_C
     ("prompt", "line"),
     [
         ("Be brief.", {"prompt": "Be brief."}),
-        ("Be brief. " * 500, {"prompt": "Be brief. " * 500}),  # longer than a file's name can be
+        ("Be brief. " * 500, {"prompt": "Be brief. " * 500}),
         ('{"messages": [{"role": "system", "content": "Be brief."}]}', None),
         ('{"answer": 42}', {"prompt": '{"answer": 42}'}),
     ],
@@ -219,15 +219,43 @@ def test_keep_takes_a_text_or_a_prompt_in_json(
 ) -> None:
     file = tmp_path / "prompt"
     file.write_text(prompt)
-    for given in (prompt, str(file)):
+    for given in (["--text", prompt], [str(file)]):
         one = cluster()
         on(one)
-        result = CliRunner().invoke(keep, ["qwen3-32b", given, "--for", "2h"])
+        result = CliRunner().invoke(keep, ["qwen3-32b", *given, "--for", "2h"])
         assert result.exit_code == 0, result.output
         assert arguments(one.ran[0])[:4] == ["keep", "-", "--for", "7200"]
         assert json.loads(one.ran[0][2]) == (line or json.loads(prompt))
         # standard input has no end: the shell is told how much there is
         assert str(len(one.ran[0][2])) in one.ran[0][1]
+
+
+@pytest.mark.parametrize(
+    "given", [["system-promt.txt"], ["Be brief. " * 500], [], ["-", "--text", "Be brief."]]
+)
+def test_keep_takes_no_name_of_a_file_for_a_prompt(on: Callable[[_Cluster], None], given: list[str]) -> None:
+    one = cluster()
+    on(one)
+    result = CliRunner().invoke(keep, ["qwen3-32b", *given])
+    assert (result.exit_code, one.ran) == (2, [])
+
+
+def test_keep_and_warm_say_whose_room_it_is(on: Callable[[_Cluster], None]) -> None:
+    one = cluster()
+    on(one)
+    for command, given in ((keep, ["--text", "Be brief."]), (warm, ["-f", "-"])):
+        result = CliRunner().invoke(
+            command, ["qwen3-32b", *given, "--share", "search"], input='{"prompt": "a"}\n'
+        )
+        assert result.exit_code == 0, result.output
+        assert arguments(one.ran[-1])[-2:] == ["--share", "search"]
+
+
+def test_what_an_engine_has_to_note_ends_its_line(on: Callable[[_Cluster], None]) -> None:
+    end = Ended(0, '{"engine": "port 8000", "tokens": 6, "note": "the prompt has\\nfewer"}\n', "")
+    on(cluster(running("a"), ends={"a": end}))
+    result = CliRunner().invoke(keep, ["qwen3-32b", "--text", "Be brief."])
+    assert result.stdout == "a: tokens 6; the prompt has fewer\n"
 
 
 def test_warm_sends_a_line_a_prompt(on: Callable[[_Cluster], None], tmp_path: Path) -> None:
@@ -244,7 +272,7 @@ def test_warm_sends_a_line_a_prompt(on: Callable[[_Cluster], None], tmp_path: Pa
     ("content", "said"),
     [
         ('{"prompt": "one"}\n{"prompt": ', "line 2: "),
-        ('{"text": "one"}\n', "line 1: is no prompt"),
+        ('{"text": "one"}\n', "line 1: is not a prompt"),
         ("\n", "has no prompts"),
     ],
 )
@@ -262,5 +290,5 @@ def test_a_bad_line_is_named_and_nobody_is_told(
 
 @pytest.mark.parametrize("time", ["2d", "0s", "25h", "1"])
 def test_keep_takes_times_of_a_day_at_most(time: str) -> None:
-    result = CliRunner().invoke(keep, ["qwen3-32b", "text", "--for", time])
+    result = CliRunner().invoke(keep, ["qwen3-32b", "--text", "a", "--for", time])
     assert (result.exit_code, "from 1s to 24h" in result.stderr) == (2, True)
