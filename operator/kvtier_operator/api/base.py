@@ -26,6 +26,7 @@ class Rule:
     holds: Callable[[Any], bool]  # the same rule in Python
     # what to say in place of the message of what somebody wrote, which the API server's cannot quote
     said_of: Callable[[Any], str] | None = None
+    removes_field: bool = False  # whether the field has to go, with all that may be wrong below it
 
 
 def rule(

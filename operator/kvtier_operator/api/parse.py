@@ -69,7 +69,7 @@ def parse_resource(document: object, source: str) -> KVCacheTier:
     except ValidationError as error:
         problems = [complaint(error) for error in error.errors(include_url=False)]
         raise InvalidInputError(source, *problems) from None
-    if problems := [*_broken_rules(resource, "")]:
+    if problems := _without_what_goes([*_broken_rules(resource, "")]):
         raise InvalidInputError(source, *problems)
     if (spec_bytes := spec_size(resource.spec)) > MOST_SPEC_BYTES:
         raise InvalidInputError(source, size_problem(spec_bytes))
@@ -120,19 +120,25 @@ def _with_zero(value: object, path: str) -> Iterator[str]:
                 yield from _with_zero(item, f"{path}[{index}]")
 
 
-def _broken_rules(model: ApiModel, path: str) -> Iterator[Problem]:
-    """What the rules that join several fields have to say of a model and of everything below it."""
+def _without_what_goes(broken: list[tuple[bool, Problem]]) -> list[Problem]:
+    """What is wrong, without what is below a field that has to go anyway."""
+    gone = tuple(f"{problem.field}{below}" for goes, problem in broken if goes for below in ".[")
+    return [problem for _, problem in broken if not problem.field.startswith(gone)]
+
+
+def _broken_rules(model: ApiModel, path: str) -> Iterator[tuple[bool, Problem]]:
+    """What the rules that join several fields have to say of a model and of everything below it, and whether the field has to go."""
     for rule in model.rules():
         if not rule.holds(model):
             said = rule.said_of(model) if rule.said_of else rule.message
-            yield Problem((path + rule.field).removeprefix("."), said)
+            yield rule.removes_field, Problem((path + rule.field).removeprefix("."), said)
     for name, info in type(model).model_fields.items():
         value = getattr(model, name)
         below = f"{path}.{info.alias}"
         if isinstance(value, ApiModel):
             yield from _broken_rules(value, below)
         elif isinstance(value, list):
-            yield from _duplicates(value, info, below)
+            yield from ((False, problem) for problem in _duplicates(value, info, below))
             for index, item in enumerate(value):
                 if isinstance(item, ApiModel):
                     yield from _broken_rules(item, f"{below}[{index}]")

@@ -39,6 +39,8 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "KVCacheTier"
 MAX_NAME_LENGTH: Final = 48
 _MOST_PREFIXES_S: Final = 1800
+_MOST_SHOWN: Final = 8
+"""Of the terms of a sum."""
 NAME_PATTERN: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _FROM_METRICS: Final = "; empty: taken from the engine's metrics"
 NAME_MESSAGE: Final = "metadata.name must be a DNS label (a-z, 0-9, -, a letter first) of at most 48 characters: Services carry it"
@@ -462,6 +464,7 @@ class Spec(ApiModel):
         "!has(self.tenants) || self.tenants.map(each, int(each.guaranteed.replace('%', ''))).sum() <= 100",
         "more than 100% is guaranteed to all tenants together: lower some",
         field=".tenants",
+        said_of=lambda spec: f"more than 100% is guaranteed {_guaranteed_by(spec.tenants)}: lower some",
     )
     def guarantees_fit(self) -> bool:
         """A tier cannot keep more than it holds."""
@@ -490,6 +493,13 @@ class Spec(ApiModel):
         """Its own, those of the tiers and of what is kept, and what may stand beside `attach`."""
         of_tiers = (of_tier for tier in Tier for of_tier in fields_of(tier).rules)
         return (*super().rules(), *of_tiers, *kept_rules(), *attach_rules(Observability))
+
+
+def _guaranteed_by(tenants: list[Tenant]) -> str:
+    """The sum of what is guaranteed, written out."""
+    parts = [tenant.guaranteed for tenant in tenants if share_of(tenant.guaranteed)]
+    shown = [*parts[:_MOST_SHOWN], *(["..."] if len(parts) > _MOST_SHOWN else [])]
+    return f"({' + '.join(shown)} = {round(sum(map(share_of, parts)) * 100)}%)"
 
 
 class Metadata(BaseModel):

@@ -5,18 +5,20 @@ from typing import Final
 from tests.cases.kvcachetier import DISK, REMOTE
 from tests.cases.refused.refused_case import Refused
 from tests.cases.refused.refused_fields import REFUSED_FIELDS
+from tests.cases.refused.refused_kept import REFUSED_KEPT
 
 from kvtier_operator.api.spec.gpu import Gpu
 
 _NO_STORE: Final = (
-    "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several HOST:PORT "
-    "with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into the Secret "
+    "is not a store URL; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, several HOST:PORT "
+    "with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong in the Secret "
     "of credentials.secretRef"
 )
 
 # Wrong resources beyond those that the rules refuse. The API server refuses them too, in its own words.
 REFUSED: Final = {
     **REFUSED_FIELDS,
+    **REFUSED_KEPT,
     "negative capacity": Refused(
         {"spec.tiers.cpu.capacity": "-1Gi"},
         "spec.tiers.cpu.capacity: '-1Gi' is not a size; it must be more than 0 bytes",
@@ -35,7 +37,7 @@ REFUSED: Final = {
     ),
     "a share that an ACL would read as a pattern": Refused(
         {"spec.tiers.remote": {**REMOTE, "shareAs": "team-*"}},
-        "spec.tiers.remote.shareAs: the text is no name of a share; write a-z, 0-9, -, . and /, with a "
+        "spec.tiers.remote.shareAs: the text is not a valid share name; write a-z, 0-9, -, . and /, with a "
         "letter or a digit at both ends",
     ),
     "no capacity": Refused(
@@ -106,7 +108,7 @@ REFUSED: Final = {
                 "prometheus": {"headers": [{"name": "X-Scope-OrgID", "value": "a,Metadata-Flavor=Google"}]},
             }
         },
-        "spec.autoscaling.prometheus.headers[0].value: the text is no value that KEDA passes on; write "
+        "spec.autoscaling.prometheus.headers[0].value: the text is not a value that KEDA passes on; write "
         "letters, digits and . _ ~ : / @ | + -, with no space",
     ),
     "a share of nothing": Refused(
@@ -171,7 +173,7 @@ REFUSED: Final = {
     ),
     "a line for a variable's name": Refused(
         {"spec.engine.env": [{"name": "HF_TOKEN=hf_secret"}]},
-        "spec.engine.env[0].name: the text is no name of a variable; write letters, digits, _, - and "
+        "spec.engine.env[0].name: the text is not a valid variable name; write letters, digits, _, - and "
         "., no digit first, and its value into value",
     ),
     "a line for arguments": Refused(
@@ -202,7 +204,7 @@ REFUSED: Final = {
     **{
         f"a path to pass, {path}": Refused(
             {"spec.router.gateway": {"provider": "standalone", "extraPaths": [path]}},
-            f"spec.router.gateway.extraPaths[0]: '{path}' is no path to pass; write /SEGMENT/SEGMENT in "
+            f"spec.router.gateway.extraPaths[0]: '{path}' is not a path to pass; write /SEGMENT/SEGMENT in "
             "letters, digits and - . _ ~, with no slash at its end, no . or .. as a segment, no query and "
             "no %, or / for all paths",
         )
@@ -223,27 +225,27 @@ REFUSED: Final = {
     **{
         f"{host} for a host": Refused(
             {"spec.router.gateway": {"parentRef": {"name": "g"}, "hostnames": [host]}},
-            f"spec.router.gateway.hostnames[0]: '{host}' is no host name; write it in lower case, with no "
+            f"spec.router.gateway.hostnames[0]: '{host}' is not a host name; write it in lower case, with no "
             "scheme, port or path, such as llm.example.com or *.example.com",
         )
         for host in ("https://a.example", "A.example", "a.example:8443", "*")
     },
     "a name with a capital": Refused(
         {"spec.router.gateway": {"parentRef": {"name": "g", "namespace": "Front"}}},
-        "spec.router.gateway.parentRef.namespace: 'Front' is no name here; write a-z, 0-9 and -, with a "
+        "spec.router.gateway.parentRef.namespace: 'Front' is not a valid name; write a-z, 0-9 and -, with a "
         "letter or a digit at both ends",
     ),
     "a token for the name of its Secret": Refused(
         {"spec.model.tokenSecretRef": {"name": "hf_token", "key": "a b"}},
-        "spec.model.tokenSecretRef.name: the text is no name here; write a-z, 0-9, - and ., with a letter or "
-        "a digit at both ends and beside each dot\n"
-        "spec.model.tokenSecretRef.key: the text is no key of a Secret; write letters, digits, -, _ "
+        "spec.model.tokenSecretRef.name: the text is not a valid name; write a-z, 0-9, - and ., with a "
+        "letter or a digit at both ends and beside each dot\n"
+        "spec.model.tokenSecretRef.key: the text is not a valid key of a Secret; write letters, digits, -, _ "
         "and ., and one . at most at its beginning",
     ),
     **{
         f"a name that no object has: {path}{below}": Refused(
             {path: value},
-            f"{path}{below}: 'A_b' is no name here; write a-z, 0-9, - and ., with a letter or a digit at "
+            f"{path}{below}: 'A_b' is not a valid name; write a-z, 0-9, - and ., with a letter or a digit at "
             "both ends and beside each dot",
         )
         for path, value, below in (
@@ -261,7 +263,7 @@ REFUSED: Final = {
     **{
         f"prometheusUrl {url}": Refused(
             {"spec.autoscaling": {"maxReplicas": 2, "prometheusUrl": url}},
-            f"spec.autoscaling.prometheusUrl: {url!r} is no base URL; write http://HOST:PORT or "
+            f"spec.autoscaling.prometheusUrl: {url!r} is not a base URL; write http://HOST:PORT or "
             "https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 address, the scheme "
             "in lower case, no password and no query",
         )
@@ -280,7 +282,7 @@ REFUSED: Final = {
     **{
         f"revision {revision!r}": Refused(
             {"spec.model.revision": revision},
-            f"spec.model.revision: {revision!r} is no revision; write a branch, tag or commit in letters, "
+            f"spec.model.revision: {revision!r} is not a revision; write a branch, tag or commit in letters, "
             "digits and . _ + @ = -, with / between parts that begin with a letter, a digit or _",
         )
         for revision in (
@@ -300,13 +302,13 @@ REFUSED: Final = {
     },
     "a scheme in capitals": Refused(
         {"spec.model.source": "S3://bucket/qwen"},
-        "spec.model.source: 'S3://bucket/qwen' is no source; write SCHEME://PLACE, with the scheme in lower "
-        "case and no spaces, such as s3://BUCKET/FOLDER",
+        "spec.model.source: 'S3://bucket/qwen' is not a source; write SCHEME://PLACE, with the scheme in "
+        "lower case and no spaces, such as s3://BUCKET/FOLDER",
     ),
     **{
         f"{image} for an image": Refused(
             {"spec.engine.image": image},
-            f"spec.engine.image: '{image}' is no image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, "
+            f"spec.engine.image: '{image}' is not an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, "
             "with no scheme and no spaces and the name in lower case",
         )
         for image in ("a b", "https://ghcr.io/a/b", "ghcr.io/Team/b:1", "a/b:1 ", "a//b", "a:")
@@ -337,7 +339,7 @@ REFUSED: Final = {
     ),
     "relative path": Refused(
         {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"hostPath": {"path": "nvme"}}}},
-        "spec.tiers.disk.volume.hostPath.path: 'nvme' is no absolute path; begin it with /",
+        "spec.tiers.disk.volume.hostPath.path: 'nvme' is not an absolute path; begin it with /",
     ),
     "an address in IPv6's clothes": Refused(
         {"spec.router.networkPolicy": {"ipBlocks": ["::ffff:10.0.0.0/104"]}},

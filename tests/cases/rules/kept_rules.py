@@ -24,7 +24,7 @@ KEPT_RULES: Final = (
         {"spec.prefixes": [{**_PREFIX, "retain": "25h"}]},
     ),
     RuleCase(
-        "a file of a ConfigMap says itself how long it is kept, by retain_s: remove retain",
+        "a file of a ConfigMap says itself how long it is kept, by its own retain: remove retain",
         "spec.prefixes[0].retain",
         {"spec.prefixes": [{**_PREFIX, "retain": "10s"}]},
         {
@@ -62,6 +62,7 @@ KEPT_RULES: Final = (
         "spec.tenants",
         {"spec.tenants": _TENANTS},
         {"spec.tenants": [*_TENANTS, {"name": "c", "guaranteed": "1%"}]},
+        "more than 100% is guaranteed (60% + 40% + 1% = 101%): lower some",
     ),
     RuleCase(
         "only backend KVTier keeps prefixes before others; remove prefixes",

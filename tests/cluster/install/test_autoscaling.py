@@ -45,7 +45,7 @@ def test_engines_that_hold_least_go_first(
         kubectl("apply", *at, "--filename", "-", stdin=resource(port, autoscaling=wanted))
         pods = eventually(lambda: _all_engines(kubectl, namespace), "as many engines as are the least")
 
-        # there is no adapter, which the autoscaler finds out and the resource tells
+        # there is not an adapter, which the autoscaler finds out and the resource tells
         missing = eventually(lambda: _refusal(kubectl, namespace), "word of the metric", timeout_s=_ROUNDS_S)
         assert "custom.metrics.k8s.io" in missing
 

@@ -1,6 +1,7 @@
 """What a person reads when a field is wrong: pydantic's findings in plain words, one line each."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, get_args, get_origin
 
@@ -38,41 +39,41 @@ from kvtier_operator.errors import Problem
 Location = tuple[int | str, ...]
 _ENDS: Final = "with a letter or a digit at both ends"
 FORMS: Final[Mapping[str, str]] = {
-    LABEL_PATTERN: f"is no name here; write a-z, 0-9 and -, {_ENDS}",
-    SUBDOMAIN_PATTERN: f"is no name here; write a-z, 0-9, - and ., {_ENDS} and beside each dot",
-    LABEL_VALUE_PATTERN: f"is no value of a label; write letters, digits and - _ ., {_ENDS}",
-    HOST_PATTERN: "is no host name; write it in lower case, with no scheme, port or path, such as "
+    LABEL_PATTERN: f"is not a valid name; write a-z, 0-9 and -, {_ENDS}",
+    SUBDOMAIN_PATTERN: f"is not a valid name; write a-z, 0-9, - and ., {_ENDS} and beside each dot",
+    LABEL_VALUE_PATTERN: f"is not a valid label value; write letters, digits and - _ ., {_ENDS}",
+    HOST_PATTERN: "is not a host name; write it in lower case, with no scheme, port or path, such as "
     "llm.example.com or *.example.com",
-    VERSION_PATTERN: "is no version; write numbers with dots, such as 0.10 or 1.4.0",
-    IMAGE_NAME_PATTERN: "is no image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, with no scheme and no "
+    VERSION_PATTERN: "is not a version; write numbers with dots, such as 0.10 or 1.4.0",
+    IMAGE_NAME_PATTERN: "is not an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, with no scheme and no "
     "spaces and the name in lower case",
-    SOURCE_PATTERN: "is no source; write SCHEME://PLACE, with the scheme in lower case and no spaces, such as "
+    SOURCE_PATTERN: "is not a source; write SCHEME://PLACE, with the scheme in lower case and no spaces, such as "
     "s3://BUCKET/FOLDER",
-    REVISION_PATTERN: "is no revision; write a branch, tag or commit in letters, digits and . _ + @ = -, with / between "
+    REVISION_PATTERN: "is not a revision; write a branch, tag or commit in letters, digits and . _ + @ = -, with / between "
     "parts that begin with a letter, a digit or _",
-    HTTP_URL_PATTERN: "is no base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 "
+    HTTP_URL_PATTERN: "is not a base URL; write http://HOST:PORT or https://HOST:PORT/PATH, with a name, four decimal numbers or a plain IPv6 "
     "address, the scheme in lower case, no password and no query",
-    OTLP_URL_PATTERN: "is no collector; write http://HOST:PORT, with a name, four decimal numbers or a plain IPv6 address, as "
+    OTLP_URL_PATTERN: "is not a collector; write http://HOST:PORT, with a name, four decimal numbers or a plain IPv6 address, as "
     "upstream's pickers send in the clear alone",
-    URL_PATH_PATTERN: "is no path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
+    URL_PATH_PATTERN: "is not a path to pass; write /SEGMENT/SEGMENT in letters, digits and - . _ ~, with no "
     "slash at its end, no . or .. as a segment, no query and no %, or / for all paths",
-    PATH_PATTERN: "is no absolute path; begin it with /",
-    VARIABLE_PATTERN: "is no name of a variable; write letters, digits, _, - and ., no digit first, and its "
+    PATH_PATTERN: "is not an absolute path; begin it with /",
+    VARIABLE_PATTERN: "is not a valid variable name; write letters, digits, _, - and ., no digit first, and its "
     "value into value",
-    SERVED_NAME_PATTERN: "is no name of a model; write letters, digits and . _ - : / @ +, a letter or digit first",
-    ADAPTER_PATTERN: "is no adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
-    KEY_PATTERN: "is no key of a Secret; write letters, digits, -, _ and ., and one . at most at its beginning",
-    CONFIG_KEY_PATTERN: "is no key here; write letters, digits, -, _ and ., and no . first",
-    HEADER_PATTERN: "is no name of a header; write letters, digits and -, a letter first",
-    HEADER_VALUE_PATTERN: "is no value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
-    STORE_URL_PATTERN: "is no URL of a store; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, "
-    "several HOST:PORT with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong into "
+    SERVED_NAME_PATTERN: "is not a valid model name; write letters, digits and . _ - : / @ +, a letter or digit first",
+    ADAPTER_PATTERN: "is not an adapter; write ORG/ADAPTER of the Hub, or the folder's whole path in the container",
+    KEY_PATTERN: "is not a valid key of a Secret; write letters, digits, -, _ and ., and one . at most at its beginning",
+    CONFIG_KEY_PATTERN: "is not a valid key; write letters, digits, -, _ and ., and no . first",
+    HEADER_PATTERN: "is not a valid header name; write letters, digits and -, a letter first",
+    HEADER_VALUE_PATTERN: "is not a value that KEDA passes on; write letters, digits and . _ ~ : / @ | + -, with no space",
+    STORE_URL_PATTERN: "is not a store URL; write redis://HOST:PORT, rediss://, valkey:// or valkeys://, "
+    "several HOST:PORT with commas, mooncake://HOST:PORT or s3://BUCKET/PREFIX; user and password belong in "
     "the Secret of credentials.secretRef",
-    SHARE_PATTERN: "is no name of a share; write a-z, 0-9, -, . and /, with a letter or a digit at both ends",
-    DURATION_PATTERN: "is no time; write a whole number with s, m or h, such as 90s, 30m or 1h",
-    PERCENTAGE_PATTERN: "is no part of a whole; write 0% to 100%",
-    RETAINED_PATTERN: "is no part that may be retained; write 0% to 90%: the rest is for whatever comes",
-    REQUEST_PATTERN: "is no request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
+    SHARE_PATTERN: "is not a valid share name; write a-z, 0-9, -, . and /, with a letter or a digit at both ends",
+    DURATION_PATTERN: "is not a duration; write a whole number with s, m or h, such as 90s, 30m or 1h",
+    PERCENTAGE_PATTERN: "is not a whole percentage from 0% to 100%",
+    RETAINED_PATTERN: "is not a whole percentage from 0% to 90%: the rest is for whatever comes",
+    REQUEST_PATTERN: "is not a request of a claim; write REQUEST or REQUEST/SUBREQUEST in a-z, 0-9 and -",
 }
 """By the regular expression that a text must match; pydantic and the API server quote that alone."""
 # How close a name must be to be suggested (difflib's ratio): `capacty` is, `disk` for `cpu` is not.
@@ -81,6 +82,8 @@ _VALUE_SIMILARITY: Final = 0.7
 """Of values: tpu is no gpu, and no cpu, whatever its letters say."""
 _MAX_PLACES: Final = 3
 _MAX_QUOTED_CHARACTERS: Final = 80
+_UNITS: Final = {DURATION_PATTERN: "s", PERCENTAGE_PATTERN: "%", RETAINED_PATTERN: "%"}
+"""What a number lacks to be what a pattern wants."""
 _MAY_BE_SECRET: Final = (
     ("spec", "autoscaling", "prometheus"),
     ("spec", "engine", "env"),
@@ -94,6 +97,8 @@ _MAY_BE_SECRET: Final = (
 )
 """Where somebody may have typed a secret: HF_TOKEN=..., --api-key ..."""
 _PICKER_VERSION: Final = ("spec", "router", "version")
+_PREFIXES: Final = ("spec", "prefixes")
+_IN_A_FILE: Final = "; put it into a ConfigMap and name that in fromConfigMap"
 _DEVICE_TIER: Final = (
     "unknown field; the GPU's own cache is no tier of the resource: spec.engine.gpu or gpuMemory says how much memory the "
     "GPU has, spec.engine.kvCacheMemory sets the cache's size"
@@ -126,8 +131,8 @@ _MESSAGES: Final = {
     "greater_than_equal": "must be at least {ge}, not {given}",
     "less_than_equal": "must be at most {le}, not {given}",
     "string_too_short": "must not be empty",
-    "string_too_long": "must have at most {max_length} characters, not {length}",
-    "too_long": "must have at most {max_length} entries, not {actual_length}",
+    "string_too_long": "must have at most {max_length} characters, not {length}{otherwise}",
+    "too_long": "must have at most {max_length} entries, not {actual_length}{otherwise}",
     "too_short": "must have at least {min_length} entries, not {actual_length}",
 }
 
@@ -200,12 +205,16 @@ def complaint(error: ErrorDetails) -> Problem:
     if kind == "too_long" and context["max_length"] == 0:
         return Problem(path_of(location), "takes no settings here; write {}")
     field = field_at(location)
+    if kind == "string_too_long" and (pattern := _broken_pattern(value, location)):
+        # shortening it would not help
+        kind, context = "string_pattern_mismatch", {"pattern": pattern}
     message = _MESSAGES.get(kind, "{given} is refused: {pydantic_message}").format(
         **context,
         given="the text" if is_hidden else show_value(value),
         a_given="text" if is_hidden else _with_type(value),
         length=len(value) if isinstance(value, str) else 0,
         described=f" ({field.description.split('. ')[0].rstrip('.')})" if field and field.description else "",
+        otherwise=_IN_A_FILE if location[:2] == _PREFIXES and location[-1] in ("text", "tokens") else "",
         form=FORMS.get(context.get("pattern", ""), ""),
         quote_it=_quoting_advice(value, location),
         quote_fraction=_fraction_advice(value, location),
@@ -247,6 +256,28 @@ def _not_one_of(value: object, choices: list[str]) -> str:
     return f"{show_value(value)} is not one of {', '.join(choices)}{suggestion}"
 
 
+def _pattern_at(location: Location) -> str:
+    """The regular expression that the text at a location must match; empty where there is none."""
+    field = field_at(location)
+    return next(_patterns_in((field.annotation, *field.metadata)), "") if field else ""
+
+
+def _patterns_in(parts: Iterable[object]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(pattern := getattr(part, "pattern", None), str):
+            yield pattern
+        for metadata in getattr(part, "metadata", ()):
+            yield from _patterns_in((metadata,))
+        yield from _patterns_in(get_args(part))
+
+
+def _broken_pattern(value: object, location: Location) -> str:
+    """The one that a text does not match; empty where it does."""
+    pattern = _pattern_at(location)
+    is_broken = pattern in FORMS and isinstance(value, str) and re.search(pattern, value) is None
+    return pattern if is_broken else ""
+
+
 def _near(text: str, choices: Mapping[str, str]) -> list[str]:
     """Choices, by their lower case, that may be meant: a100-40 and a100-80 by a100, h100 by h100-sxm."""
     if text in choices:
@@ -268,12 +299,24 @@ def _quoting_advice(value: object, location: Location) -> str:
         return _READ_AS_BOOLEAN
     if not isinstance(value, int | float):
         return ""
+    if pattern := _broken_pattern(str(value), location):
+        return _form_of_number(value, pattern)
     as_read, longer = f"{value}", f"{value}0"
     if isinstance(value, int) or (location == _PICKER_VERSION and as_read in SUPPORTED_VERSIONS):
         return f'; quote it: "{as_read}"'
     if location == _PICKER_VERSION and longer in SUPPORTED_VERSIONS:
         return f'; quote it: "{longer}", which YAML reads as {as_read} without quotes'
     return f'; quote it as it was written, "{as_read}" or "{longer}": YAML drops a 0 at the end of a number'
+
+
+def _form_of_number(value: float, pattern: str) -> str:
+    """What to write for a number that no quotes make right."""
+    unit = _UNITS.get(pattern, "")
+    is_part = unit == "%" and 0 < value < 1
+    written = f"{value * 100 if is_part else value:g}{unit}"
+    if re.search(pattern, written):
+        return f"; write {written}"
+    return f"; it must be {FORMS[pattern].removeprefix('is not ')}"
 
 
 def _fraction_advice(value: object, location: Location) -> str:

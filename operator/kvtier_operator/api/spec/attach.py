@@ -78,6 +78,7 @@ def _left_out(part: type[ApiModel], field: str, message: str) -> Rule:
         message,
         f".{field}",
         lambda spec: spec.attach is None or getattr(spec, field) == default,
+        removes_field=True,
     )
 
 

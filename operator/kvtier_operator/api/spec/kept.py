@@ -52,20 +52,20 @@ class Prefix(ApiModel):
     name: DnsLabel = Field(description="What status and metrics call it.")
     text: str | None = Field(
         None,
-        description="As the engine sees it, after the model's chat template; it is tokenized there.",
+        description="As the engine sees it, after the model's chat template; it is tokenized there. At most 32,768 characters; a longer one goes into a ConfigMap.",
         min_length=1,
         max_length=_MOST_CHARACTERS,
     )
     tokens: list[Annotated[int, Field(ge=0, le=2**31 - 1)]] | None = Field(
         None,
-        description="The same as numbers of tokens.",
+        description="The same as numbers of tokens, at most 8,192; more go into a ConfigMap.",
         min_length=1,
         max_length=_MOST_TOKENS,
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     from_config_map: PrefixFile | None = Field(
         None,
-        description="A file in a ConfigMap: a JSON object with text, tokens, or messages and tools of a chat, which the engine puts into the model's template, and retain_s. Pods wait for one that is not there.",
+        description="A file in a ConfigMap: text, or a JSON object with text, tokens, or messages and tools of a chat, which the engine puts into the model's template; beside them retain (such as 24h), cache_salt, model, name. Pods wait for one that is not there.",
     )
     retain: Duration | None = Field(
         None,
@@ -91,7 +91,7 @@ class Prefix(ApiModel):
 
     @rule(
         "!has(self.retain) || !has(self.fromConfigMap)",
-        "a file of a ConfigMap says itself how long it is kept, by retain_s: remove retain",
+        "a file of a ConfigMap says itself how long it is kept, by its own retain: remove retain",
         field=".retain",
     )
     def one_says_how_long(self) -> bool:
@@ -143,6 +143,7 @@ def _needs_ability(field: str, unused: str, does: str, is_used: Callable[[Any], 
         f"only backend {one_of(able)} {does}; remove {field.rpartition('.')[2]}",
         f".{field}",
         lambda spec: not is_used(spec) or Ability.KEEPS in spec.backend.abilities,
+        removes_field=True,
     )
 
 
@@ -173,5 +174,6 @@ def kept_rules() -> tuple[Rule, ...]:
             "prefixes are computed by an argument of vLLM's, and attach leaves the command to its owner: remove prefixes",
             ".prefixes",
             lambda spec: spec.attach is None or not spec.prefixes,
+            removes_field=True,
         ),
     )

@@ -51,7 +51,7 @@ def test_urls(url: str) -> None:
     ],
 )
 def test_what_is_none_is_refused_with_its_field(url: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"spec\.autoscaling\.prometheusUrl: .* is no base URL"):
+    with pytest.raises(InvalidInputError, match=r"spec\.autoscaling\.prometheusUrl: .* is not a base URL"):
         parse(url)
 
 

@@ -295,10 +295,14 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("fields", "where", "words"),
     [
-        ({"servedNames": ["-x"]}, "servedNames[0]", "is no name of a model"),
+        ({"servedNames": ["-x"]}, "servedNames[0]", "is not a valid model name"),
         ({"servedNames": ["a", "a"]}, "servedNames[1]", "there twice"),
-        ({"loraModules": [{"name": "a=b", "source": "x/y"}]}, "loraModules[0].name", "is no name of a model"),
-        ({"loraModules": [{"name": "a", "source": "x y"}]}, "loraModules[0].source", "is no adapter"),
+        (
+            {"loraModules": [{"name": "a=b", "source": "x/y"}]},
+            "loraModules[0].name",
+            "is not a valid model name",
+        ),
+        ({"loraModules": [{"name": "a", "source": "x y"}]}, "loraModules[0].source", "is not an adapter"),
         ({"loraModules": [{"name": "a"}]}, "loraModules[0].source", "is required"),
         (
             {"loraModules": [{"name": "Qwen/Qwen3-32B", "source": "x/y"}]},
