@@ -104,6 +104,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     remote.remote_capacity,
     remote.adapters_in_store,
     kept.prefix_length,
+    kept.prefix_chunks,
     kept.prefixes_retained,
     kept.prefix_sources,
     kept.tenant_parts,

@@ -4,11 +4,12 @@ from kvtier_operator.api.formats import share_of
 from kvtier_operator.api.spec.kept import Prefix
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.checks.check import CheckInput, check
-from kvtier_operator.planning.tiers.retained import prefix_tokens_about, retained_tokens
+from kvtier_operator.planning.tiers.retained import prefix_tokens_about, retained_tokens, tokens_about
 from kvtier_operator.planning.units import count
 from kvtier_operator.planning.verdict import CheckResult
 
 _NO_PREFIXES = "NoPrefixes"
+_UNKNOWN = "Unknown"
 
 
 @check("spec.prefixes")
@@ -18,7 +19,7 @@ def prefix_length(parts: CheckInput) -> CheckResult:
     if not parts.spec.prefixes:
         return prefix_length.passed("no prefixes", reason=_NO_PREFIXES)
     if longest is None:
-        return prefix_length.passed("the longest sequence is not known", reason="Unknown")
+        return prefix_length.passed("the longest sequence is not known", reason=_UNKNOWN)
     faults = [
         (f"spec.prefixes[{index}].tokens", _too_long(prefix, longest))
         for index, prefix in enumerate(parts.spec.prefixes)
@@ -36,6 +37,32 @@ def _too_long(prefix: Prefix, longest: int) -> str:
     )
 
 
+@check("spec.prefixes")
+def prefix_chunks(parts: CheckInput) -> CheckResult:
+    """Tiers hold whole chunks; of a prefix with less they hold nothing."""
+    if not parts.spec.prefixes:
+        return prefix_chunks.passed("no prefixes", reason=_NO_PREFIXES)
+    chunk = parts.backend.tokens_per_chunk
+    short = [
+        (f"spec.prefixes[{index}]", _too_short(prefix, tokens, chunk))
+        for index, prefix in enumerate(parts.spec.prefixes)
+        if (tokens := tokens_about(prefix)) is not None and tokens < chunk
+    ]
+    if short:
+        return prefix_chunks.warn_each(
+            "PrefixShort", short, by_itself="computes it at each start, and keeps it in no tier", weight=-5
+        )
+    return prefix_chunks.passed(f"none that is known is shorter than a chunk of {count(chunk)} tokens")
+
+
+def _too_short(prefix: Prefix, tokens: int, chunk: int) -> str:
+    about = "about " if prefix.tokens is None else ""
+    return (
+        f"prefix {prefix.name} has {about}{count(tokens)} tokens, and tiers keep chunks of {count(chunk)}: "
+        "make it longer, or leave it out"
+    )
+
+
 @check("spec.tiers.cpu.retained")
 def prefixes_retained(parts: CheckInput) -> CheckResult:
     """What is beyond the retained part leaves as any other block does."""
@@ -43,9 +70,15 @@ def prefixes_retained(parts: CheckInput) -> CheckResult:
     if not spec.prefixes:
         return prefixes_retained.passed("no prefixes", reason=_NO_PREFIXES)
     tokens, room = prefix_tokens_about(spec), retained_tokens(spec, parts.tiers)
-    if tokens <= room:
+    unknown = ", ".join(prefix.name for prefix in spec.prefixes if tokens_about(prefix) is None)
+    if unknown and not tokens:
         return prefixes_retained.passed(
-            f"prefixes have about {count(tokens)} tokens, of {count(room)} that are retained"
+            f"tokens of {unknown}: not known yet, of {count(room)} that are retained", reason=_UNKNOWN
+        )
+    if tokens <= room:
+        beside = f", and those of {unknown} are not known yet" if unknown else ""
+        return prefixes_retained.passed(
+            f"prefixes have about {count(tokens)} tokens, of {count(room)} that are retained{beside}"
         )
     return prefixes_retained.warn(
         "PrefixesNotRetained",

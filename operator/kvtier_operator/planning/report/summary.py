@@ -171,8 +171,12 @@ def _kept(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _tenant(tenant: Tenant, cpu: TierPlan) -> str:
-    guaranteed, most = (_part(cpu, share_of(part)) for part in (tenant.guaranteed, tenant.most))
-    return f"{tenant.name} {guaranteed} guaranteed, {most} at most"
+    guaranteed, most = share_of(tenant.guaranteed), share_of(tenant.most)
+    parts = [
+        f"{_part(cpu, guaranteed)} guaranteed" if guaranteed else "nothing guaranteed",
+        *([f"gives way above {_part(cpu, most)}"] if most < 1 else []),
+    ]
+    return f"{tenant.name} {', '.join(parts)}"
 
 
 def _part(tier: TierPlan, share: float) -> str:

@@ -29,11 +29,12 @@ def retained_tokens(spec: Spec, tiers: TiersPlan) -> int:
 
 
 def prefix_tokens_about(spec: Spec) -> int:
-    """Tokens of all prefixes whose length the resource tells; of a text about a quarter of its characters."""
-    return sum(_tokens_about(prefix) for prefix in spec.prefixes)
+    """Tokens of all prefixes whose length the resource tells."""
+    return sum(tokens_about(prefix) or 0 for prefix in spec.prefixes)
 
 
-def _tokens_about(prefix: Prefix) -> int:
+def tokens_about(prefix: Prefix) -> int | None:
+    """Tokens of a prefix, of a text about a quarter of its characters; None of what a ConfigMap has."""
     if prefix.tokens is not None:
         return len(prefix.tokens)
-    return -(-len(prefix.text or "") // _CHARACTERS_OF_A_TOKEN)
+    return None if prefix.text is None else -(-len(prefix.text) // _CHARACTERS_OF_A_TOKEN)

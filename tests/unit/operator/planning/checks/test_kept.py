@@ -5,6 +5,7 @@ from tests.cases.checks import PASS, REJECT, WARN, says, verdict
 from tests.cases.planning import resource
 
 from kvtier_operator.planning.checks.kept import (
+    prefix_chunks,
     prefix_length,
     prefix_sources,
     prefixes_retained,
@@ -17,7 +18,7 @@ FROM_MAP = {"name": "tools", "fromConfigMap": {"name": "prompts", "key": "tools.
 
 def test_nothing_kept_no_word() -> None:
     plain = resource()
-    for check in (prefix_length, prefixes_retained, prefix_sources):
+    for check in (prefix_length, prefix_chunks, prefixes_retained, prefix_sources):
         says(verdict(check, plain), PASS, "NoPrefixes")
     says(verdict(tenant_parts, plain), PASS, "NoTenants")
 
@@ -32,6 +33,27 @@ def test_a_prefix_leaves_room_for_a_question() -> None:
     refused = verdict(prefix_length, resource(engine=engine, prefixes=[FROM_MAP, of(1000)]))
     says(refused, REJECT, "PrefixTooLong", "1,000", "maxModelLen")
     assert refused.field == "spec.prefixes[1].tokens"
+
+
+def test_a_prefix_that_fills_no_chunk_is_kept_nowhere() -> None:
+    """A chunk of Qwen3-32B has 64 tokens here."""
+
+    def of(tokens: int) -> dict[str, object]:
+        return {"name": "numbers", "tokens": [7] * tokens}
+
+    long_text = {"name": "text", "text": "word" * 64}
+    says(verdict(prefix_chunks, resource(prefixes=[of(64), long_text, FROM_MAP])), PASS, "Passed", "64")
+    short = verdict(prefix_chunks, resource(prefixes=[FROM_MAP, of(63)]))
+    says(short, WARN, "PrefixShort", "prefix numbers has 63 tokens", "chunks of 64")
+    assert short.field == "spec.prefixes[1]"
+    brief = {"name": "text", "text": "Be brief."}
+    says(verdict(prefix_chunks, resource(prefixes=[brief])), WARN, "PrefixShort", "has about 3 tokens")
+
+
+def test_how_many_tokens_a_config_map_has_is_not_known() -> None:
+    says(verdict(prefixes_retained, resource(prefixes=[FROM_MAP])), PASS, "Unknown", "tools: not known yet")
+    both = resource(prefixes=[FROM_MAP, {"name": "numbers", "tokens": [7] * 99}])
+    says(verdict(prefixes_retained, both), PASS, "Passed", "about 99 tokens", "tools are not known yet")
 
 
 @pytest.mark.parametrize("most", ["0%", "1%"])
