@@ -43,7 +43,12 @@ class EngineAnswer:
         """For a person: one for each engine that did it, or what went wrong."""
         if self.trouble:
             return [f"{self.pod}: {self.trouble}"]
-        return [f"{self.pod}: {_said_by(engine)}" for engine in self.said or ({},)]
+        return [f"{self.pod}: {', '.join(_figures(engine)) or 'done'}" for engine in self.said or ({},)]
+
+    def notes(self) -> list[str]:
+        """What is to be known of all engines alike, a line each."""
+        said = (engine.get("note") for engine in self.said)
+        return [one_line(note, _MOST_CHARACTERS) for note in said if isinstance(note, str)]
 
     def notes(self) -> list[str]:
         """What is to be known of all engines alike, a line each."""
@@ -53,13 +58,6 @@ class EngineAnswer:
     def fields(self) -> dict[str, Any]:
         """As `-o json` has it."""
         return {"pod": self.pod, "engines": [*self.said], "error": self.trouble or None}
-
-
-def _said_by(engine: Mapping[str, Any]) -> str:
-    note = engine.get("note")
-    return (", ".join(_figures(engine)) or "done") + (
-        f"; {one_line(str(note), _MOST_CHARACTERS)}" if note else ""
-    )
 
 
 def _figures(said: Mapping[str, Any], of: str = "") -> Iterator[str]:

@@ -136,7 +136,7 @@ def warm(  # noqa: PLR0913 - one parameter an option
 @click.command(short_help="Have the engines of a KVCacheTier keep a prompt for a time.")
 @_name
 @click.argument(
-    "path", metavar="FILE", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
+    "path", metavar="[FILE]", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
 )
 @click.option("--text", metavar="TEXT", help="The prompt itself, in place of FILE.")
 @click.option(

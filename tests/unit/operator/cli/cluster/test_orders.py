@@ -251,11 +251,11 @@ def test_keep_and_warm_say_whose_room_it_is(on: Callable[[_Cluster], None]) -> N
         assert arguments(one.ran[-1])[-2:] == ["--share", "search"]
 
 
-def test_what_an_engine_has_to_note_ends_its_line(on: Callable[[_Cluster], None]) -> None:
+def test_what_engines_have_to_note_is_said_once(on: Callable[[_Cluster], None]) -> None:
     end = Ended(0, '{"engine": "port 8000", "tokens": 6, "note": "the prompt has\\nfewer"}\n', "")
-    on(cluster(running("a"), ends={"a": end}))
+    on(cluster(ends={"a": end, "b": end}))
     result = CliRunner().invoke(keep, ["qwen3-32b", "--text", "Be brief."])
-    assert result.stdout == "a: tokens 6; the prompt has fewer\n"
+    assert result.stdout == "a: tokens 6\nb: tokens 6\nthe prompt has fewer\n"
 
 
 def test_warm_sends_a_line_a_prompt(on: Callable[[_Cluster], None], tmp_path: Path) -> None:
