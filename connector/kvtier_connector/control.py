@@ -203,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
 
-    clear = _verb(verbs, "clear", _clear, "have blocks of before not be served any more")
+    clear = _verb(verbs, "clear", _clear, "have earlier blocks not be served any more")
     clear.add_argument("--tier", choices=[tier.label for tier in Tier], help="of this tier only")
     what = clear.add_mutually_exclusive_group()
     what.add_argument(

@@ -1,4 +1,4 @@
-"""Has no block of before be served any more: on the device, in memory, on disk, in the shared store.
+"""Has no earlier block be served any more: on the device, in memory, on disk, in the shared store.
 
 It happens between two steps, in one go. A request that is under way goes on with the blocks that it has; what
 it fills from then on is found by nobody, as it may be computed from them. So nothing that is under way, a

@@ -82,7 +82,7 @@ def clear(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Have every engine of the KVCacheTier NAME forget what its tiers hold, or a part of it.
 
-    When it has returned with exit code 0, no engine serves a block of before. With --share nobody's blocks
+    When it has returned with exit code 0, no engine serves an earlier block. With --share nobody's blocks
     go, too, where they may be the tenant's; --prefix-of leaves what came after the prompt. It
     runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit code 1
     where an engine could not be told.

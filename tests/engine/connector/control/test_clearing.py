@@ -1,4 +1,4 @@
-"""No block of before is served after a clear, in any tier and whatever is under way; tokens stay the same."""
+"""No earlier block is served after a clear, in any tier and whatever is under way; tokens stay the same."""
 
 import shutil
 from collections.abc import Iterator
