@@ -50,11 +50,6 @@ class EngineAnswer:
         said = (engine.get("note") for engine in self.said)
         return [one_line(note, _MOST_CHARACTERS) for note in said if isinstance(note, str)]
 
-    def notes(self) -> list[str]:
-        """What is to be known of all engines alike, a line each."""
-        said = (engine.get("note") for engine in self.said)
-        return [one_line(note, _MOST_CHARACTERS) for note in said if isinstance(note, str)]
-
     def fields(self) -> dict[str, Any]:
         """As `-o json` has it."""
         return {"pod": self.pod, "engines": [*self.said], "error": self.trouble or None}
