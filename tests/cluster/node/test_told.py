@@ -60,7 +60,7 @@ def test_what_is_kept_outlasts_a_flood(told: Told) -> None:
     told.tell("clear")
     kept, ordinary = (f"{which} " + _WORDS * 30 for which in ("kept", "ordinary"))
     told.ask(ordinary)
-    assert told.tell("keep", kept, "--for", "2h")["computed"] == 1
+    assert told.tell("keep", "--text", kept, "--for", "2h")["computed"] == 1
     for prompt in FLOOD:
         told.ask(prompt)
     assert told.ask(kept).is_whole
@@ -104,7 +104,7 @@ def test_top_by_share_says_what_each_tenant_holds(told: Told) -> None:
     assert all(f"default/{NAME}" in line for line in shown.values())
 
 
-@pytest.mark.parametrize("words", [("clear",), ("keep", "a text")], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("clear",), ("keep", "--text", "a text")], ids=lambda words: words[0])
 def test_who_may_not_run_programs_in_pods_tells_nothing_and_hears_why(
     told: Told, words: tuple[str, ...]
 ) -> None:
