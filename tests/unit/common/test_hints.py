@@ -62,7 +62,8 @@ def test_what_is_understood_counts_beside_what_is_not() -> None:
 
 
 def test_many_unknown_names_are_a_few_problems_and_hide_no_known_one() -> None:
-    hints, problems = parse_hints({**dict.fromkeys(range(100_000)), "nostore": True})
+    said: dict[object, object] = {**dict.fromkeys(range(100_000)), "nostore": True}
+    hints, problems = parse_hints(said)
     assert hints == Hints(never_store=True)
     assert [reason_of(problem) for problem in problems] == ["unknown"] * (MOST_UNKNOWN + 1)
 
