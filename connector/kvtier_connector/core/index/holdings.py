@@ -128,6 +128,17 @@ class Holdings:
             self.kept += added
             self.broken += broken
 
+    @property
+    def promised(self) -> int:
+        """How many slots that nothing holds are promised to stay; as many as promises can keep, at most."""
+        if not self._is_hinted:
+            return 0
+        hints = self._rows[:, kernels.HINT]
+        is_live = (hints & np.uint32(kernels.PROMISE_MASK) >= kernels.NORMAL) & (
+            hints >> np.uint32(kernels.UNTIL_SHIFT) > self._tick(self._clock())
+        )
+        return min(int((is_live & (self._rows[:, kernels.HOLDS] == 0)).sum()), self._most_kept)
+
     def moment(self, uses: int) -> Moment:
         """Return the present, at so many uses of blocks."""
         return Moment(uses, self._tick(self._clock()))

@@ -127,6 +127,11 @@ class BlockIndex:
         return self._holdings.kept
 
     @property
+    def promised(self) -> int:
+        """Number of evictable blocks that hints would keep, which takes a look at all slots."""
+        return self._holdings.promised
+
+    @property
     def not_granted(self) -> int:
         """Number of blocks, since the start, that left although a hint was to keep them."""
         return self._holdings.broken

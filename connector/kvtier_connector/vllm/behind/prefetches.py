@@ -81,7 +81,7 @@ class Prefetches:
         under_way = sum(len(prefetch.coming) for prefetch in self._under_way.values())
         room = min(
             self._memory.capacity // MEMORY_SHARE - under_way,
-            self._memory.reservable - self._memory.retained - under_way,
+            self._memory.reservable - self._memory.promised - under_way,
             self._memory.capacity if len(self._under_way) < MOST_UNDER_WAY else 0,
         )
         lacking = [chunk for chunk in chunks if self._memory.state(chunk.key) is not BlockState.READY]

@@ -72,7 +72,7 @@ def test_what_is_retained_does_not_leave_for_it() -> None:
     scene.memory.commit(retained)
     scene.put_in_memory(*range(10, 17))
     scene.memory.hold([key_of(number) for number in range(10, 16)])  # that others use
-    assert scene.memory.retained == 3
+    assert scene.memory.promised == 3
     assert _prefetches(scene).begin(_chunks([50, 51, 52]))[1] == Fetched(0, 1, 2)
     assert all(scene.memory.state(key) is BlockState.READY for key in retained)
 
