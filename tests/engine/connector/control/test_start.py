@@ -25,7 +25,10 @@ def _open(monkeypatch: pytest.MonkeyPatch, *, attached: bool) -> object:
     monkeypatch.setattr(start, "engine_being_made", lambda: engine)
     monkeypatch.setattr(start, "DeviceCache", lambda _manager: None)
     parts: Any = SimpleNamespace(
-        parallel_config=SimpleNamespace(data_parallel_index=0), hold_manager=print, memory=None
+        parallel_config=SimpleNamespace(data_parallel_index=0),
+        model_config=SimpleNamespace(max_model_len=1024),
+        hold_manager=print,
+        memory=None,
     )
     settings = ConnectorConfig(cpu_capacity_bytes=1 << 30, control_path=READ_ONLY, attached=attached)
     return start.open_control(settings, parts, parts, parts, parts)
