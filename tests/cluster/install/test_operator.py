@@ -122,9 +122,7 @@ def test_a_namespace_without_rights_makes_it_unready_and_the_others_are_served(
     with run_installed(site, kubectl, tmp_path, env={"KVTIER_NAMESPACES": both}) as operator:
         said = f"namespace {missing} does not exist, or the operator has no rights there: make the namespace"
         eventually(lambda: said in operator.process.log.read_text(), "the namespace's line in the log")
-        eventually(lambda: len(_asked(operator.ready_url)[1].splitlines()) == 1, "nothing else in the way")
-        code, answer = _asked(operator.ready_url)
-        assert (code, answer.startswith(said)) == (503, True)
+        eventually(lambda: _is_alone_in_the_way(operator.ready_url, said), "nothing else in the way")
         assert _asked(operator.health_url) == (200, "ok"), "a restart would not help"
         kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=json.dumps(RESOURCE))
         eventually(lambda: _are_there(kubectl, namespace), "children in the namespace that is there")
@@ -173,6 +171,11 @@ def _appliable(document: dict[str, Any]) -> str:
     """An object that was read, without what the server keeps of it."""
     kept = {key: document["metadata"][key] for key in ("name", "namespace", "labels")}
     return json.dumps(document | {"metadata": kept})
+
+
+def _is_alone_in_the_way(ready_url: str, line: str) -> bool:
+    code, answer = _asked(ready_url)
+    return code == 503 and answer.startswith(line) and len(answer.splitlines()) == 1
 
 
 def _asked(url: str) -> tuple[int, str]:
