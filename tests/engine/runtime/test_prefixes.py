@@ -29,7 +29,6 @@ def cached_tokens(engine: TheirEngine, prompt: str) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("shape", "older", "options"),
     [
-        pytest.param("serve", False, [], id="one-server"),
         pytest.param("serve", False, ["--api-server-count", "2"], id="two-servers", marks=pytest.mark.long),
         pytest.param("module", True, [], id="older", marks=pytest.mark.long),
     ],
