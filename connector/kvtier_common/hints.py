@@ -14,6 +14,8 @@ FIELD: Final = "kvtier"
 HEADER_PREFIX: Final = "x-kvtier-"
 MOST_RETAIN_S: Final = 24 * 3600
 MOST_TENANT_CHARACTERS: Final = 63
+RETAINED_SHARE: Final = 0.3
+"""Of a tier, what hints may hold if nothing else is said."""
 NOBODY: Final = "-"
 """As `share`: the blocks are nobody's, whatever else a request says. No tenant can have that name."""
 MOST_UNKNOWN: Final = 16

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from math import inf
 from typing import Any, Final
 
-from kvtier_common.hints import MOST_TENANT_CHARACTERS
+from kvtier_common.hints import MOST_TENANT_CHARACTERS, RETAINED_SHARE
 from kvtier_common.metrics.hints import OTHER
 from kvtier_common.redis_protocol import SCHEMES
 from kvtier_common.string_enum import StrEnum
@@ -53,8 +53,6 @@ DISK_INDEX_SIZES: Final = 5
 """The index on disk grows to at most four full snapshots, and a new one is written beside it."""
 DISK_SPARE_BYTES: Final = MIB  # of a disk tier, for the lock, the facts, and an index that is short
 MOST_TENANTS: Final = 64
-RETAINED_SHARE: Final = 0.3
-"""Of a tier, what hints may hold if nothing else is said."""
 _RECORD_BYTES: Final = 16  # of a block in the index, besides its key (core/disk/files/journal.py)
 _EXTENT_BYTES: Final = 24
 """For each slot, of what a file system keeps to find a file's parts. ext4 took 12.5 to 16 bytes, measured

@@ -20,6 +20,7 @@ from kvtier_common.hints import MOST_RETAIN_S, MOST_TENANT_CHARACTERS, Hints, Pr
 from kvtier_common.one_line import one_line
 from kvtier_common.tier import Tier
 from kvtier_connector.core.control.client import ControlError, ask, sockets_in
+from kvtier_connector.payload import CONTROL_PATH, CONTROL_VARIABLE
 from kvtier_connector.serve.local_api import (
     DEFAULT_PORT,
     Computed,
@@ -29,8 +30,6 @@ from kvtier_connector.serve.local_api import (
     tokens_of,
 )
 
-PATH_VARIABLE: Final = "KVTIER_CONTROL"
-DEFAULT_PATH: Final = "/run/kvtier/control"
 DEFAULT_TIMEOUT_S: Final = 300.0
 _TOP_S: Final = 10.0
 _MOST_CHARACTERS: Final = 64 << 20  # of standard input
@@ -193,8 +192,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--path",
-        default=os.environ.get(PATH_VARIABLE) or DEFAULT_PATH,
-        help=f"folder of the engines' sockets (default: {PATH_VARIABLE}, or {DEFAULT_PATH})",
+        default=os.environ.get(CONTROL_VARIABLE) or CONTROL_PATH,
+        help=f"folder of the engines' sockets (default: {CONTROL_VARIABLE}, or {CONTROL_PATH})",
     )
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="of the engine's own API on 127.0.0.1")
     parser.add_argument("--model", default="", help="name that the engine serves; by default it is asked")

@@ -22,6 +22,10 @@ ENVIRONMENT: Final = {SEARCH_PATH: PAYLOAD_PATH, "NUMBA_CACHE_DIR": f"{PAYLOAD_P
 """Of the engine's container, unless it has them."""
 CONTROL_VARIABLE: Final = "KVTIER_CONTROL"
 """Variable with the folder of an engine's control sockets."""
+CONTROL_MOUNT: Final = "/run/kvtier"
+CONTROL_PATH: Final = f"{CONTROL_MOUNT}/control"
+"""That folder where nothing else is said. A volume belongs to root: the engine makes a folder in it that
+nobody else may enter."""
 CONTROL_PROGRAM: Final = "kvtier_connector.control"
 """Module that tells the engines of its container what to do."""
 PREFIXES_VARIABLE: Final = "KVTIER_PREFIXES"

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from kvtier_common.one_line import one_line
+from kvtier_connector.payload import PREFIXES_WITHIN_VARIABLE
 from kvtier_connector.serve import metrics
 from kvtier_connector.serve.asgi import Answer, Ask, Request, json_answer
 from kvtier_connector.serve.prefixes import Prefix
@@ -195,9 +196,10 @@ class PrefixKeeper:
         lacking = [prefix.name for prefix in self._prefixes if prefix.name not in self._computed]
         log.warning(
             "kvtier: /health is open after %g s, while these prefixes are still to be computed: %s; raise "
-            "KVTIER_PREFIXES_WITHIN_S, or shorten them",
+            "%s, or shorten them",
             self._within_s,
             _listed(lacking),
+            PREFIXES_WITHIN_VARIABLE,
         )
 
     def _tell(self) -> None:

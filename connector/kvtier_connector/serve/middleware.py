@@ -14,17 +14,13 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from kvtier_connector.payload import CONTROL_VARIABLE, PREFIXES_VARIABLE, PREFIXES_WITHIN_VARIABLE
 from kvtier_connector.serve.asgi import Answer, App, Headers, Message, Receive, Request, Scope, Send, call
 from kvtier_connector.serve.keeper import PrefixKeeper
 from kvtier_connector.serve.prefetch import MOST_BODY_BYTES, PATHS, PrefetchAnswers
 from kvtier_connector.serve.prefixes import read_prefixes
 from kvtier_connector.serve.turns import Turn, turn_of_server
 
-PREFIXES: Final = "KVTIER_PREFIXES"
-"""Of the environment: a folder with a file for each prefix; without it there are none."""
-WITHIN: Final = "KVTIER_PREFIXES_WITHIN_S"
-CONTROL: Final = "KVTIER_CONTROL"
-"""Of the environment: the folder with the engines' control sockets; without it nothing is fetched."""
 DEFAULT_WITHIN_S: Final = 120.0
 _HEALTH: Final = "/health"
 _MOST_DIGITS: Final = 20  # of a body's length
@@ -38,7 +34,7 @@ class KVTierMiddleware:
     def __init__(self, app: App, environment: Mapping[str, str] = os.environ) -> None:
         self._app = app
         self._environment = environment
-        self._control_path = environment.get(CONTROL, "")
+        self._control_path = environment.get(CONTROL_VARIABLE, "")
         self._prefetches = PrefetchAnswers(self._control_path)
         self._keeper: PrefixKeeper | None = None
         self._task: asyncio.Task[None] | None = None
@@ -89,7 +85,7 @@ class KVTierMiddleware:
         """Begin with the prefixes, once."""
         if self._keeper is not None:
             return
-        folder = self._environment.get(PREFIXES, "")
+        folder = self._environment.get(PREFIXES_VARIABLE, "")
         prefixes, problems = read_prefixes(Path(folder)) if folder else ([], [])
         for problem in problems:
             log.warning("kvtier: a prefix is passed over: %s", problem)
@@ -106,7 +102,7 @@ class KVTierMiddleware:
         self._keeper = PrefixKeeper(
             prefixes,
             ask,
-            within_s=_within_s(self._environment.get(WITHIN, "")),
+            within_s=_within_s(self._environment.get(PREFIXES_WITHIN_VARIABLE, "")),
             ranks=_ranks(arguments),
             turn=turn,
         )
@@ -162,7 +158,10 @@ def _within_s(text: str) -> float:
         within_s = -1.0
     if not 0 <= within_s < inf:
         log.warning(
-            "kvtier: %s: got %r, must be seconds, 0 or more; taken as %g", WITHIN, text, DEFAULT_WITHIN_S
+            "kvtier: %s: got %r, must be seconds, 0 or more; taken as %g",
+            PREFIXES_WITHIN_VARIABLE,
+            text,
+            DEFAULT_WITHIN_S,
         )
         return DEFAULT_WITHIN_S
     return within_s

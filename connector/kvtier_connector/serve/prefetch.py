@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kvtier_common.hints import FIELD, parse_hints
 from kvtier_connector.serve.asgi import Answer, Ask, Headers, Request, json_answer
+from kvtier_connector.serve.prefixes import are_tokens
 
 MOST_BODY_BYTES: Final = 1 << 20
 """Of a request that is looked at; longer ones are computed."""
@@ -173,19 +174,13 @@ def _prompts(request: Mapping[str, Any], path: str) -> Sequence[list[int] | Mapp
             else None
         )
     prompt = request.get("prompt")
-    several = [prompt] if isinstance(prompt, str) or _are_tokens(prompt) else prompt
+    several = [prompt] if isinstance(prompt, str) or are_tokens(prompt) else prompt
     if not isinstance(several, list) or not 0 < len(several) <= MOST_PROMPTS:
         return None
-    if not all(isinstance(one, str) or _are_tokens(one) for one in several):
+    if not all(isinstance(one, str) or are_tokens(one) for one in several):
         return None
     special = {name: request[name] for name in ("add_special_tokens",) if name in request}
     return [{"prompt": one, **special} if isinstance(one, str) else one for one in several]
-
-
-def _are_tokens(value: object) -> bool:
-    return (
-        isinstance(value, list) and bool(value) and all(type(token) is int and token >= 0 for token in value)
-    )
 
 
 async def _tokenized(prompt: Mapping[str, Any], request: Mapping[str, Any], ask: Ask) -> list[int] | Answer:
@@ -197,7 +192,7 @@ async def _tokenized(prompt: Mapping[str, Any], request: Mapping[str, Any], ask:
 
 def _tokens_in(answer: Answer) -> list[int] | Answer:
     said = answer.json()
-    if answer.is_ok and isinstance(said, dict) and _are_tokens(said.get("tokens")):
+    if answer.is_ok and isinstance(said, dict) and are_tokens(said.get("tokens")):
         tokens: list[int] = said["tokens"]
         return tokens
     if isinstance(said, dict) and "error" in said:

@@ -132,11 +132,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _are_tokens(value: object) -> bool:
+def are_tokens(value: object) -> bool:
+    """Tell whether a value of JSON is token ids, at least one."""
     return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(token, int) and not isinstance(token, bool) and token >= 0 for token in value)
+        isinstance(value, list) and bool(value) and all(type(token) is int and token >= 0 for token in value)
     )
 
 
@@ -161,7 +160,7 @@ _CHECKS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "name": (_is_name, f"text of 1 to {_MOST_NAME_CHARACTERS} characters"),
     "text": (_is_text, "text, not empty"),
     "messages": (_are_objects, "a list of a chat's messages, not empty"),
-    "tokens": (_are_tokens, "a list of token ids, not empty"),
+    "tokens": (are_tokens, "a list of token ids, not empty"),
     "tools": (_are_objects, "a list of objects, as in a chat request"),
     "retain": (_is_duration, "text from 10s to 24h, such as 90s, 30m or 24h"),
     "retain_s": (_is_retained, f"{LEAST_RETAIN_S:g} to {MOST_RETAIN_S} seconds"),

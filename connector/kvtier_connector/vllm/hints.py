@@ -7,7 +7,7 @@ a minute.
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kvtier_common.hints import FIELD, NO_HINTS, NOBODY, Hints, Priority, parse_hints, reason_of
@@ -74,9 +74,7 @@ class HintReader:
             tenant = before if before in self._tenants else ""
         if problems:
             self._refuse(problems)
-        if tenant == hints.tenant:
-            return hints
-        return Hints(hints.retain_s, hints.priority, tenant, hints.never_store, hints.prefetch)
+        return hints if tenant == hints.tenant else replace(hints, tenant=tenant)
 
     def take_refused(self) -> Counter[str]:
         """Return how many hints were not understood since the last call, by reason."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Final
 
+from kvtier_connector.payload import CONTROL_MOUNT
 from kvtier_operator.api.spec.tiers import Backend
 from kvtier_operator.planning.backends import traits_of
 from kvtier_operator.planning.backends.parts import TRANSFER_ARGUMENT
 from kvtier_operator.planning.base.container_parts import EnginePlan
-from kvtier_operator.planning.base.kept import CONTROL_MOUNT
 from kvtier_operator.planning.base.names import content_hash
 from kvtier_operator.runtime.machine import volume_folder
 from kvtier_operator.runtime.process import Command

@@ -48,9 +48,6 @@ _WIDEST: Final = 4  # Python's bytes for a character of a text that has a single
 _UPLOADS_BYTES: Final = 256 * _MIB
 """Of bodies on their way: some 500 clients at a time who send 500 KB slowly."""
 
-RETAINED_SHARE: Final = 0.3
-"""Of a pod's CPU tier that prompts may be kept in, where nobody says: the connector's default."""
-
 DEFAULT_MAX_BODY_BYTES: Final = 8 * _MIB
 DEFAULT_TOTAL_BODY_BYTES: Final = 64 * _MIB
 

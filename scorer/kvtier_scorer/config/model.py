@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from kvtier_common.hints import RETAINED_SHARE
 from kvtier_common.tier import OF_A_POD, Tier
-from kvtier_scorer.config.contract import RETAINED_SHARE, BodyLimits, HintPolicy, ShareFrom, body_limits
+from kvtier_scorer.config.contract import BodyLimits, HintPolicy, ShareFrom, body_limits
 
 QUEUE: Final = "queue"
 KV_CACHE_UTILIZATION: Final = "kv_cache_utilization"

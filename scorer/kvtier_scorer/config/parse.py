@@ -9,9 +9,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from kvtier_common.hints import RETAINED_SHARE
 from kvtier_common.tier import OF_A_POD, Tier
 from kvtier_scorer.config import settings
-from kvtier_scorer.config.contract import RETAINED_SHARE, HintPolicy, ShareFrom
+from kvtier_scorer.config.contract import HintPolicy, ShareFrom
 from kvtier_scorer.config.flavors.builtin import API_VERSION
 from kvtier_scorer.config.flavors.document import KIND, PICKER, PREFIX, PROFILE_HANDLER
 from kvtier_scorer.config.model import PLUGINS, PREFIX_SCORERS, NoScorerError

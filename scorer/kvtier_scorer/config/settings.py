@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 import msgspec
 
+from kvtier_common.hints import RETAINED_SHARE
 from kvtier_common.tier import Tier
 from kvtier_scorer.config.contract import (
     DEFAULT_MAX_BODY_BYTES,
     DEFAULT_TOTAL_BODY_BYTES,
     EVENTS_PORT,
-    RETAINED_SHARE,
     HintPolicy,
     ShareFrom,
     uploads_bytes,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvtier_common.hints import RETAINED_SHARE
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.contract import RETAINED_SHARE
 from kvtier_scorer.scheduling.kept import KeptPrompts
 
 if TYPE_CHECKING:

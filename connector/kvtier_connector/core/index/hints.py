@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvtier_common.hints import Priority
-from kvtier_connector.config import RETAINED_SHARE
+from kvtier_common.hints import RETAINED_SHARE, Priority
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from kvtier_common.formats.json_text import parse_json_object
 from kvtier_common.kubernetes.answers import Document, ForbiddenError
 from kvtier_common.kubernetes.container_command import Container, Ended
 from kvtier_common.one_line import one_line
-from kvtier_connector.payload import CONTROL_PROGRAM
+from kvtier_connector.payload import CONTROL_PATH, CONTROL_PROGRAM
 from kvtier_operator.api.spec.tiers import DEFAULT_BACKEND, Ability, backends_with, one_of
 from kvtier_operator.cli.cluster.order import Order
 from kvtier_operator.cli.cluster.reader import Reader
 from kvtier_operator.cli.cluster.resource import component_of, is_of
-from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER, CONTROL_FOLDER
+from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER
 from kvtier_operator.planning.base.names import Component
 from kvtier_operator.planning.objects.engine.containers import ENGINE_NAME
 from kvtier_operator.reconcile.facts.metrics_endpoint import metrics_endpoint
@@ -140,7 +140,7 @@ def _command(resource: Mapping[str, Any], pod: Mapping[str, Any], order: Order) 
         container, port, folder = endpoint.container, endpoint.port, ATTACHED_CONTROL_FOLDER
     else:
         engine = (resource.get("spec") or {}).get("engine") or {}
-        container, port, folder = ENGINE_NAME, engine.get("port", _USUAL_PORT), CONTROL_FOLDER
+        container, port, folder = ENGINE_NAME, engine.get("port", _USUAL_PORT), CONTROL_PATH
     where = ["--path", folder, "--port", str(port), "--timeout", f"{order.limit_s:.0f}"]
     program = ["python3", "-m", CONTROL_PROGRAM, *where, *order.arguments]
     if not order.stdin:

@@ -17,7 +17,12 @@ from kvtier_connector.config import (
     kv_transfer_config,
 )
 from kvtier_connector.config import Policy as ConnectorPolicy
-from kvtier_connector.payload import CONTROL_VARIABLE, PREFIXES_VARIABLE, PREFIXES_WITHIN_VARIABLE
+from kvtier_connector.payload import (
+    CONTROL_PATH,
+    CONTROL_VARIABLE,
+    PREFIXES_VARIABLE,
+    PREFIXES_WITHIN_VARIABLE,
+)
 from kvtier_operator.api.resource import Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.api.spec.tiers.cpu import HugepageSize, Policy
@@ -41,7 +46,7 @@ from kvtier_operator.planning.backends.traits import (
 )
 from kvtier_operator.planning.base.container_parts import Mount
 from kvtier_operator.planning.base.devices import not_tested
-from kvtier_operator.planning.base.kept import CONTROL_FOLDER, kept_settings
+from kvtier_operator.planning.base.kept import kept_settings
 from kvtier_operator.planning.base.remote_store import (
     ca_path,
     connections,
@@ -193,7 +198,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         blocks_per_chunk=blocks_per_chunk,
         **disk_settings(spec, mounts),
         **remote_settings(spec),
-        **kept_settings(spec, CONTROL_FOLDER),
+        **kept_settings(spec, CONTROL_PATH),
     )
     remote_bytes = store_client_bytes(spec)
     by_driver = spec.engine.device is Device.GPU and not not_tested(spec)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kvtier_connector.payload import (
+    CONTROL_MOUNT,
+    CONTROL_PATH,
     CONTROL_VARIABLE,
     MIDDLEWARE,
     PREFIXES_VARIABLE,
@@ -16,7 +18,7 @@ from kvtier_operator.api.spec.kept import Prefix
 from kvtier_operator.api.spec.router import HintsPolicy
 from kvtier_operator.api.spec.tiers import Ability
 from kvtier_operator.planning.base.container_parts import ConfigFile, Mount
-from kvtier_operator.planning.base.kept import CONTROL_FOLDER, CONTROL_MOUNT, warm_start_s
+from kvtier_operator.planning.base.kept import warm_start_s
 from kvtier_operator.planning.base.names import Names
 
 PREFIXES_FOLDER: Final = "/etc/kvtier/prefixes"
@@ -89,7 +91,7 @@ def kept_env(spec: Spec) -> Mapping[str, str]:
     """Where the engine finds them."""
     if Ability.KEEPS not in spec.backend.abilities:
         return {}
-    env = {CONTROL_VARIABLE: CONTROL_FOLDER}
+    env = {CONTROL_VARIABLE: CONTROL_PATH}
     if spec.prefixes:
         env |= {
             PREFIXES_VARIABLE: PREFIXES_FOLDER,

@@ -6,6 +6,7 @@ from typing import Final
 from kvtier_common.tier import Tier
 from kvtier_operator.api.formats import share_of
 from kvtier_operator.api.spec.kept import Tenant
+from kvtier_operator.planning.base.kept import retained_shares
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import storage_bytes
@@ -27,7 +28,6 @@ from kvtier_operator.planning.report.lines import (
 )
 from kvtier_operator.planning.report.rollout import rollout
 from kvtier_operator.planning.tiers.loading import loadings
-from kvtier_operator.planning.tiers.retained import retained_shares
 from kvtier_operator.planning.tiers.store_demand import store_demand
 from kvtier_operator.planning.units import count, many, size
 

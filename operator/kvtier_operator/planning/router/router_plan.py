@@ -7,11 +7,11 @@ from typing import Final
 
 from kvtier_common.tier import Tier
 from kvtier_common.version import KVTIER_VERSION
-from kvtier_operator.api.formats import share_of
 from kvtier_operator.api.quantity import parse_bytes
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.router import Flavor, Standalone
 from kvtier_operator.errors import InvalidInputError, Problem
+from kvtier_operator.planning.base.kept import retained_shares
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 from kvtier_operator.planning.flavors import flavor_traits
@@ -24,7 +24,6 @@ from kvtier_operator.planning.units import MIB, quantity, round_up
 from kvtier_scorer.config.contract import (
     BYTES_PER_HELD_BLOCK,
     EVENTS_BYTES,
-    RETAINED_SHARE,
     BodyLimits,
     HintPolicy,
     ShareFrom,
@@ -188,7 +187,6 @@ def _picker_input(
 ) -> PickerInput:
     """What decides the configuration; `alone` of a local run's picker."""
     spec = resource.spec
-    retained = spec.tiers.cpu.retained
     return PickerInput(
         weights=ScorerWeights(spec.router.weights.by_scorer()),
         tokens=TierTokens(
@@ -204,7 +202,7 @@ def _picker_input(
         max_body_bytes=None if spec.router.max_body_size is None else spec.router.max_body_size.bytes,
         hints=HintPolicy(spec.router.hints.value),
         share_from=ShareFrom(spec.router.share_from.value),
-        retained=share_of(retained.most) if retained else RETAINED_SHARE,
+        retained=retained_shares(spec)[Tier.CPU],
     )
 
 

@@ -1,26 +1,15 @@
 """What of a pod's tiers may be retained, and what the resource's prefixes take of it."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from kvtier_common.tier import Tier
-from kvtier_connector.config import RETAINED_SHARE
-from kvtier_operator.api.formats import share_of
 from kvtier_operator.api.resource import Spec
-from kvtier_operator.api.spec.kept import Prefix, Retained
+from kvtier_operator.api.spec.kept import Prefix
+from kvtier_operator.planning.base.kept import retained_shares
 from kvtier_operator.planning.base.tier_plan import TiersPlan
 
 _CHARACTERS_OF_A_TOKEN: Final = 4
 """Of English text and code, about."""
-
-
-def retained_shares(spec: Spec) -> Mapping[Tier, float]:
-    """Part that may be retained, 0 to 1, of the tiers that a pod has for itself."""
-    asked: Mapping[Tier, Retained | None] = {
-        Tier.CPU: spec.tiers.cpu.retained,
-        **({Tier.DISK: spec.tiers.disk.retained} if spec.tiers.disk else {}),
-    }
-    return {tier: share_of(wanted.most) if wanted else RETAINED_SHARE for tier, wanted in asked.items()}
 
 
 def retained_tokens(spec: Spec, tiers: TiersPlan) -> int:

@@ -5,11 +5,11 @@
 
 from typing import Any, Final
 
+from kvtier_common.hints import RETAINED_SHARE
 from kvtier_common.version import KVTIER_VERSION
 from kvtier_scorer.config.contract import (
     EVENTS_PORT,
     REPLAY_PORT,
-    RETAINED_SHARE,
     HintPolicy,
     ShareFrom,
     body_limits,

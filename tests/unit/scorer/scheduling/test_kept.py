@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.unit.scorer.scheduling.pool import PREFIX, Pool, address, prompt, request, settings
 
+from kvtier_common.hints import RETAINED_SHARE
 from kvtier_common.tier import Tier
-from kvtier_scorer.config.contract import RETAINED_SHARE
 from kvtier_scorer.scheduling.kept import KeptPrompts
 from kvtier_scorer.scheduling.model import PickRequest
 
