@@ -21,6 +21,10 @@ class PinError(ConnectorError):
     """The region cannot be locked into memory and the policy requires it."""
 
 
+class DeviceError(ConnectorError):
+    """The device does not copy, or has computed without what it should have: the engine has to end."""
+
+
 class DiskError(ConnectorError):
     """A file of the disk tier cannot be read or written now (full, read-only, failing, gone)."""
 

@@ -2,10 +2,11 @@
 
 vLLM's scheduler keeps the hard parts: hybrid models, tensor parallelism, partial chunks, fences against
 reusing device blocks whose store is in flight. What is added here: settings are parsed strictly, a failed
-transfer makes its chunks a miss and the request is computed instead, a step on a CPU does a short load
-itself, and steps without work wait for copies.
+transfer makes its chunks a miss and the request is computed instead, a step does the loads itself that it
+computes with, and steps without work wait for copies.
 """
 
+from functools import partial
 from math import gcd
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ from kvtier_connector.vllm.behind.tiering import NeverWriteBehind
 from kvtier_connector.vllm.control.start import open_control
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import layer_places
 from kvtier_connector.vllm.offloading.manager import KVTierManager
+from kvtier_connector.vllm.offloading.running_step import RunningStep, StepOnCpu, StepOnGpu
 from kvtier_connector.vllm.offloading.start import (
     Handshake,
     choose_blocks_per_chunk,
@@ -52,10 +54,10 @@ from kvtier_connector.vllm.offloading.sync_loads import (
     Found,
     Lookups,
     SyncLoads,
-    sync_budget_tokens,
+    in_step,
     sync_jobs,
 )
-from kvtier_connector.vllm.offloading.worker import KVTierWorker, RunningStep
+from kvtier_connector.vllm.offloading.worker import KVTierWorker
 from kvtier_connector.vllm.upstream.engine import OffloadingConnector, OffloadingConnectorMetadata
 from kvtier_connector.vllm.upstream.offloading import ResetFence, UpstreamScheduler, UpstreamWorker
 
@@ -100,7 +102,6 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _begin_worker(self) -> None:
         self._upstream_worker = UpstreamWorker(self.connector_worker)
-        self._running_step = RunningStep(self._upstream_worker)
         self._is_step_idle = False
         self._steps = frozenset[int]()
         self._failed_jobs: set[int] = set()
@@ -115,8 +116,16 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     @override
     def register_kv_caches(self, kv_caches: dict[str, torch.Tensor]) -> None:
         """Take over the engine's caches, of whose layout vLLM's own worker keeps less."""
-        self._upstream_worker.spec.layer_places = layer_places(kv_caches, self._kv_cache_config)
+        config = self._kv_cache_config
+        spec = self._upstream_worker.spec
+        spec.find_layers = partial(layer_places, kv_caches, config)
         super().register_kv_caches(kv_caches)
+        on_gpu = self._worker.layerwise_gpu_loads
+        self._running_step: RunningStep = (
+            StepOnCpu(self._upstream_worker, self._worker, config.kv_cache_groups[0].layer_names)
+            if on_gpu is None
+            else StepOnGpu(self._upstream_worker, on_gpu, zeroes_blocks=config.needs_kv_cache_zeroing)
+        )
 
     @override
     def handle_preemptions(self, kv_connector_metadata: OffloadingConnectorMetadata) -> None:
@@ -134,7 +143,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def start_load_kv(self, forward_context: ForwardContext, **kwargs: Any) -> None:
         """Begin the other loads and the last step's stores, and end the loads that the step computes with.
 
-        Those of which a part is still being read from disk end when a layer needs that.
+        Those of which a part is still being read from disk, or copied to a GPU, end when a layer needs that.
         """
         self._is_step_idle = forward_context.attn_metadata is None
         metadata = self._connector_metadata
@@ -144,24 +153,20 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             return
         self._running_step.leave_out(metadata)
         super().start_load_kv(forward_context, **kwargs)
-        self._running_step.compute(self._worker, metadata, forward_context)
+        self._running_step.begin_forward(metadata, forward_context)
 
     @override
     def wait_for_layer_load(self, layer_name: str) -> None:
         """Have a layer wait for its part of what is still being read from disk, or copied to a GPU."""
-        if self._running_step.is_layerwise:
-            layer = self._kv_cache_config.kv_cache_groups[0].layer_names.index(layer_name)
-            self._running_step.wait_for_layer(self._worker, self._connector_metadata, layer)
+        step = self._running_step
+        if step.has_layers_ask:  # vLLM calls this for every layer of every step
+            step.wait_for_layer(layer_name)
 
     @override
     def wait_for_save(self) -> None:
         """Plan the step's stores, of whose blocks all is known now."""
-        self._end_layerwise_loads()
+        self._running_step.end_forward()
         super().wait_for_save()
-
-    def _end_layerwise_loads(self) -> None:
-        if self._running_step.is_layerwise:
-            self._running_step.end(self._worker, self._connector_metadata, has_computed=True)
 
     def _has_no_transfers(self, metadata: OffloadingConnectorMetadata) -> bool:
         """Tell whether a step has no orders, and the last one has left none."""
@@ -186,7 +191,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def get_transfer_results(self, finished_req_ids: set[str]) -> KVConnectorTransferResults:
         """Report the transfers that ended, and the requests whose load failed."""
         worker = self._worker
-        self._end_layerwise_loads()  # with speculative decoding, vLLM waits for the step's stores later
+        self._running_step.end_forward()  # with speculative decoding, vLLM waits for the step's stores later
         if not worker.busy:
             return KVConnectorTransferResults()
         if self._is_step_idle:
@@ -196,9 +201,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         failed = worker.take_failed()
         self._failed_jobs |= failed
         failed_requests = {request_of_load[job_id] for job_id in failed & request_of_load.keys()}
-        # vLLM waits for none of these: their requests have computed in this very step.
-        computed = self._running_step.request_ids
-        return KVConnectorTransferResults(sent, received - computed, failed_requests - computed - {None})
+        return KVConnectorTransferResults(sent, received, failed_requests - {None})
 
     @override
     def build_connector_worker_meta(self) -> KVTierWorkerMetadata | None:
@@ -220,8 +223,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._manager = manager = upstream.manager
         if not isinstance(manager, KVTierManager):
             raise TypeError(f"the manager is a {type(manager).__name__}, not kvtier's")
-        budget_tokens = sync_budget_tokens(config, kv_cache, layered=settings.layered_loads)
-        self._sync_loads = SyncLoads(upstream, budget_tokens)
+        self._sync_loads = SyncLoads(upstream, in_step(config, kv_cache, layered=settings.layered_loads))
         self._lookups = Lookups(upstream, manager, self._sync_loads, super().get_num_new_matched_tokens)
         self._failures = Failures(upstream, manager, self._sync_loads, self._evict_blocks)
         self._fence = ResetFence(upstream, manager.on_reset_flushed)
@@ -320,8 +322,14 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         super().update_connector_output(connector_output)
 
     @override
+    def has_pending_push_work(self) -> bool:
+        """Tell whether the engine has to go on stepping for what workers have yet to report."""
+        return self._sync_loads.are_running or bool(super().has_pending_push_work())
+
+    @override
     def reset_cache(self) -> bool | None:
         """Forget everything; what workers still copy keeps its memory until they have reported it."""
+        self._sync_loads.give_back()
         with self._fence.around_reset():
             done: bool | None = super().reset_cache()
         return done

@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from typing_extensions import override
@@ -20,7 +20,7 @@ from vllm.v1.kv_offload.config import OffloadingConfig
 from kvtier_connector.config import Policy, parse_extra_config
 from kvtier_connector.core.copies import arrivals
 from kvtier_connector.core.copies.copyplan import Layout
-from kvtier_connector.core.copies.layer_parts import LayerPlace, copy_parts, layer_parts
+from kvtier_connector.core.copies.layer_parts import layer_parts
 from kvtier_connector.core.index.hints import Sharing
 from kvtier_connector.core.index.slots import tier_geometry
 from kvtier_connector.core.machine import numa
@@ -39,6 +39,11 @@ from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.worker import KVTierWorker, canonical_layout
 from kvtier_connector.vllm.upstream.compat import log
 from kvtier_connector.vllm.upstream.engine import GroupCoordinator, engine_ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kvtier_connector.core.copies.load_parts import LayerPlace
 
 
 class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no types
@@ -59,8 +64,8 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         self._may_be_short = self._grows and self.settings.attached
         self.growth_path = ""
         self.region_offer: RegionOffer | None = None
-        self.layer_places: tuple[LayerPlace, ...] = ()
-        """Of the engine's layers, where a block has the pages of all of them together."""
+        self.find_layers: Callable[[Layout], dict[str, LayerPlace]] = lambda _: {}
+        """Tells where the engine's layers lie in a block of a layout; set before `get_worker`."""
         self.geometry = tier_geometry(
             self.settings,
             block_bytes=config.worker_kv_bytes_per_block,
@@ -232,13 +237,10 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         return LayerwiseDiskLoads(parts, arrivals.attach(words), self.settings.disk_timeout_s)
 
     def _layerwise_gpu_loads(self, layout: Layout, copier: Copier) -> LayerwiseGpuLoads | None:
-        """Have layers wait for their own part of a load, where that is asked for and the device copies."""
+        """Have layers wait for their own part of a load, where the device copies and nobody says no."""
         if not self.settings.layered_loads or not isinstance(copier, PartsCopier):
             return None
-        pages = layout.groups[0]
-        apart = tuple(LayerPlace(page.slot_offset_bytes, page.size_bytes) for page in pages)
-        parts = copy_parts(layout, apart if len(pages) > 1 else self.layer_places)
-        return LayerwiseGpuLoads(parts, copier) if parts else None
+        return LayerwiseGpuLoads(layout, self.find_layers(layout), copier)
 
     def _device(self, memory: region.Slice) -> tuple[Copier, pin.Pinning]:
         if current_platform.is_cpu():

@@ -370,6 +370,6 @@ REFUSED: Final = {
         "spec.replicas: must be at least 0, not -1\n"
         "spec.backend: 'Redis' is not one of KVTier, Native, LMCache, LMCacheMP\n"
         "spec.tiers.cpu.size: unknown field; the fields here are capacity, expectedPrefixTokens, hugepages, "
-        "memlock, retained",
+        "memlock, layeredLoads, retained",
     ),
 }

@@ -30,7 +30,7 @@ REFUSED_FIELDS: Final = {
     "unknown field, of the other tier": Refused(
         {"spec.tiers.cpu.directIO": True},
         "spec.tiers.cpu.directIO: unknown field here; there is spec.tiers.disk.directIO; the fields here are "
-        "capacity, expectedPrefixTokens, hugepages, memlock, retained",
+        "capacity, expectedPrefixTokens, hugepages, memlock, layeredLoads, retained",
     ),
     "unknown field, nowhere": Refused(
         {"spec.observability.xyzzy": True},

@@ -32,6 +32,12 @@ RULES: Final = (
         for host in ("localhost", "169.254.169.254", "[fe80::1]")
     ),
     RuleCase(
+        "only backend KVTier has layers wait for their part of a load; remove layeredLoads",
+        "spec.tiers.cpu.layeredLoads",
+        {"spec.tiers.cpu": {"capacity": "1Gi", "layeredLoads": False}},
+        {"spec.backend": "Native", "spec.tiers.cpu": {"capacity": "1Gi", "layeredLoads": False}},
+    ),
+    RuleCase(
         "pageSize needs a policy: set hugepages.policy to Require or Prefer",
         "spec.tiers.cpu.hugepages.pageSize",
         {"spec.tiers.cpu.hugepages": {"policy": "Prefer", "pageSize": "2Mi"}},

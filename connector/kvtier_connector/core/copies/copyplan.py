@@ -99,8 +99,36 @@ def plan_copies(
 ) -> CopyPlan:
     """Return the copies of one transfer. Raises ValueError: numbers of blocks and slots do not match."""
     runs: list[Run] = []
+    for group, blocks, in_region in places_of(layout, device_blocks, slots, group_sizes, first_blocks):
+        for block, block_step, offset, offset_step, length in _even_stretches(blocks, in_region):
+            start = layout.region_address + offset
+            runs += [
+                Run(
+                    page.device_address + block * page.device_stride_bytes,
+                    block_step * page.device_stride_bytes,
+                    start + page.slot_offset_bytes,
+                    offset_step,
+                    page.size_bytes,
+                    length,
+                )
+                for page in layout.groups[group]
+            ]
+    return CopyPlan(tuple(runs))
+
+
+def places_of(
+    layout: Layout,
+    device_blocks: npt.NDArray[np.int32],
+    slots: npt.NDArray[np.int32],
+    group_sizes: Sequence[int],
+    first_blocks: Sequence[int],
+) -> Iterator[tuple[int, Addresses, Addresses]]:
+    """Yield groups of which there are blocks: number, blocks, and where each block begins in the region.
+
+    For the arguments see `plan_copies`. Raises ValueError: numbers of blocks and slots do not match.
+    """
     block_at = slot_at = 0
-    for pages, count, first in zip(layout.groups, group_sizes, first_blocks, strict=True):
+    for group, (count, first) in enumerate(zip(group_sizes, first_blocks, strict=True)):
         if count == 0:
             continue
         places = first % layout.blocks_per_chunk + np.arange(count)
@@ -113,24 +141,11 @@ def plan_copies(
         in_region = (
             of_group[chunks] * layout.slot_bytes + places % layout.blocks_per_chunk * layout.block_bytes
         )
-        for block, block_step, offset, offset_step, length in _even_stretches(blocks, in_region):
-            start = layout.region_address + offset
-            runs += [
-                Run(
-                    page.device_address + block * page.device_stride_bytes,
-                    block_step * page.device_stride_bytes,
-                    start + page.slot_offset_bytes,
-                    offset_step,
-                    page.size_bytes,
-                    length,
-                )
-                for page in pages
-            ]
+        yield group, blocks, in_region
         block_at += count
         slot_at += used
     if block_at != len(device_blocks) or slot_at != len(slots):
         raise ValueError(f"{len(device_blocks)} blocks do not fit {len(slots)} slots")
-    return CopyPlan(tuple(runs))
 
 
 def _even_stretches(blocks: Addresses, offsets: Addresses) -> Iterator[tuple[int, int, int, int, int]]:

@@ -5,14 +5,16 @@ for the step that writes what it reads, a load for whatever was still to be writ
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from kvtier_connector.core.copies.copyplan import CopyPlan, single_copies
+from kvtier_connector.core.copies.copyplan import Copies, CopyPlan, single_copies
+from kvtier_connector.errors import DeviceError
 from kvtier_connector.vllm.copies.copier import CopyResult
 from kvtier_connector.vllm.upstream import dma
+from kvtier_connector.vllm.upstream.compat import log
 
 _MILLISECOND = 1e-3
 
@@ -23,7 +25,7 @@ class _Job:
     start: torch.cuda.Event
     parts: list[torch.cuda.Event] = field(default_factory=list)
     # The driver may read the descriptors until the copies have ended.
-    descriptors: list[tuple[torch.Tensor, ...]] = field(default_factory=list)
+    descriptors: list[dma.Descriptors] = field(default_factory=list)
 
     @property
     def end(self) -> torch.cuda.Event:
@@ -54,11 +56,14 @@ class CudaCopier:
 
     def start(self, job_id: int, plan: CopyPlan, *, to_device: bool) -> None:
         """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
-        self._queue(job_id, [plan], to_device=to_device)
+        self._queue(job_id, [plan], self._copy_batch, to_device=to_device)
 
-    def start_load(self, job_id: int, plans: Sequence[CopyPlan]) -> None:
-        """Queue a load's parts, one after another."""
-        self._queue(job_id, plans, to_device=True)
+    def start_load(self, job_id: int, parts: Sequence[CopyPlan | Copies]) -> None:
+        """Queue a load's parts, one after another.
+
+        Raises DeviceError: the driver takes the copies neither together nor one by one.
+        """
+        self._queue(job_id, parts, self._copy_somehow, to_device=True)
 
     def wait_on_device(self, job_id: int, part: int) -> None:
         """Have what is queued for the step from now on begin when a part of a load has been copied."""
@@ -66,7 +71,14 @@ class CudaCopier:
             if job.job_id == job_id:
                 torch.cuda.current_stream().wait_event(job.parts[part])
 
-    def _queue(self, job_id: int, plans: Sequence[CopyPlan], *, to_device: bool) -> None:
+    def _queue(
+        self,
+        job_id: int,
+        parts: Sequence[CopyPlan | Copies],
+        copy: Callable[[dma.Descriptors, bool], None],
+        *,
+        to_device: bool,
+    ) -> None:
         job = _Job(job_id, torch.cuda.Event(enable_timing=True))
         stream = self._to_device if to_device else self._from_device
         step = torch.cuda.current_stream()
@@ -74,8 +86,11 @@ class CudaCopier:
         try:
             with torch.cuda.stream(stream):
                 job.start.record(stream)
-                for plan in plans:
-                    job.descriptors.append(self._copy(plan, to_device=to_device))
+                for part in parts:
+                    descriptors = self._descriptors(part, to_device=to_device)
+                    job.descriptors.append(descriptors)
+                    if len(descriptors.sizes):
+                        copy(descriptors, to_device)
                     job.parts.append(torch.cuda.Event(enable_timing=True))
                     job.end.record(stream)
         except BaseException:
@@ -83,18 +98,32 @@ class CudaCopier:
             raise
         self._jobs[to_device].append(job)
 
-    def _copy(self, plan: CopyPlan, *, to_device: bool) -> tuple[torch.Tensor, ...]:
-        """Queue copies; returns what the driver reads meanwhile."""
-        first = self._registered[0] if self._registered else 0
-        copies = single_copies(plan, first, self._piece_bytes)
-        source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
-        tensor = torch.from_numpy
-        descriptors = tensor(source), tensor(target), tensor(copies.sizes)
-        if len(copies.sizes):
-            # Host memory is not written by any stream, so a load's source may be read out of order; a
-            # store's source is the live KV cache and may not.
-            dma.copy_batch(*descriptors, any_source_order=to_device)
-        return descriptors
+    def _descriptors(self, part: CopyPlan | Copies, *, to_device: bool) -> dma.Descriptors:
+        if isinstance(part, CopyPlan):
+            part = single_copies(part, self._registered[0] if self._registered else 0, self._piece_bytes)
+        source, target = (part.region, part.device) if to_device else (part.device, part.region)
+        return dma.Descriptors(*map(torch.from_numpy, (source, target, part.sizes)))
+
+    @staticmethod
+    def _copy_batch(copies: dma.Descriptors, to_device: bool) -> None:
+        # Host memory is not written by any stream, so a load's source may be read out of order; a store's
+        # source is the live KV cache and may not.
+        dma.copy_batch(copies, any_source_order=to_device)
+
+    def _copy_somehow(self, copies: dma.Descriptors, to_device: bool) -> None:
+        """Have a step that waits for it get its load: it cannot be taken back."""
+        try:
+            self._copy_batch(copies, to_device)
+        except Exception as refusal:  # noqa: BLE001 - whatever it is, the ordinary copy may do
+            log.warning(
+                "kvtier: the driver refuses a batch of copies, which are made one by one: %s", refusal
+            )
+            try:
+                dma.copy_singly(copies)
+            except Exception as error:
+                raise DeviceError(
+                    f"the device takes no copies any more, and a step waits for them: {error}"
+                ) from error
 
     def take_finished(self) -> list[CopyResult]:
         """Return the jobs that ended since the last call."""

@@ -1,75 +1,232 @@
-"""Loads to a GPU beside the step that needs them: each layer waits on the device for its own part.
+"""Loads to a GPU that are part of the step that needs them: each layer waits on the device for its own part.
 
-Nothing waits on the host: copies and step are queued, and the device's streams wait for each other. Off
-unless `layered_loads` is set, since vLLM's async scheduling has to be off for it.
+vLLM asks for a layer's KV before it computes that layer. The step's stream waits there, not the host, so the
+next steps are prepared meanwhile. Which layers ask is seen in steps before: layers with states, a draft
+model's, or all of them in one CUDA graph do not, and what they need is there before the step.
 """
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from vllm.v1.kv_cache_interface import KVCacheConfig
+from vllm.config import CUDAGraphMode
+from vllm.forward_context import ForwardContext, get_forward_context
+from vllm.v1.kv_cache_interface import KVCacheConfig, group_kernel_blocks
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
 
-from kvtier_connector.core.copies.copyplan import CopyPlan, plan_copies
-from kvtier_connector.core.copies.layer_parts import CopyPart, LayerPlace
+from kvtier_connector.core.copies.copyplan import Copies, CopyPlan, Layout, plan_copies
+from kvtier_connector.core.copies.load_parts import (
+    LayerPlace,
+    LoadParts,
+    count_parts,
+    list_copies,
+    load_bytes,
+    load_parts,
+)
 from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.errors import DeviceError
+from kvtier_connector.vllm.upstream.engine import offloaded_groups
 
 
 def layer_places(
-    kv_caches: Mapping[str, torch.Tensor], kv_cache_config: KVCacheConfig
-) -> tuple[LayerPlace, ...]:
-    """Return the layers of an engine's only KV cache group, in order; none where it has several."""
-    if len(kv_cache_config.kv_cache_groups) != 1:
-        return ()
-    (group,) = kv_cache_config.kv_cache_groups
-    page_bytes: int = group.kv_cache_spec.page_size_bytes
-    caches = [kv_caches[name] for name in group.layer_names]
-    return tuple(LayerPlace(cache.storage_offset() * cache.element_size(), page_bytes) for cache in caches)
+    kv_caches: Mapping[str, torch.Tensor], config: KVCacheConfig, layout: Layout
+) -> dict[str, LayerPlace]:
+    """Return where each layer's bytes lie in a block; those that do not lie together are left out.
+
+    Args:
+        kv_caches: the layers' caches, as vLLM registers them.
+        config: which layers are of which KV cache group.
+        layout: the same caches, as the copies need them.
+    """
+    found = dict[str, LayerPlace]()
+    for group, (pages, number) in enumerate(zip(layout.groups, offloaded_groups(config), strict=True)):
+        for name in config.kv_cache_groups[number].layer_names:
+            cache = kv_caches.get(name)
+            if not isinstance(cache, torch.Tensor):
+                continue
+            block = group_kernel_blocks(cache, config.num_blocks)[0]
+            begin, size = cache.data_ptr(), block.numel() * block.element_size()
+            reaches = 1 + sum(
+                (length - 1) * step for length, step in zip(block.shape, block.stride(), strict=True)
+            )
+            for page in pages:
+                first = begin - page.device_address
+                if reaches == block.numel() and first >= 0 and first + size <= page.size_bytes:
+                    found[name] = LayerPlace(group, page.slot_offset_bytes + first, size)
+    return found
 
 
 @runtime_checkable
 class PartsCopier(Protocol):
     """Copies one load in parts."""
 
-    def start_load(self, job_id: int, plans: Sequence[CopyPlan]) -> None:
-        """Queue a load's parts, one after another."""
+    def start_load(self, job_id: int, parts: Sequence[CopyPlan | Copies]) -> None:
+        """Queue a load's parts, one after another.
+
+        Raises DeviceError: the device does not take them, in no way.
+        """
 
     def wait_on_device(self, job_id: int, part: int) -> None:
         """Have what is queued for the step from now on begin when a part has been copied."""
 
 
+class Askers:
+    """Which layers ask for their KV, and in which order, by the way in which a step runs them.
+
+    A way that no step has been seen to its end in tells nothing yet.
+    """
+
+    def __init__(self) -> None:
+        self._seen = dict[CUDAGraphMode, tuple[str, ...]]()
+        self._learning: dict[str, None] | None = None
+        self._way = CUDAGraphMode.NONE
+        self._is_first = False
+
+    def begin_step(self) -> None:
+        """Expect a step's layers."""
+        self._is_first, self._learning = True, None
+
+    def ask(self, layer: str) -> bool:
+        """Take note that a layer has asked; tells whether there is more to learn of the step."""
+        if self._is_first:
+            self._is_first = False
+            self._way = get_forward_context().cudagraph_runtime_mode
+            self._learning = None if self._way in self._seen else {}
+        if self._learning is not None:
+            self._learning[layer] = None
+        return self._learning is not None
+
+    def end_step(self) -> bool:
+        """Tell whether something is known that was not before the step."""
+        has_learnt = self._learning is not None
+        if self._learning is not None:
+            self._seen[self._way] = tuple(self._learning)
+        self._is_first, self._learning = False, None
+        return has_learnt
+
+    def knows(self, context: ForwardContext) -> bool:
+        """Tell whether a step's layers will ask as they did before."""
+        return asks_for_layers(context) and context.cudagraph_runtime_mode in self._seen
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Layers that ask in every way, in their order."""
+        first, *others = self._seen.values() or ((),)
+        return tuple(layer for layer in first if all(layer in other for other in others))
+
+
+def asks_for_layers(context: ForwardContext) -> bool:
+    """Tell whether a step asks for each layer's KV before it computes that.
+
+    One CUDA graph does not, and of two halves of a step, each on a stream of its own, only the first would.
+    """
+    mode = getattr(context, "cudagraph_runtime_mode", CUDAGraphMode.NONE)
+    is_halved = getattr(context, "ubatch_slices", None) is not None
+    return context.attn_metadata is not None and mode is not CUDAGraphMode.FULL and not is_halved
+
+
+@dataclass(slots=True)
+class _Load:
+    """A load that the step has begun."""
+
+    parts: LoadParts
+    waited: int = 0  # for how many of its parts the step has waited
+
+
 class LayerwiseGpuLoads:
     """The loads of the step that is running."""
 
-    def __init__(self, parts: Sequence[CopyPart], copier: PartsCopier) -> None:
-        self._parts = parts
-        self._last_layers = [part.last_layer for part in parts]
+    def __init__(self, layout: Layout, places: Mapping[str, LayerPlace], copier: PartsCopier) -> None:
+        self._layout = layout
+        self._places = places
         self._copier = copier
-        self._waited_parts = dict[int, int]()
-        """For each load, how many of its parts the step has waited for."""
+        self._askers = Askers()
+        self._numbers = dict[str, int]()
+        """Of the layers that ask, in their order."""
+        self._cut = dict[int, LoadParts]()
+        self._whole = load_parts(layout, [], 1)
+        self._loads = dict[int, _Load]()
+        self._is_layered = False
+        """Whether the step's layers ask as they did before, so that each waits for its own part."""
+        self._next = 0
+        """Number of the layer that asks next."""
+
+    def begin_step(self) -> None:
+        """Expect a step."""
+        self._askers.begin_step()
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
-        """Begin a load; returns its bytes."""
+        """Begin a load; returns its bytes. Raises DeviceError: the device does not take it."""
         asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
-        plans = [plan_copies(part.layout, *asked) for part in self._parts]
-        self._copier.start_load(job_id, plans)
-        self._waited_parts[job_id] = 0
-        return sum(plan.total_bytes for plan in plans)
+        size_bytes = load_bytes(self._layout, blocks.group_sizes)
+        count = count_parts(self._layout, size_bytes) if self._numbers else 1
+        if count == 1:
+            parts = self._whole
+            self._copier.start_load(job_id, [plan_copies(self._layout, *asked)])
+        else:
+            parts = self._in_parts(count)
+            self._copier.start_load(job_id, list_copies(parts.layouts, *asked))
+        self._loads[job_id] = _Load(parts)
+        return size_bytes
 
-    def running(self, job_ids: Iterable[int]) -> list[int]:
-        """Return those of some loads that were begun here."""
-        return [job_id for job_id in job_ids if job_id in self._waited_parts]
+    def begin_forward(self, context: ForwardContext) -> None:
+        """Have the step wait for what it needs before its first layer."""
+        self._is_layered = self._askers.knows(context)
+        for job_id, load in self._loads.items():
+            self._wait(job_id, load, load.parts.before_step if self._is_layered else len(load.parts.layouts))
+        self._next = 0
 
-    def wait_for_layer(self, job_id: int, layer: int) -> None:
-        """Have a layer, counted from 0, and what comes after it wait for its part."""
-        wanted = min(bisect_left(self._last_layers, layer) + 1, len(self._parts))
-        if self._waited_parts.get(job_id, wanted) < wanted:
-            self._copier.wait_on_device(job_id, wanted - 1)
-            self._waited_parts[job_id] = wanted
+    def ask(self, layer: str) -> bool:
+        """Have a layer, and what comes after it, wait for its part of the step's loads.
 
-    def end(self, job_ids: Collection[int]) -> set[int]:
-        """Forget loads; returns those of which a step has not waited for all parts."""
-        ended = self._waited_parts.keys() & set(job_ids)
-        return {job_id for job_id in ended if self._waited_parts.pop(job_id) < len(self._parts)}
+        Tells whether the step's other layers have to ask, too. Raises DeviceError: a layer before it has not
+        asked, so it has computed without what it needs.
+        """
+        is_learning = self._askers.ask(layer)
+        if not self._loads:
+            return is_learning
+        number = self._numbers.get(layer)
+        if number is None:
+            return True
+        if self._is_layered and number > self._next:
+            self._refuse_gap()
+        self._next = max(self._next, number + 1)
+        for job_id, load in self._loads.items():
+            if number < len(load.parts.waits):
+                self._wait(job_id, load, load.parts.waits[number])
+        return True
+
+    def end_step(self) -> None:
+        """Have what comes after the step wait for all of its loads.
+
+        Raises DeviceError: no layer has asked for what it needs.
+        """
+        if self._askers.end_step():
+            order = [layer for layer in self._askers.order if layer in self._places]
+            self._numbers = {layer: number for number, layer in enumerate(order)}
+            self._cut.clear()
+        for job_id, load in self._loads.items():
+            if not self._next and load.waited < len(load.parts.layouts):
+                self._refuse_gap()
+            self._wait(job_id, load, len(load.parts.layouts))  # a draft's layers may not have been computed
+        self._loads.clear()
+
+    def _refuse_gap(self) -> None:
+        missed = [layer for layer, number in self._numbers.items() if number == self._next]
+        raise DeviceError(
+            f"layer {', '.join(missed)} has computed without waiting for its KV: what comes of it is wrong, "
+            "so the engine ends; set layered_loads to false and report this with vLLM's version"
+        )
+
+    def _in_parts(self, count: int) -> LoadParts:
+        if count not in self._cut:
+            self._cut[count] = load_parts(
+                self._layout, [self._places[layer] for layer in self._numbers], count
+            )
+        return self._cut[count]
+
+    def _wait(self, job_id: int, load: _Load, parts: int) -> None:
+        if load.waited < parts:
+            self._copier.wait_on_device(job_id, parts - 1)
+            load.waited = parts

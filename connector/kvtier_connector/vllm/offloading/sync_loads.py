@@ -2,18 +2,19 @@
 
 Upstream loads apart: a step that computes nothing begins the load, and a later one computes. On a CPU nothing
 is gained by that, because copying and computing take the same cores, and the second round through the engine
-costs more than a short load itself. So a step loads first and then computes.
+costs more than a short load itself. On a GPU a step's first layers compute while the others are copied.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import lcm
 from typing import Final
 
-from vllm.config import CUDAGraphMode, VllmConfig
-from vllm.forward_context import ForwardContext
+from vllm.config import VllmConfig
 from vllm.platforms import current_platform
 from vllm.v1.core.kv_cache_manager import KVCacheBlocks
-from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig
+from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, MambaSpec
 from vllm.v1.kv_offload.base import ReqContext
 from vllm.v1.request import Request
 
@@ -33,47 +34,56 @@ Found = tuple[int | None, bool]
 again; and whether they are loaded apart from the step that computes with them."""
 
 
-def sync_budget_tokens(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> int:
-    """Return how many tokens a step may load; 0 where that gains nothing or a failure could not be mended.
+@dataclass(frozen=True, slots=True)
+class InStep:
+    """What a step may load by itself."""
 
-    Where a GPU's layers are to wait one by one and do not, a line of the log says why.
-    """
-    if not current_platform.is_cpu() and not layered:
-        return 0
-    if current_platform.is_cpu() and layered:
-        log.warning("kvtier: layered_loads is off: a CPU's copies take the cores from what it computes")
-    if reason := _why_not(vllm_config, kv_cache_config):
-        if layered:
-            log.warning("kvtier: layered_loads is off: %s", reason)
-        return 0
-    group = kv_cache_config.kv_cache_groups[0]
-    spec = group.kv_cache_spec
-    block_bytes: int = spec.page_size_bytes * len(group.layer_names)
-    most_bytes = BYTES_PER_STEP if current_platform.is_cpu() else BYTES_PER_LAYERED_STEP
-    return most_bytes // block_bytes * int(spec.block_size)
+    budget_tokens: int  # 0 where that gains nothing, or could go wrong
+    is_taken_back: bool = False  # whether vLLM computes a step again whose load fails
+    boundary_tokens: int = 1  # a load ends at a multiple of these
 
 
-def _why_not(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig) -> str:
-    """Tell why a step must not load by itself.
+def in_step(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> InStep:
+    """Return what a step may load by itself."""
+    if current_platform.is_cpu():
+        if not _can_be_taken_back(vllm_config, kv_cache_config):
+            return InStep(0)
+        return InStep(_tokens_of(kv_cache_config, BYTES_PER_STEP), is_taken_back=True)
+    if not layered:
+        return InStep(0)
+    specs = [group.kv_cache_spec for group in kv_cache_config.kv_cache_groups]
+    if any(isinstance(spec, MambaSpec) for spec in specs):
+        # vLLM moves them before it asks the connector for anything (v1/worker/gpu/model_runner.py)
+        log.info("kvtier: this model keeps states, which vLLM needs before a step: its loads are apart")
+        return InStep(0)
+    # vLLM may write a block's last tokens before it asks for the layer: what is loaded fills whole blocks
+    boundary_tokens = lcm(*(int(spec.block_size) for spec in specs))
+    return InStep(_tokens_of(kv_cache_config, BYTES_PER_LAYERED_STEP), boundary_tokens=boundary_tokens)
 
-    vLLM takes back a step whose load failed where no step is scheduled before the last one's result is known,
-    and where a block's number says whose it is. Where it zeroes new blocks, it would zero what was loaded.
+
+def _tokens_of(kv_cache_config: KVCacheConfig, most_bytes: int) -> int:
+    """Return how many tokens have so many bytes in all groups; of windows there are less."""
+    groups = kv_cache_config.kv_cache_groups
+    token_bytes = sum(
+        group.kv_cache_spec.page_size_bytes * len(group.layer_names) / group.kv_cache_spec.block_size
+        for group in groups
+    )
+    return int(most_bytes / token_bytes)
+
+
+def _can_be_taken_back(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig) -> bool:
+    """Tell whether vLLM can take back a step whose load failed.
+
+    It does where no step is scheduled before the last one's result is known, and where a block's number says
+    whose it is. Where it zeroes new blocks, it would zero what was loaded.
     """
     groups = kv_cache_config.kv_cache_groups
-    if vllm_config.scheduler_config.async_scheduling:
-        return "vLLM schedules steps ahead and cannot take one back; start it with --no-async-scheduling"
-    if kv_cache_config.needs_kv_cache_zeroing:
-        return "vLLM zeroes new blocks of this model"
-    if len(groups) != 1 or not isinstance(groups[0].kv_cache_spec, FullAttentionSpec):
-        return "this model has layers without full attention"
-    return ""
-
-
-def asks_for_layers(forward_context: ForwardContext) -> bool:
-    """Tell whether a step asks for each layer's KV before it computes that: one CUDA graph does not."""
-    mode = getattr(forward_context, "cudagraph_runtime_mode", CUDAGraphMode.NONE)
-    is_one_graph = mode is CUDAGraphMode.FULL
-    return forward_context.attn_metadata is not None and not is_one_graph
+    return (
+        not vllm_config.scheduler_config.async_scheduling
+        and not kv_cache_config.needs_kv_cache_zeroing
+        and len(groups) == 1
+        and isinstance(groups[0].kv_cache_spec, FullAttentionSpec)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +99,37 @@ class SyncLoad:
 class SyncLoads:
     """Chooses the loads that a step does itself, and keeps their books in upstream's place."""
 
-    def __init__(self, upstream: UpstreamScheduler, budget_tokens: int) -> None:
+    def __init__(self, upstream: UpstreamScheduler, in_step: InStep) -> None:
         self._upstream = upstream
-        self._budget_tokens = budget_tokens
-        self._left_tokens = budget_tokens
+        self._in_step = in_step
+        self._left_tokens = in_step.budget_tokens
         self._running: dict[int, SyncLoad] = {}
 
     @property
     def are_on(self) -> bool:
         """Whether steps load at all."""
-        return self._budget_tokens > 0
+        return self._in_step.budget_tokens > 0
+
+    @property
+    def are_running(self) -> bool:
+        """Whether a load has not been reported by all ranks yet."""
+        return bool(self._running)
 
     def admits(self, request: Request, computed_tokens: int, tokens: int) -> bool:
         """Tell whether the step being scheduled can do a load; `plan` follows if it is scheduled."""
         # A step has to compute something: a prompt that is found as a whole is upstream's.
-        return 0 < tokens <= self._left_tokens and computed_tokens + tokens < request.num_tokens
+        end_tokens = computed_tokens + tokens
+        is_whole = end_tokens % self._in_step.boundary_tokens == 0
+        return 0 < tokens <= self._left_tokens and end_tokens < request.num_tokens and is_whole
 
     def shares_blocks(self, request: Request) -> bool:
-        """Tell whether a request begins like one whose load is running.
+        """Tell whether a request has to wait for one that begins like it, whose load may be taken back.
 
         vLLM lets it use the same device blocks in the same step. Should the load fail, it would compute on
         with what is not there.
         """
+        if not self._in_step.is_taken_back:
+            return False
         return any(request.block_hashes[:1] == [load.root] for load in self._running.values())
 
     def plan(self, request: Request, blocks: KVCacheBlocks, tokens: int) -> None:
@@ -123,12 +142,17 @@ class SyncLoads:
             job,
             self._upstream.context(request.request_id),
             request.block_hashes[0],
-            frozenset(blocks.get_block_ids()[0]),
+            frozenset(chain.from_iterable(blocks.get_block_ids())),
         )
 
     def renew_budget(self) -> None:
         """Give the next step all of its tokens."""
-        self._left_tokens = self._budget_tokens
+        self._left_tokens = self._in_step.budget_tokens
+
+    def give_back(self) -> None:
+        """Have upstream forget what still runs, with all else that a reset forgets."""
+        self._upstream.give_back({job_id: load.job for job_id, load in self._running.items()})
+        self._running.clear()
 
     def find(self, job_id: int) -> SyncLoad | None:
         """Return a running load, or None if the job is upstream's."""

@@ -1,10 +1,8 @@
-"""The worker's side: upstream's transfers become copies, and a step waits for the loads that it needs."""
+"""The worker's side: upstream's transfers become copies."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection
 
 from typing_extensions import override
-from vllm.forward_context import ForwardContext
 from vllm.v1.kv_offload.base import (
     CanonicalKVCaches,
     GPULoadStoreSpec,
@@ -16,15 +14,12 @@ from vllm.v1.kv_offload.base import (
 from kvtier_connector.core.copies.copyplan import Layout, Page, plan_copies
 from kvtier_connector.core.region.growth import Growth
 from kvtier_connector.core.region.region import Slice
-from kvtier_connector.errors import ConnectorError
+from kvtier_connector.errors import DeviceError
 from kvtier_connector.vllm.copies.copier import Copier, CopyResult
 from kvtier_connector.vllm.copies.layerwise_disk_loads import LayerwiseDiskLoads
 from kvtier_connector.vllm.copies.layerwise_gpu_loads import LayerwiseGpuLoads
 from kvtier_connector.vllm.offloading.steps import SlotSpec
-from kvtier_connector.vllm.offloading.sync_loads import asks_for_layers, jobs_being_read, sync_jobs
 from kvtier_connector.vllm.upstream.compat import log
-from kvtier_connector.vllm.upstream.engine import OffloadingConnectorMetadata, TransferJob
-from kvtier_connector.vllm.upstream.offloading import UpstreamWorker
 
 
 def canonical_layout(
@@ -84,7 +79,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         self._memory: Slice | None = memory
         self._copier = copier
         self._growth = growth
-        self._layerwise_gpu_loads = layerwise_gpu_loads
+        self.layerwise_gpu_loads = layerwise_gpu_loads
         self._bytes: dict[int, int] = {}
         self._ended: list[CopyResult] = []
         self._failed: set[int] = set()
@@ -146,35 +141,10 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
         if self.layerwise_disk_loads is not None:
             self.layerwise_disk_loads.finish(job_ids)
 
-    def in_parts(self, jobs: Mapping[int, TransferJob]) -> list[int]:
-        """Return those of a step's loads that its layers have to wait for, one by one."""
-        return (
-            jobs_being_read(jobs)
-            if self._layerwise_gpu_loads is None
-            else self._layerwise_gpu_loads.running(jobs)
-        )
-
-    def wait_for_layer(self, job_ids: Collection[int], layer: int) -> bool:
-        """Have a layer, counted from 0, wait for its part of loads; tells whether they end with that."""
-        loads = self._layerwise_gpu_loads or self.layerwise_disk_loads
-        if loads is None:
-            return False
-        for job_id in job_ids:
-            loads.wait_for_layer(job_id, layer)
-        return self.layerwise_disk_loads is not None and self.layerwise_disk_loads.is_last(layer)
-
-    def finish(self, job_ids: Collection[int], *, has_computed: bool) -> set[int]:
+    def finish(self, job_ids: Collection[int]) -> set[int]:
         """Return when these transfers have ended, and which of them failed; `get_finished` still has them."""
         self.wait(set(job_ids))
         self._collect()
-        if self._layerwise_gpu_loads is not None:
-            unasked = self._layerwise_gpu_loads.end(job_ids)
-            if has_computed and unasked:
-                error = ConnectorError("a step has computed without asking for all layers of a load")
-                self._ended = [
-                    replace(outcome, error=outcome.error or error) if outcome.job_id in unasked else outcome
-                    for outcome in self._ended
-                ]
         return {outcome.job_id for outcome in self._ended if outcome.error and outcome.job_id in job_ids}
 
     @override
@@ -199,87 +169,17 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
                     job_id, blocks, spec.slots, spec.tickets
                 )
                 return True
-            if spec.is_sync and self._layerwise_gpu_loads is not None:
-                self._bytes[job_id] = self._layerwise_gpu_loads.start(job_id, blocks, spec.slots)
+            if spec.is_sync and self.layerwise_gpu_loads is not None:
+                self._bytes[job_id] = self.layerwise_gpu_loads.start(job_id, blocks, spec.slots)
                 return True
             plan = plan_copies(
                 self._layout, blocks.block_ids, spec.slots, blocks.group_sizes, blocks.block_indices
             )
             self._bytes[job_id] = plan.total_bytes
             self._copier.start(job_id, plan, to_device=to_device)
+        except DeviceError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the engine must live and the block be a miss
             self._bytes.setdefault(job_id, 0)
             self._ended.append(CopyResult(job_id, 0.0, error))
         return True
-
-
-class RunningStep:
-    """The loads of the step that a worker runs: begun, waited for, and taken back where they fail."""
-
-    def __init__(self, upstream: UpstreamWorker) -> None:
-        self._upstream = upstream
-        self._loads: dict[int, TransferJob] = {}
-        self._layerwise = list[int]()
-        self._unfilled_block_ids: set[int] = set()
-        self._failed_stores: set[int] = set()
-
-    @property
-    def is_layerwise(self) -> bool:
-        """Whether layers have to wait for their part of a load."""
-        return bool(self._layerwise)
-
-    @property
-    def request_ids(self) -> set[str]:
-        """The requests that compute in this very step on what it loads."""
-        return {job.req_id for job in self._loads.values()}
-
-    def begin(self, orders: OffloadingConnectorMetadata | None) -> None:
-        """Begin the loads that a step computes with, of its orders; None for a step without transfers."""
-        self._loads = sync_jobs(orders.load_jobs) if orders is not None else {}
-        if self._loads:
-            self._upstream.begin(self._loads)
-
-    def leave_out(self, orders: OffloadingConnectorMetadata) -> None:
-        """Take the loads that have begun out of the step's orders."""
-        for job_id in self._loads:
-            del orders.load_jobs[job_id]
-
-    def compute(
-        self, worker: KVTierWorker, orders: OffloadingConnectorMetadata, context: ForwardContext
-    ) -> None:
-        """Return when the step can compute; its layers may have to wait for their parts one by one."""
-        if asks_for_layers(context):
-            self._layerwise = worker.in_parts(self._loads)
-        if not self._layerwise:
-            self.end(worker, orders, has_computed=False)
-
-    def wait_for_layer(self, worker: KVTierWorker, orders: OffloadingConnectorMetadata, layer: int) -> None:
-        """Have a layer, counted from 0, wait for its part of the loads."""
-        if worker.wait_for_layer(self._layerwise, layer):
-            self.end(worker, orders, has_computed=True)
-
-    def end(self, worker: KVTierWorker, orders: OffloadingConnectorMetadata, *, has_computed: bool) -> None:
-        """Return when the loads have ended. What has computed on a failed one is neither kept nor stored."""
-        self._layerwise = []
-        if self._loads:
-            for job_id in worker.finish(self._loads, has_computed=has_computed):
-                self._take_back(orders, self._loads[job_id])
-
-    def take_unfilled(self) -> set[int]:
-        """Return the device blocks that failed loads have left unfilled, since the last call."""
-        unfilled, self._unfilled_block_ids = self._unfilled_block_ids, set()
-        return unfilled
-
-    def take_failed_stores(self) -> set[int]:
-        """Return the stores that were reported as done and are not, since the last call."""
-        failed, self._failed_stores = self._failed_stores, set()
-        return failed
-
-    def _take_back(self, orders: OffloadingConnectorMetadata, load: TransferJob) -> None:
-        """Have vLLM compute again what this step computes on a failed load, and keep none of it."""
-        self._unfilled_block_ids.update(int(block) for block in load.dst_spec.block_ids)
-        for job_id, store in list(orders.store_jobs.items()):
-            if store.req_id == load.req_id:
-                del orders.store_jobs[job_id]
-                self._failed_stores.add(job_id)
-                self._upstream.mark_completed(job_id)

@@ -8,10 +8,12 @@ from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import (
     OffloadingWorkerMetadata,
     TransferJob,
 )
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.config import get_offloading_group_ids
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading_connector import OffloadingConnector
 from vllm.distributed.parallel_state import GroupCoordinator, get_inner_dp_world_group, get_world_group
 from vllm.utils.hashing import get_hash_fn_by_name
+from vllm.v1.kv_cache_interface import KVCacheConfig
 
 __all__ = [
     "GroupCoordinator",
@@ -23,6 +25,7 @@ __all__ = [
     "chunk_key_bytes",
     "commit_of",
     "engine_ranks",
+    "offloaded_groups",
 ]
 
 
@@ -47,3 +50,8 @@ def engine_ranks() -> GroupCoordinator:
         return get_inner_dp_world_group()
     except AssertionError:  # how vLLM says that there is no such group
         return get_world_group()
+
+
+def offloaded_groups(config: KVCacheConfig) -> tuple[int, ...]:
+    """Return the numbers of the KV cache groups whose blocks tiers keep."""
+    return tuple(get_offloading_group_ids(config))

@@ -54,14 +54,14 @@ class UpstreamJob:
     """A transfer that runs."""
 
     def __init__(self, status: TransferJobStatus) -> None:
-        self._status = status
+        self.status = status
         self.request_id: str = status.req_id
         self.keys: set[OffloadKey] = status.keys
 
     def add_reports(self, workers: int) -> bool:
         """Take note of how many workers have done it, and tell whether all have."""
-        self._status.pending_count -= workers
-        return not self._status.pending_count
+        self.status.pending_count -= workers
+        return not self.status.pending_count
 
 
 class UpstreamScheduler:
@@ -163,8 +163,12 @@ class UpstreamScheduler:
         """
         scheduler = self._scheduler
         state = scheduler._req_status[request.request_id]
-        first = state.num_locally_computed_tokens // scheduler.config.kv_group_configs[0].tokens_per_block
-        scheduler.update_state_after_alloc(request, _with_unfilled(blocks, first), tokens)
+        local_tokens = state.num_locally_computed_tokens
+        firsts = {
+            group.group_idx: -(-local_tokens // group.tokens_per_block)
+            for group in scheduler.config.kv_group_configs
+        }
+        scheduler.update_state_after_alloc(request, _with_unfilled(blocks, firsts), tokens)
         job_id: int = state.transfer_jobs.pop()
         status: TransferJobStatus = scheduler._jobs.pop(job_id)
         if scheduler._chunks_being_loaded is not None:
@@ -172,6 +176,10 @@ class UpstreamScheduler:
         planned = scheduler._current_batch_load_jobs
         planned[job_id] = replace(planned[job_id], src_spec=mark(planned[job_id].src_spec))
         return job_id, UpstreamJob(status)
+
+    def give_back(self, loads: Mapping[int, UpstreamJob]) -> None:
+        """Have a reset forget loads as if they had never been taken out of vLLM's hands."""
+        self._scheduler._jobs.update({job_id: job.status for job_id, job in loads.items()})
 
     @property
     def has_orders(self) -> bool:
@@ -214,14 +222,21 @@ class UpstreamScheduler:
             self._scheduler._release_step()
 
 
-def _with_unfilled(blocks: KVCacheBlocks, first: int) -> KVCacheBlocks:
-    """Return a request's blocks with one, from which on they are to be filled, that has no hash.
+def _with_unfilled(blocks: KVCacheBlocks, firsts: Mapping[int, int]) -> KVCacheBlocks:
+    """Return a request's blocks with one in each group, from which on they are to be filled, without a hash.
 
     That is how upstream tells them apart. vLLM gives the blocks of a load that nobody waits for their hashes
-    at once.
+    at once. `firsts` has the place of the first block of each group that the device did not have.
     """
-    (group,) = blocks.blocks
-    return KVCacheBlocks(([*group[:first], KVCacheBlock(group[first].block_id), *group[first + 1 :]],))
+    groups = []
+    for group, of_group in enumerate(blocks.blocks):
+        filled = list(of_group)
+        for place in range(firsts.get(group, len(filled)), len(filled)):
+            if not filled[place].is_null:  # what a window has left behind has no block
+                filled[place] = KVCacheBlock(filled[place].block_id)
+                break
+        groups.append(filled)
+    return KVCacheBlocks(tuple(groups))
 
 
 class ResetFence:
@@ -286,9 +301,11 @@ class UpstreamWorker:
         return dict(self._worker._load_jobs)
 
     def begin(self, loads: Mapping[int, TransferJob]) -> None:
-        """Begin loads before the step's own hook does."""
+        """Begin loads before the step's own hook does; vLLM waits for none of them."""
         orders = OffloadingConnectorMetadata(dict(loads), store_jobs={}, jobs_to_flush=None)
         self._worker.start_kv_transfers(orders)
+        for job_id in loads:
+            self._worker._load_jobs[job_id] = None
 
     def mark_completed(self, job_id: int) -> None:
         """Report a store as done that is not to be done, as it does for one that is not this rank's."""

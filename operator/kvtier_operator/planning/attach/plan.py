@@ -119,6 +119,7 @@ def plan_attach(resource: KVCacheTier, observed: Observed) -> AttachPlan:
         hugepages=ConnectorPolicy(cpu.hugepages.policy),
         hugepage_bytes=page,
         memlock=ConnectorPolicy(cpu.memlock.policy),
+        layered_loads=cpu.layered_loads is not False,
         **disk_settings(spec, [disk] if disk else []),
         **remote_settings(spec),
         **kept_settings(spec, ATTACHED_CONTROL_FOLDER),

@@ -195,6 +195,7 @@ def plan(spec: Spec, geometry: Geometry) -> BackendPlan:
         hugepages=ConnectorPolicy(cpu.hugepages.policy),
         hugepage_bytes=page_bytes(cpu),
         memlock=ConnectorPolicy(cpu.memlock.policy),
+        layered_loads=cpu.layered_loads is not False,
         blocks_per_chunk=blocks_per_chunk,
         **disk_settings(spec, mounts),
         **remote_settings(spec),

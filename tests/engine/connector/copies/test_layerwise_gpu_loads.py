@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.connector.copies.late_device import LateDevice
+from tests.engine.connector.copies.late_device import Event, LateDevice
 from tests.engine.connector.memory_tier import KNOWN, TIER, TOGETHER
 from tests.engine.connector.offloading_config import offloading_config
 from tests.engine.connector.prompts import (
@@ -33,7 +32,7 @@ LONG = PROMPTS[4]  # its last tokens fill no chunk: a step has to compute someth
 CACHED = 320
 SIX_LAYERS: dict[str, object] = {"num_hidden_layers": LAYERS}
 # A chunk of 32 tokens has 96 KiB now: as many as before.
-TIER_OF_SIX = replace(TIER, cpu_capacity_bytes=3 * TIER.cpu_capacity_bytes, layered_loads=True)
+TIER_OF_SIX = replace(TIER, cpu_capacity_bytes=3 * TIER.cpu_capacity_bytes)
 
 
 @pytest.fixture(scope="module")
@@ -43,29 +42,16 @@ def cold(engine: Callable[..., Any], model_folder: Callable[..., Any]) -> list[l
         return tokens_of([answers(llm, [ids])[0] for ids in [LONG, *TOGETHER]])
 
 
-@pytest.fixture(scope="module")
-def device() -> Iterator[LateDevice]:
-    """Have engines take the device's memory for a GPU's."""
-    from kvtier_connector.core.region import pin  # noqa: PLC0415 - as below
-    from kvtier_connector.vllm import spec  # noqa: PLC0415 - as below
-    from kvtier_connector.vllm.copies import copier_cuda  # noqa: PLC0415 - imports vLLM
-
-    late = LateDevice()
-
-    def cuda(self: spec.KVTierOffloadingSpec, memory: Any) -> Any:  # noqa: ANN401 - a slice and a pair
-        return copier_cuda.CudaCopier(), pin.by_kernel(memory, self.settings.memlock)
-
-    with pytest.MonkeyPatch.context() as patch:
-        late.put_in(patch)
-        patch.setattr(spec.KVTierOffloadingSpec, "_device", cuda)
-        yield late
-
-
 SPECULATION = {"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_max": 3, "prompt_lookup_min": 2}
 
 
 @pytest.fixture(
-    scope="module", params=[{}, {"speculative_config": SPECULATION}], ids=["plain", "speculative"]
+    scope="module",
+    params=[
+        {"async_scheduling": True, "max_num_batched_tokens": 256},
+        {"speculative_config": SPECULATION, "async_scheduling": False},
+    ],
+    ids=["asynchronous, in chunks", "speculative"],
 )
 def of_all(
     request: pytest.FixtureRequest,
@@ -78,6 +64,9 @@ def of_all(
     del cold, device
     transfer = kv_transfer_config(TIER_OF_SIX)
     with engine(transfer, model=model_folder(**SIX_LAYERS), **SMALL_DEVICE, **request.param) as llm:
+        assert (
+            llm.llm_engine.vllm_config.scheduler_config.async_scheduling is request.param["async_scheduling"]
+        )
         yield llm
 
 
@@ -94,24 +83,17 @@ def worker() -> Any:  # noqa: ANN401 - a mock's target
     return get_kv_transfer_group()._worker
 
 
+def scheduler(llm: "LLM") -> Any:  # noqa: ANN401 - vLLM's
+    return llm.llm_engine.engine_core.engine_core.scheduler
+
+
 def test_each_layer_waits_for_its_own_part(
-    layered: "LLM", cold: list[list[int]], monkeypatch: pytest.MonkeyPatch
+    layered: "LLM", cold: list[list[int]], parts_waited: list[int]
 ) -> None:
     answers(layered, [LONG])
     overwrite(layered)
-    seen, copier = list[int](), worker()._copier
-    wait = copier.wait_on_device
-
-    def watched(job_id: int, part: int) -> None:
-        seen.append(part)
-        assert [event.has_happened for event in copier._jobs[True][0].parts] == [
-            nth < part for nth in range(LAYERS)
-        ], "a layer has waited for more than its own part"
-        wait(job_id, part)
-
-    monkeypatch.setattr(copier, "wait_on_device", watched)
     assert answers(layered, [LONG])[0] == (cold[0], CACHED)
-    assert seen == list(range(LAYERS))
+    assert parts_waited == list(range(LAYERS))
 
 
 def test_several_requests_in_one_step(layered: "LLM", cold: list[list[int]]) -> None:
@@ -125,6 +107,20 @@ def test_several_requests_in_one_step(layered: "LLM", cold: list[list[int]]) -> 
     assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == failed
 
 
+@pytest.mark.parametrize("part", [0, 3, LAYERS - 1])
+def test_a_batch_that_is_refused_is_copied_one_by_one(
+    layered: "LLM", cold: list[list[int]], device: LateDevice, part: int
+) -> None:
+    answers(layered, [LONG])
+    overwrite(layered)
+    device.fails_at, singly = device.loads + part, device.singly
+    failed = metric(layered, "vllm:kvtier_cpu_failed_chunks")
+    assert answers(layered, [LONG])[0] == (cold[0], CACHED)
+    assert device.singly == singly + CACHED // 32
+    assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == failed
+    device.fails_at = None
+
+
 def test_one_of_several_loads_of_a_step_is_refused(
     layered: "LLM", cold: list[list[int]], device: LateDevice
 ) -> None:
@@ -136,28 +132,10 @@ def test_one_of_several_loads_of_a_step_is_refused(
     device.fails_at = None
 
 
-@pytest.mark.parametrize("part", [0, 3, LAYERS - 1])
-def test_a_part_that_is_refused_is_computed(
-    layered: "LLM", cold: list[list[int]], device: LateDevice, part: int
-) -> None:
+def test_what_is_copied_late_does_not_come_over_what_is_computed(layered: "LLM", device: LateDevice) -> None:
     answers(layered, [LONG])
     overwrite(layered)
-    device.fails_at = device.loads + part
-    failed = metric(layered, "vllm:kvtier_cpu_failed_chunks")
-    assert answers(layered, [LONG])[0] == (cold[0], 0)
-    assert metric(layered, "vllm:kvtier_cpu_failed_chunks") == failed + CACHED // 32
-    device.fails_at = None
-    answers(layered, [PROMPTS[1]])  # the engine lives, and has stored the chunks again
-    overwrite(layered)
-    assert answers(layered, [LONG])[0] == (cold[0], CACHED)
-
-
-def test_what_was_queued_before_a_refusal_does_not_come_later(layered: "LLM", device: LateDevice) -> None:
     answers(layered, [LONG])
-    overwrite(layered)
-    device.fails_at = device.loads + LAYERS - 1
-    answers(layered, [LONG])
-    device.fails_at = None
     others = [prompt(32 * BLOCKS // 2, seed) for seed in (7, 8)]  # in all of the device's blocks
     first = [answers(layered, [ids], tokens=4)[0][0] for ids in others]
     device.let_time_pass()
@@ -166,37 +144,35 @@ def test_what_was_queued_before_a_refusal_does_not_come_later(layered: "LLM", de
     assert again[1][1] > 0, "nothing of it is left on the device"
 
 
-def test_a_step_that_does_not_ask_for_its_layers_is_computed_again(
-    layered: "LLM", cold: list[list[int]], monkeypatch: pytest.MonkeyPatch
+def test_a_step_that_is_replayed_as_a_whole_waits_before_it(
+    layered: "LLM", cold: list[list[int]], parts_waited: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from kvtier_connector.vllm.copies import layerwise_gpu_loads  # noqa: PLC0415 - imports vLLM
+
     answers(layered, [LONG])
     overwrite(layered)
     with monkeypatch.context() as patch:
-        patch.setattr(worker()._layerwise_gpu_loads, "wait_for_layer", lambda *_: None)
-        assert answers(layered, [LONG])[0] == (cold[0], 0)
+        patch.setattr(layerwise_gpu_loads, "asks_for_layers", lambda _: False)
+        assert answers(layered, [LONG])[0] == (cold[0], CACHED)
+    assert parts_waited == [LAYERS - 1]
 
 
-def test_a_step_that_is_replayed_as_a_whole_waits_before_it(
+def test_a_reset_keeps_the_memory_of_a_load_that_nobody_has_reported(
     layered: "LLM", cold: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kvtier_connector.vllm.offloading import worker  # noqa: PLC0415 - imports vLLM
-
     answers(layered, [LONG])
     overwrite(layered)
-    monkeypatch.setattr(worker, "asks_for_layers", lambda _: False)
-    assert answers(layered, [LONG])[0] == (cold[0], CACHED)
-
-
-@pytest.mark.parametrize(("mode", "asks"), [("NONE", True), ("PIECEWISE", True), ("FULL", False)])
-def test_who_asks_for_layers(mode: str, asks: bool) -> None:
-    from vllm.config import CUDAGraphMode  # noqa: PLC0415 - takes seconds
-
-    from kvtier_connector.vllm.offloading.sync_loads import asks_for_layers  # noqa: PLC0415 - as above
-
-    step = SimpleNamespace(attn_metadata={}, cudagraph_runtime_mode=CUDAGraphMode[mode])
-    assert asks_for_layers(step) is asks
-    step.attn_metadata = None
-    assert not asks_for_layers(step)
+    index = scheduler(layered).connector._manager._index
+    with monkeypatch.context() as patch:
+        patch.setattr(Event, "is_silent", True)
+        assert answers(layered, [LONG])[0] == (cold[0], CACHED)
+        used = len(index.in_use())
+        assert used >= CACHED // 32
+        assert layered.reset_prefix_cache(reset_connector=True)
+        assert index.reservable <= index.capacity - used, "memory was given away that is still read"
+    assert answers(layered, [LONG])[0] == (cold[0], 0)
+    answers(layered, [PROMPTS[0]])
+    assert index.reservable + len(index.in_use()) == index.capacity
 
 
 @pytest.mark.parametrize("is_set", [False, True])

@@ -31,6 +31,8 @@ class Ability(Flag):
     """Its engines lock the CPU tier as the resource says, read a disk only where that pays, and tell of both."""
     KEEPS = auto()
     """Knows what is to stay: requests' hints, prefixes, tenants' shares; and is warm again after a restart."""
+    LAYERS_LOADS = auto()
+    """Has a step compute with the first layers of what it loads while the others are copied."""
     ATTACHES = auto()
     """Goes into engines that others start, as a plug-in of theirs."""
 
@@ -148,6 +150,8 @@ def ability_rule(ability: Ability, field: str, does: str, unused: str = "") -> R
         f"only backend {one_of(able)} {does}; remove {name}",
         f".tiers.{field}",
         lambda spec: (
-            not getattr(getattr(spec.tiers, label), to_snake(name), None) or ability in spec.backend.abilities
+            # a list that names nothing asks for nothing; a switch that is off was meant
+            getattr(getattr(spec.tiers, label), to_snake(name), None) in (None, [])
+            or ability in spec.backend.abilities
         ),
     )

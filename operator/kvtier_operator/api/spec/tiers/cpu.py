@@ -95,6 +95,10 @@ class CpuTierSpec(TierSpec):
         default_factory=Hugepages, description="Explicit huge pages under this tier."
     )
     memlock: Memlock = Field(default_factory=Memlock, description="Locking this tier in memory.")
+    layered_loads: bool | None = Field(
+        None,
+        description="On a GPU, whether a step computes with the first layers of what it loads from this tier while the others are copied; false loads first and computes in a later step. True when empty.",
+    )
     retained: Retained | None = Field(
         None, description="How much of it requests and prefixes may retain; 30% when empty."
     )
@@ -111,5 +115,8 @@ FIELDS: Final = TierFields(
             description="CPU memory; give at least its capacity. Blocks pass through it on their way to the disk and back."
         ),
     ),
-    rules=(ability_rule(Ability.KEEPS, "cpu.retained", "retains what requests ask for"),),
+    rules=(
+        ability_rule(Ability.KEEPS, "cpu.retained", "retains what requests ask for"),
+        ability_rule(Ability.LAYERS_LOADS, "cpu.layeredLoads", "has layers wait for their part of a load"),
+    ),
 )

@@ -29,6 +29,14 @@ def test_the_connector_locks_as_the_resource_says(policy: str) -> None:
     assert connector_config({"spec.tiers.cpu.memlock": {"policy": policy}}).memlock == policy
 
 
+@pytest.mark.parametrize(("asked", "given"), [({}, True), ({"layeredLoads": False}, False)])
+def test_layers_wait_for_their_own_part_unless_the_resource_says_no(
+    asked: dict[str, object], given: bool
+) -> None:
+    changes: dict[str, object] = {f"spec.tiers.cpu.{name}": value for name, value in asked.items()}
+    assert connector_config(changes).layered_loads is given
+
+
 def test_a_load_that_fails_is_computed_again() -> None:
     assert transfer_config(planned({}))["kv_load_failure_policy"] == "recompute"
 

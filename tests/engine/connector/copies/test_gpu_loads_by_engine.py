@@ -1,0 +1,93 @@
+"""Loads within steps of a GPU, of engines and models that each need an engine of their own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.connector.copies.late_device import WAITS_FOLDER, LateDevice
+from tests.engine.connector.memory_tier import TIER
+from tests.engine.connector.prompts import PROMPTS, SMALL_DEVICE, answers, overwrite, tokens_of
+
+from kvtier_connector.config import kv_transfer_config
+
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
+
+LONG = PROMPTS[4]  # its last tokens fill no chunk: a step has to compute something
+CACHED = 320
+LATE_CONNECTOR = "tests.engine.connector.copies.late_connector"
+"""Which changes the process that imports it."""
+LARGER_TIER = replace(TIER, cpu_capacity_bytes=3 * TIER.cpu_capacity_bytes)
+
+
+def test_an_engine_whose_device_copies_no_more_ends(
+    engine: Callable[..., Any], device: LateDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kvtier_connector.errors import DeviceError  # noqa: PLC0415 - as its neighbours
+
+    with engine(kv_transfer_config(TIER), **SMALL_DEVICE) as llm:
+        answers(llm, [LONG])
+        overwrite(llm)
+        monkeypatch.setattr(device, "fails_at", device.loads)
+        monkeypatch.setattr(device, "is_lost", True)
+        with pytest.raises(DeviceError, match="takes no copies any more"):
+            answers(llm, [LONG])
+
+
+WINDOWS: dict[str, object] = {
+    "model_type": "gemma3_text",
+    "num_hidden_layers": 4,
+    "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+    "sliding_window": 64,
+    "sliding_window_pattern": 4,
+    "query_pre_attn_scalar": 32,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "tie_word_embeddings": True,
+}
+
+
+def test_a_model_with_windows_loads_within_steps(
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Any],
+    device: LateDevice,
+    parts_waited: list[int],
+) -> None:
+    del device
+    with engine(kv_transfer_config(LARGER_TIER), model=model_folder(**WINDOWS), async_scheduling=True) as llm:
+        first = [answers(llm, [ids])[0] for ids in PROMPTS]
+        assert llm.reset_prefix_cache()  # its device is so large that other blocks are handed out
+        warm = [answers(llm, [ids])[0] for ids in PROMPTS]
+    assert tokens_of(warm) == tokens_of(first)
+    assert warm[-1][1] >= 576
+    assert max(parts_waited) > 1, "no layer has waited for its own part"
+
+
+def test_loads_are_apart_if_that_is_asked_for(
+    engine: Callable[..., Any], device: LateDevice, parts_waited: list[int]
+) -> None:
+    del device
+    with engine(kv_transfer_config(replace(TIER, layered_loads=False)), **SMALL_DEVICE) as llm:
+        first = answers(llm, [LONG])[0][0]
+        overwrite(llm)
+        assert answers(llm, [LONG])[0] == (first, CACHED)
+    assert not parts_waited
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_every_rank_waits_for_its_own_parts(
+    engine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(WAITS_FOLDER, str(tmp_path))
+    transfer = kv_transfer_config(LARGER_TIER) | {"kv_connector_module_path": LATE_CONNECTOR}
+    ranks = {"tensor_parallel_size": 2, "async_scheduling": True}
+    with engine(transfer, processes=True, **ranks, **SMALL_DEVICE) as llm:
+        first = [answers(llm, [ids])[0] for ids in PROMPTS]
+        overwrite(llm)
+        warm = [answers(llm, [ids])[0] for ids in PROMPTS]
+    assert tokens_of(warm) == tokens_of(first)
+    assert warm[4][1] == CACHED
+    waits = [[int(part) for part in file.read_text().split()] for file in tmp_path.iterdir()]
+    assert len(waits) == 2, "a rank has loaded apart from its steps"
+    assert all(max(parts) > 0 for parts in waits), "no layer has waited for its own part"
