@@ -91,3 +91,24 @@ def test_every_rank_waits_for_its_own_parts(
     waits = [[int(part) for part in file.read_text().split()] for file in tmp_path.iterdir()]
     assert len(waits) == 2, "a rank has loaded apart from its steps"
     assert all(max(parts) > 0 for parts in waits), "no layer has waited for its own part"
+
+
+def test_a_drafts_layers_have_their_part_too(
+    engine: Callable[..., Any],
+    model_folder: Callable[..., Path],
+    device: LateDevice,
+    parts_waited: list[int],
+) -> None:
+    from vllm.config import LoadConfig  # noqa: PLC0415 - takes seconds
+
+    del device
+    draft: dict[str, object] = {"model": str(model_folder(num_hidden_layers=2)), "method": "eagle"}
+    draft |= {"num_speculative_tokens": 2, "draft_load_config": LoadConfig(load_format="dummy")}
+    drafting = {"speculative_config": draft, "async_scheduling": True}
+    with engine(kv_transfer_config(LARGER_TIER), **drafting, **SMALL_DEVICE) as llm:
+        first = [answers(llm, [ids])[0] for ids in PROMPTS]
+        overwrite(llm)
+        warm = [answers(llm, [ids])[0] for ids in PROMPTS]
+    assert tokens_of(warm) == tokens_of(first)
+    assert warm[-1][1] > 0
+    assert max(parts_waited) > 0, "no layer has waited for its own part"
