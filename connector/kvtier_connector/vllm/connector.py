@@ -223,7 +223,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._manager = manager = upstream.manager
         if not isinstance(manager, KVTierManager):
             raise TypeError(f"the manager is a {type(manager).__name__}, not kvtier's")
-        self._sync_loads = SyncLoads(upstream, in_step(config, kv_cache, layered=settings.layered_loads))
+        own = in_step(config, kv_cache, upstream.tokens_per_block, layered=settings.layered_loads)
+        self._sync_loads = SyncLoads(upstream, own)
         self._lookups = Lookups(upstream, manager, self._sync_loads, super().get_num_new_matched_tokens)
         self._failures = Failures(upstream, manager, self._sync_loads, self._evict_blocks)
         self._fence = ResetFence(upstream, manager.on_reset_flushed)

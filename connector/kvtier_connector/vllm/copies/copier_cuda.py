@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kvtier_connector.core.copies.copyplan import Copies, CopyPlan, single_copies
+from kvtier_connector.core.copies.copyplan import Addresses, Copies, CopyPlan, single_copies
 from kvtier_connector.errors import DeviceError
 from kvtier_connector.vllm.copies.copier import CopyResult
 from kvtier_connector.vllm.upstream import dma
 from kvtier_connector.vllm.upstream.compat import log
 
 _MILLISECOND = 1e-3
+_WORD_BYTES = 8
+_MOST_CHUNK_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,10 @@ class CudaCopier:
         source, target = (part.region, part.device) if to_device else (part.device, part.region)
         return dma.Descriptors(*map(torch.from_numpy, (source, target, part.sizes)))
 
-    @staticmethod
-    def _copy_batch(copies: dma.Descriptors, to_device: bool) -> None:
+    def _copy_batch(self, copies: dma.Descriptors, to_device: bool) -> None:
+        if to_device and self._registered and (chunk_bytes := kernel_chunk_bytes(copies.sizes.numpy())):
+            dma.copy_by_kernel(copies, chunk_bytes=chunk_bytes)
+            return
         # Host memory is not written by any stream, so a load's source may be read out of order; a store's
         # source is the live KV cache and may not.
         dma.copy_batch(copies, any_source_order=to_device)
@@ -153,3 +157,13 @@ class CudaCopier:
             jobs.clear()
         while self._registered:
             dma.host_unregister(self._registered.pop())
+
+
+def kernel_chunk_bytes(sizes: Addresses) -> int:
+    """Return what a kernel is to copy at a time, of copies so small that it is faster; 0 if it is not.
+
+    Pages of single layers are, where vLLM's attention keeps a layer's blocks together.
+    """
+    if not dma.kernel_takes(int(sizes.max())) or (sizes % _WORD_BYTES).any():
+        return 0
+    return min(1 << (int(sizes.min()) - 1).bit_length(), _MOST_CHUNK_BYTES)

@@ -5,7 +5,7 @@ is gained by that, because copying and computing take the same cores, and the se
 costs more than a short load itself. On a GPU a step's first layers compute while the others are copied.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import lcm
@@ -43,8 +43,17 @@ class InStep:
     boundary_tokens: int = 1  # a load ends at a multiple of these
 
 
-def in_step(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered: bool) -> InStep:
-    """Return what a step may load by itself."""
+def in_step(
+    vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, tokens_per_block: Sequence[int], *, layered: bool
+) -> InStep:
+    """Return what a step may load by itself.
+
+    Args:
+        vllm_config: the engine's.
+        kv_cache_config: the same.
+        tokens_per_block: of each KV cache group.
+        layered: whether layers on a GPU may wait for their own part of a load.
+    """
     if current_platform.is_cpu():
         if not _can_be_taken_back(vllm_config, kv_cache_config):
             return InStep(0)
@@ -57,8 +66,8 @@ def in_step(vllm_config: VllmConfig, kv_cache_config: KVCacheConfig, *, layered:
         log.info("kvtier: this model keeps states, which vLLM needs before a step: its loads are apart")
         return InStep(0)
     # vLLM may write a block's last tokens before it asks for the layer: what is loaded fills whole blocks
-    boundary_tokens = lcm(*(int(spec.block_size) for spec in specs))
-    return InStep(_tokens_of(kv_cache_config, BYTES_PER_LAYERED_STEP), boundary_tokens=boundary_tokens)
+    budget_tokens = _tokens_of(kv_cache_config, BYTES_PER_LAYERED_STEP)
+    return InStep(budget_tokens, boundary_tokens=lcm(*tokens_per_block))
 
 
 def _tokens_of(kv_cache_config: KVCacheConfig, most_bytes: int) -> int:

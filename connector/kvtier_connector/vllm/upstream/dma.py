@@ -5,9 +5,19 @@ from typing import NamedTuple
 
 import torch
 from vllm import _custom_ops as ops
+from vllm.triton_utils import HAS_TRITON
 from vllm.v1.kv_offload.cpu.host_register import host_register, host_unregister
+from vllm.v1.kv_offload.cpu.swap_blocks_triton import THRESHOLD_BYTES, swap_blocks_batch
 
-__all__ = ["Descriptors", "copy_batch", "copy_singly", "host_register", "host_unregister"]
+__all__ = [
+    "Descriptors",
+    "copy_batch",
+    "copy_by_kernel",
+    "copy_singly",
+    "host_register",
+    "host_unregister",
+    "kernel_takes",
+]
 
 
 class Descriptors(NamedTuple):
@@ -24,6 +34,22 @@ def copy_batch(copies: Descriptors, *, any_source_order: bool) -> None:
     In any source order, sources may be read before what the stream still has to do.
     """
     ops.swap_blocks_batch(*copies, is_src_access_order_any=any_source_order)
+
+
+def kernel_takes(largest_bytes: int) -> bool:
+    """Tell whether vLLM's kernel reads so small pieces of page-locked memory faster than the copy engine.
+
+    Source: vLLM 0.32 and 0.33, v1/kv_offload/cpu/gpu_worker.py (_select_swap_blocks_fn).
+    """
+    return bool(HAS_TRITON) and largest_bytes < THRESHOLD_BYTES
+
+
+def copy_by_kernel(copies: Descriptors, *, chunk_bytes: int) -> None:
+    """Queue copies from page-locked memory, of multiples of 8 bytes, on the current stream.
+
+    `chunk_bytes`, a power of two, is what the kernel copies at a time; it is compiled for each.
+    """
+    swap_blocks_batch(*copies, is_src_access_order_any=True, bytes_per_chunk=chunk_bytes)
 
 
 def copy_singly(copies: Descriptors) -> None:

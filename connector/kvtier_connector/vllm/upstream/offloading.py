@@ -84,6 +84,11 @@ class UpstreamScheduler:
         """Tokens of a chunk of each KV cache group."""
         return tuple(group.tokens_per_chunk for group in self._scheduler.config.kv_group_configs)
 
+    @property
+    def tokens_per_block(self) -> tuple[int, ...]:
+        """Tokens of an engine's block of each KV cache group."""
+        return tuple(group.tokens_per_block for group in self._scheduler.config.kv_group_configs)
+
     # ---- requests ----
 
     def context(self, request_id: str) -> ReqContext | None:

@@ -27,6 +27,11 @@ def _write_waits() -> None:
     _patch.setattr(CudaCopier, "wait_on_device", watched)
 
 
+def undo() -> None:
+    """Have the process be as it was."""
+    _patch.undo()
+
+
 _patch = pytest.MonkeyPatch()
 put_in_engines(_patch)
 _write_waits()

@@ -1,6 +1,7 @@
 """Loads within steps of a GPU, of engines and models that each need an engine of their own."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
 LONG = PROMPTS[4]  # its last tokens fill no chunk: a step has to compute something
 CACHED = 320
-LATE_CONNECTOR = "tests.engine.connector.copies.late_connector"
-"""Which changes the process that imports it."""
 LARGER_TIER = replace(TIER, cpu_capacity_bytes=3 * TIER.cpu_capacity_bytes)
 
 
@@ -74,13 +73,22 @@ def test_loads_are_apart_if_that_is_asked_for(
     assert not parts_waited
 
 
+@pytest.fixture
+def late_connector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """The module that changes every process that imports it, also this one, for as long as the test runs."""
+    monkeypatch.setenv(WAITS_FOLDER, str(tmp_path))
+    name = "tests.engine.connector.copies.late_connector"
+    yield name
+    if (module := sys.modules.pop(name, None)) is not None:
+        module.undo()
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_rank_waits_for_its_own_parts(
-    engine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    engine: Callable[..., Any], late_connector: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(WAITS_FOLDER, str(tmp_path))
-    transfer = kv_transfer_config(LARGER_TIER) | {"kv_connector_module_path": LATE_CONNECTOR}
+    transfer = kv_transfer_config(LARGER_TIER) | {"kv_connector_module_path": late_connector}
     ranks = {"tensor_parallel_size": 2, "async_scheduling": True}
     with engine(transfer, processes=True, **ranks, **SMALL_DEVICE) as llm:
         first = [answers(llm, [ids])[0] for ids in PROMPTS]
