@@ -4,12 +4,14 @@ A slot of the region holds one chunk: `blocks_per_chunk` engine blocks one after
 layers' pages one after another. A chunk is thus one contiguous range, which is what a disk or a network
 wants, and an engine whose own layout is block-major (BLHNC) needs one copy per block.
 
-Blocks and slots are mostly handed out one after another: a plan keeps them as runs at even distances, found
-once for all layers, because looking at each layer's page of each block took longer than a small copy itself.
+Nothing here looks at single blocks in Python where a step waits for it: with blocks and slots handed out
+here and there, that took longer than the copies. A GPU gets arrays of single copies. What a CPU copies itself
+is better done in runs at even distances, as blocks and slots mostly come.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -77,15 +79,66 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class _Blocks:
+    """What is copied of one KV cache group."""
+
+    pages: tuple[Page, ...]
+    numbers: Addresses  # the engine's blocks
+    offsets: Addresses  # where each begins in the region's slice
+
+    def runs(self, region_address: int) -> Iterator[Run]:
+        """Yield the copies of all pages, as few runs as they make in this order."""
+        for block, block_step, offset, offset_step, count in _even_stretches(self.numbers, self.offsets):
+            for page in self.pages:
+                yield Run(
+                    page.device_address + block * page.device_stride_bytes,
+                    block_step * page.device_stride_bytes,
+                    region_address + offset + page.slot_offset_bytes,
+                    offset_step,
+                    page.size_bytes,
+                    count,
+                )
+
+    def copies(self, region_address: int, pieces: Addresses | None) -> "Copies":
+        """Return the copies of all pages, neighbours on both sides joined; not of two blocks' pieces."""
+        address, stride, offset, size = np.array(
+            [
+                (page.device_address, page.device_stride_bytes, page.slot_offset_bytes, page.size_bytes)
+                for page in self.pages
+            ],
+            np.int64,
+        ).T[:, :, None]
+        device = address + self.numbers * stride
+        region = self.offsets + (region_address + offset)
+        is_first = np.ones(device.shape, np.bool_)
+        is_first[:, 1:] = (device[:, 1:] - device[:, :-1] != size) | (region[:, 1:] - region[:, :-1] != size)
+        if pieces is not None:
+            is_first[:, 1:] |= pieces[1:] != pieces[:-1]
+        first = is_first.ravel().nonzero()[0]
+        ends = np.empty_like(first)
+        ends[:-1], ends[-1] = first[1:], is_first.size
+        sizes = size.ravel()[first // len(self.numbers)] * (ends - first)
+        return Copies(device.ravel()[first], region.ravel()[first], sizes)
+
+
+@dataclass(frozen=True, slots=True)
 class CopyPlan:
     """What one transfer copies."""
 
-    runs: tuple[Run, ...]
+    groups: tuple[_Blocks, ...]
+    region_address: int
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The copies as runs."""
+        return tuple(run for blocks in self.groups for run in blocks.runs(self.region_address))
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all copies."""
-        return sum(run.total_bytes for run in self.runs)
+        return sum(
+            len(blocks.numbers) * sum(page.size_bytes for page in blocks.pages) for blocks in self.groups
+        )
 
 
 def plan_copies(
@@ -98,22 +151,9 @@ def plan_copies(
     first_blocks: Sequence[int],
 ) -> CopyPlan:
     """Return the copies of one transfer. Raises ValueError: numbers of blocks and slots do not match."""
-    runs: list[Run] = []
-    for group, blocks, in_region in places_of(layout, device_blocks, slots, group_sizes, first_blocks):
-        for block, block_step, offset, offset_step, length in _even_stretches(blocks, in_region):
-            start = layout.region_address + offset
-            runs += [
-                Run(
-                    page.device_address + block * page.device_stride_bytes,
-                    block_step * page.device_stride_bytes,
-                    start + page.slot_offset_bytes,
-                    offset_step,
-                    page.size_bytes,
-                    length,
-                )
-                for page in layout.groups[group]
-            ]
-    return CopyPlan(tuple(runs))
+    found = places_of(layout, device_blocks, slots, group_sizes, first_blocks)
+    groups = [_Blocks(layout.groups[group], blocks, offsets) for group, blocks, offsets in found]
+    return CopyPlan(tuple(groups), layout.region_address)
 
 
 def places_of(
@@ -173,25 +213,29 @@ class Copies:
     sizes: Addresses
 
 
+_NOTHING: Final = np.empty(0, np.int64)
+
+
 def single_copies(plan: CopyPlan, region_address: int = 0, piece_bytes: int = 0) -> Copies:
-    """Return a plan's copies one by one; a run whose copies follow one another on both sides is one copy.
+    """Return a plan's copies one by one; neighbours on both sides are one copy.
 
     No copy crosses the pieces of `piece_bytes` that are page-locked one by one, the first at
-    `region_address`; 0 if all of the region is one.
+    `region_address`; 0 if all of the region is one. No block crosses them.
     """
-
-    def is_one_copy(run: Run) -> bool:
-        first, last = run.region - region_address, run.region - region_address + run.total_bytes - 1
-        is_in_one_piece = not piece_bytes or first // piece_bytes == last // piece_bytes
-        return run.device_step == run.region_step == run.size_bytes and is_in_one_piece
-
-    rows = [
-        (run.device, 0, run.region, 0, run.total_bytes, 1)
-        if is_one_copy(run)
-        else (run.device, run.device_step, run.region, run.region_step, run.size_bytes, run.count)
-        for run in plan.runs
+    before = plan.region_address - region_address
+    copies = [
+        blocks.copies(
+            plan.region_address,
+            (blocks.offsets + before) // piece_bytes if piece_bytes else None,
+        )
+        for blocks in plan.groups
     ]
-    device, device_step, region, region_step, size, count = np.array(rows, np.int64).reshape(-1, 6).T
-    run = np.repeat(np.arange(len(rows)), count)
-    nth: Addresses = np.arange(len(run)) - (np.cumsum(count) - count)[run]
-    return Copies(device[run] + nth * device_step[run], region[run] + nth * region_step[run], size[run])
+    if len(copies) == 1:
+        return copies[0]
+    if not copies:
+        return Copies(_NOTHING, _NOTHING, _NOTHING)
+    return Copies(
+        np.concatenate([each.device for each in copies]),
+        np.concatenate([each.region for each in copies]),
+        np.concatenate([each.sizes for each in copies]),
+    )

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 
-from kvtier_connector.core.copies.copyplan import CopyPlan, Run
+from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, Page, plan_copies
 from kvtier_connector.vllm.copies.copier import _PIECE_BYTES, MemcpyCopier
 
 PAGE = 1 << 20
@@ -14,7 +14,9 @@ PAGES = 3 * _PIECE_BYTES // PAGE + 1
 
 def plan(device: np.ndarray, region: np.ndarray) -> CopyPlan:
     """The region holds a page in every other place, so that pages do not join."""
-    return CopyPlan((Run(device.ctypes.data, PAGE, region.ctypes.data, 2 * PAGE, PAGE, PAGES),))
+    layout = Layout(((Page(device.ctypes.data, PAGE, 0, PAGE),),), 1, 2 * PAGE, region.ctypes.data)
+    pages = np.arange(PAGES, dtype=np.int32)
+    return plan_copies(layout, pages, pages, [PAGES], [0])
 
 
 def test_a_job_of_several_pieces_moves_every_byte_both_ways() -> None:
