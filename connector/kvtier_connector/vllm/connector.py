@@ -6,7 +6,7 @@ transfer makes its chunks a miss and the request is computed instead, a step doe
 computes with, and steps without work wait for copies.
 """
 
-from functools import partial
+from functools import cached_property, partial
 from math import gcd
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +46,7 @@ from kvtier_connector.vllm.offloading.steps import (
     PrefillClock,
     StepMetadata,
     WorkerOffer,
+    or_none,
     with_step,
     with_transfers,
 )
@@ -102,11 +103,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _begin_worker(self) -> None:
         self._upstream_worker = UpstreamWorker(self.connector_worker)
-        self._is_step_idle = False
+        self._is_step_idle = self._is_step_quiet = False
         self._steps = frozenset[int]()
         self._failed_jobs: set[int] = set()
 
-    @property
+    @cached_property
     def _worker(self) -> KVTierWorker:
         worker = self._upstream_worker.worker
         if not isinstance(worker, KVTierWorker):
@@ -133,7 +134,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
         They run while vLLM prepares the step's input.
         """
-        if self._has_no_transfers(kv_connector_metadata):
+        has_orders = kv_connector_metadata is not NO_TRANSFERS
+        self._is_step_quiet = not (has_orders or self._upstream_worker.has_stores_put_off)
+        if self._is_step_quiet:
             self._running_step.begin(None)
             return
         super().handle_preemptions(kv_connector_metadata)
@@ -146,11 +149,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         Those of which a part is still being read from disk, or copied to a GPU, end when a layer needs that.
         """
         self._is_step_idle = forward_context.attn_metadata is None
+        if self._is_step_quiet:
+            return
         metadata = self._connector_metadata
         if isinstance(metadata, StepMetadata):
             self._steps |= {metadata.step}
-        if self._has_no_transfers(metadata):
-            return
         self._running_step.leave_out(metadata)
         super().start_load_kv(forward_context, **kwargs)
         self._running_step.begin_forward(metadata, forward_context)
@@ -166,11 +169,8 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def wait_for_save(self) -> None:
         """Plan the step's stores, of whose blocks all is known now."""
         self._running_step.end_forward()
-        super().wait_for_save()
-
-    def _has_no_transfers(self, metadata: OffloadingConnectorMetadata) -> bool:
-        """Tell whether a step has no orders, and the last one has left none."""
-        return metadata is NO_TRANSFERS and not self._upstream_worker.has_stores_put_off
+        if not self._is_step_quiet:
+            super().wait_for_save()
 
     @override
     def get_handshake_metadata(self) -> WorkerOffer:
@@ -263,8 +263,9 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         context = self._upstream.context(request.request_id)
         if context is None:
             return
-        with self._upstream.hold_manager():
-            self._manager.take_hints(context, request.kv_transfer_params, request.cache_salt)
+        if request.kv_transfer_params is not None or request.cache_salt is not None:
+            with self._upstream.hold_manager():
+                self._manager.take_hints(context, request.kv_transfer_params, request.cache_salt)
         if request.lora_request is not None:
             # Its key names the adapter, not the weights in it.
             context.set_state(NeverWriteBehind())
@@ -297,7 +298,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
                 behind.wait()
             number = self._prefill.begin(scheduler_output)
         busy = with_transfers(scheduler_output, self._upstream, self._chunk_gcd_tokens)
-        orders = NO_TRANSFERS if busy is None else super().build_connector_meta(busy)
+        orders = NO_TRANSFERS if busy is None else or_none(super().build_connector_meta(busy))
         self._upstream.let_go_of_manager()
         if not number or self._prefill is None:
             return orders
@@ -310,7 +311,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     def update_connector_output(self, connector_output: KVConnectorOutput) -> None:
         """Make misses of failed transfers before they are completed."""
         report = connector_output.kv_connector_worker_meta
-        ours = isinstance(report, KVTierWorkerMetadata)
+        ours = report is not None and isinstance(report, KVTierWorkerMetadata)
         if self._prefill is not None:
             self._prefill.end(report.steps if ours else frozenset())
         if report is None:

@@ -57,11 +57,12 @@ class StepOnGpu(RunningStep):
         self._zeroes_blocks = zeroes_blocks
         self._jobs: dict[int, TransferJob] = {}
         self.has_layers_ask = True
+        self._is_running = False
 
     @override
     def begin(self, orders: OffloadingConnectorMetadata | None) -> None:
         self._loads.begin_step()
-        self.has_layers_ask = True
+        self.has_layers_ask = self._is_running = True
         self._jobs = sync_jobs(orders.load_jobs) if orders is not None else {}
         if self._jobs and not self._zeroes_blocks:
             self._upstream.begin(self._jobs)
@@ -84,7 +85,9 @@ class StepOnGpu(RunningStep):
 
     @override
     def end_forward(self) -> None:
-        self._loads.end_step()
+        if self._is_running:
+            self._loads.end_step()
+            self._is_running = False
 
     @override
     def take_unfilled(self) -> set[int]:

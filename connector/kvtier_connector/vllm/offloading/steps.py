@@ -83,6 +83,11 @@ NO_TRANSFERS: Final = _NoTransfers(load_jobs={}, store_jobs={}, jobs_to_flush=No
 """A step's orders to the workers when there are none."""
 
 
+def or_none(orders: OffloadingConnectorMetadata) -> OffloadingConnectorMetadata:
+    """Return a step's orders, or `NO_TRANSFERS` where they are none."""
+    return orders if orders.load_jobs or orders.store_jobs or orders.jobs_to_flush else NO_TRANSFERS
+
+
 def with_transfers(
     step: SchedulerOutput, upstream: UpstreamScheduler, chunk_gcd_tokens: int
 ) -> SchedulerOutput | None:

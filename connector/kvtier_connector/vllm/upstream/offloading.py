@@ -5,7 +5,7 @@ vllm/distributed/kv_transfer/kv_connector/v1/offloading.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ ATTRIBUTES: Final = (
 )
 _LOCK_ATTRIBUTES: Final = ("_acquire_step", "_manager_locked", "_release_step")
 """Since 0.33, whose managers have a lock."""
+_NO_LOCK: Final = nullcontext()
 _WORKER_ATTRIBUTES: Final = (
     "_connector_worker_meta",
     "_load_jobs",
@@ -207,14 +208,10 @@ class UpstreamScheduler:
 
     # ---- the manager's lock ----
 
-    @contextmanager
-    def hold_manager(self) -> Iterator[None]:
+    def hold_manager(self) -> AbstractContextManager[None]:
         """Hold the manager's lock in a hook that is no part of scheduling a step; 0.32 has no such lock."""
-        if not self._has_lock:
-            yield
-            return
-        with self._scheduler._manager_locked():
-            yield
+        held: AbstractContextManager[None] = self._scheduler._manager_locked() if self._has_lock else _NO_LOCK
+        return held
 
     def hold_manager_for_step(self) -> None:
         """Hold the manager's lock until the step's orders are built, as its own hooks do."""
