@@ -78,7 +78,9 @@ class HintReader:
 
     def take_refused(self) -> Counter[str]:
         """Return how many hints were not understood since the last call, by reason."""
-        refused, self._refused = self._refused, Counter()
+        refused = self._refused
+        if refused:
+            self._refused = Counter()
         return refused
 
     def _refuse(self, problems: list[str]) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import compress, islice
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,11 @@ class BlockIndex:
         return self._holdings.kept
 
     @property
+    def is_weighed(self) -> bool:
+        """Whether anything is said of any block, or tenants have parts."""
+        return self._holdings.is_weighed
+
+    @property
     def promised(self) -> int:
         """Number of evictable blocks that hints would keep, which takes a look at all slots."""
         return self._holdings.promised
@@ -177,21 +182,23 @@ class BlockIndex:
         self,
         keys: Sequence[bytes],
         *,
-        keep: Callable[[bytes], bool] | None = None,
+        keep: Callable[[bytes], object] | None = None,
         hint: BlockHint | None = None,
     ) -> Reservation:
         """Give slots to the keys that the tier lacks, evicting the blocks that are least worth as needed.
 
         Keys go from root to tail. Those that it has are counted as used. Where there are not enough slots for
-        all, the first ones get them. What `keep` tells of must stay, and others leave in its place.
+        all, the first ones get them. What `keep` tells something of must stay, and others leave in its place.
         """
         batch = self._table.batch(keys)
         places = self._table.find(batch)
-        here = np.flatnonzero(places >= 0)
+        here = (places >= 0).nonzero()[0]
         present = here[self._state[places[here]] == _READY]
         used = places[present]
         self._order.use(used, present, hint)
-        lacking = np.flatnonzero(places < 0)
+        lacking = (places < 0).nonzero()[0]
+        if not len(lacking):
+            return Reservation([], places[:0], [])
         spans = self._order.spans_of(marks(batch.words[lacking]))
         evicted: list[bytes] = []
         if (short := len(lacking) - self._free.count) > 0:
@@ -256,7 +263,7 @@ class BlockIndex:
         parts, does this when it ends, so that what was used by one request is equally old.
         """
         slots = self._table.find(self._table.batch(keys))
-        present = np.flatnonzero(slots >= 0)
+        present = (slots >= 0).nonzero()[0]
         self._order.refresh(slots[present], present, hint)
 
     def invalidate(self, keys: Sequence[bytes]) -> list[bytes]:
@@ -367,7 +374,7 @@ class BlockIndex:
         self._holds[added] = 0
 
     def _evict(
-        self, wanted: int, keep: Callable[[bytes], bool] | None, hint: BlockHint | None, incoming: int
+        self, wanted: int, keep: Callable[[bytes], object] | None, hint: BlockHint | None, incoming: int
     ) -> list[bytes]:
         """Make up to `wanted` slots free, for as many to come; returns their keys."""
         wanted = min(wanted, self._evictable_count)
@@ -376,18 +383,33 @@ class BlockIndex:
         looked_at = wanted if keep is None else min(self._evictable_count, 2 * wanted + _MAY_BE_KEPT)
         chosen = self._order.worst(looked_at, hint, incoming)
         slots, staying, passed = chosen.slots, chosen.slots[:0], chosen.passed
-        keys = self._table.keys_of(slots)
-        if keep is not None:
-            places = list(islice((place for place, key in enumerate(keys) if not keep(key)), wanted))
+        if keep is None:
+            keys = self._table.keys_of(slots)
+        else:
+            places, keys = self._may_leave(slots, keep, wanted)
             reached = places[-1] + 1 if len(places) == wanted else len(slots)
             staying = np.delete(slots[:reached], places)
             passed = passed[: chosen.passed_before[reached - 1]] if reached else passed
-            slots, keys = slots[places], [keys[place] for place in places]
+            slots = slots[places]
         self._holdings.keep(passed, slots, staying)
         self._order.remember(slots, self._table.marks_of(slots))
         self._evictable_count -= len(slots)
         self._release(slots)
         return keys
+
+    def _may_leave(
+        self, slots: Slots, keep: Callable[[bytes], object], wanted: int
+    ) -> tuple[list[int], list[bytes]]:
+        """Return the places of the first `wanted` slots that nothing keeps, and their keys."""
+        places, keys = list[int](), list[bytes]()
+        for first in range(0, len(slots), wanted):  # mostly none is kept, and the rest need not be looked at
+            for place, key in enumerate(self._table.keys_of(slots[first : first + wanted]), first):
+                if not keep(key):
+                    places.append(place)
+                    keys.append(key)
+                    if len(places) == wanted:
+                        return places, keys
+        return places, keys
 
     def _begin_reads(self, slots: Slots) -> None:
         """Add a reader to each of some distinct slots that are ready."""

@@ -13,7 +13,6 @@ from vllm.v1.kv_offload.base import (
     OffloadingCounterMetadata,
     OffloadingGaugeMetadata,
     OffloadingMetricMetadata,
-    OffloadKey,
     get_offload_group_idx,
 )
 
@@ -91,20 +90,22 @@ LABELS = tuple(field.name for field in fields(TierFacts))
 
 
 class TierMetrics:
-    """Keeps the tier's numbers and hands them out only when they changed: most engine steps change none.
+    """Keeps the tier's numbers and hands out those that changed: most engine steps change none.
 
     A hybrid model stores each token once for every KV cache group; tokens are those of the fullest group.
     """
 
     def __init__(self, geometry: TierGeometry, tokens_per_chunk: dict[int, int], slots_there: int) -> None:
         self._geometry = geometry
+        self._chunk_bytes = geometry.chunk_bytes
         self._there = Grown(slots_there, 0, is_over=slots_there == geometry.slots)
         self._tokens_per_chunk = tokens_per_chunk
-        self._chunks: Counter[int] = Counter()
-        self._evicted = 0
-        self._failed = 0
-        self._hits = 0
-        self._missed = 0
+        self._chunks = dict.fromkeys(tokens_per_chunk, 0)
+        self._told_gauges: dict[str, int] = {}
+        self._counted = dict.fromkeys(
+            (names.EVICTED_CHUNKS, names.FAILED_CHUNKS, names.HIT_CHUNKS, names.MISSED_CHUNKS), 0
+        )
+        """Since the last call of `take`; zeros at first, so that every series begins."""
         self._changed = True
 
     def grow(self, grown: Grown) -> None:
@@ -114,59 +115,69 @@ class TierMetrics:
 
     def count_hits(self, count: int) -> None:
         """Count chunks that are loaded."""
-        self._hits += count
-        self._changed = True
+        self._count(names.HIT_CHUNKS, count)
 
     def count_misses(self, count: int) -> None:
         """Count chunks that had to be computed."""
-        self._missed += count
-        self._changed = self._changed or count > 0
+        self._count(names.MISSED_CHUNKS, count)
 
     def count_stores(self, keys: Sequence[bytes]) -> None:
         """Count chunks that became loadable."""
-        self._count(keys, 1)
+        self._hold(keys, 1)
 
     def count_evictions(self, keys: Sequence[bytes]) -> None:
         """Count chunks that made room."""
-        self._evicted += len(keys)
-        self._count(keys, -1)
+        self._count(names.EVICTED_CHUNKS, len(keys))
+        self._hold(keys, -1)
 
     def count_failures(self, keys: Sequence[bytes]) -> None:
         """Count chunks lost to a failed transfer."""
-        self._failed += len(keys)
-        self._count(keys, -1)
+        self._count(names.FAILED_CHUNKS, len(keys))
+        self._hold(keys, -1)
 
     def clear(self) -> None:
         """Start over, empty."""
-        self._chunks.clear()
+        self._chunks = dict.fromkeys(self._tokens_per_chunk, 0)
         self._changed = True
 
     def take(self) -> OffloadingConnectorStats | None:
-        """Return the numbers if they changed since the last call."""
+        """Return the numbers that changed since the last call."""
         if not self._changed:
             return None
         self._changed = False
-        geometry = self._geometry
+        there, tokens_per_chunk = self._there, self._tokens_per_chunk
+        gauges = {
+            names.CAPACITY_BYTES: there.slots * self._chunk_bytes,
+            names.PINNED_BYTES: there.pinned_bytes,
+            names.GROWING: int(not there.is_over),
+            names.CAPACITY_TOKENS: self._geometry.tokens(there.slots, tokens_per_chunk),
+            names.USED_BYTES: sum(self._chunks.values()) * self._chunk_bytes,
+            names.CACHED_TOKENS: max(
+                [self._chunks[group] * size for group, size in tokens_per_chunk.items()]
+            ),
+        }
         stats = OffloadingConnectorStats()
-        there = self._there
-        stats.set_gauge(names.CAPACITY_BYTES, there.slots * geometry.chunk_bytes)
-        stats.set_gauge(names.PINNED_BYTES, there.pinned_bytes)
-        stats.set_gauge(names.GROWING, int(not there.is_over))
-        stats.set_gauge(names.CAPACITY_TOKENS, geometry.tokens(there.slots, self._tokens_per_chunk))
-        stats.set_gauge(names.USED_BYTES, self._chunks.total() * geometry.chunk_bytes)
-        stats.set_gauge(
-            names.CACHED_TOKENS,
-            max((self._chunks[group] * size for group, size in self._tokens_per_chunk.items())),
-        )
-        stats.increase_counter(names.EVICTED_CHUNKS, self._evicted)
-        stats.increase_counter(names.FAILED_CHUNKS, self._failed)
-        stats.increase_counter(names.HIT_CHUNKS, self._hits)
-        stats.increase_counter(names.MISSED_CHUNKS, self._missed)
-        self._evicted = self._failed = self._hits = self._missed = 0
+        for name, value in gauges.items():
+            if self._told_gauges.get(name) != value:
+                stats.set_gauge(name, value)
+        for name, count in self._counted.items():
+            stats.increase_counter(name, count)
+        self._told_gauges = gauges
+        self._counted.clear()
         return stats
 
-    def _count(self, keys: Sequence[bytes], sign: int) -> None:
-        if keys:
+    def _count(self, name: str, count: int) -> None:
+        if count:
+            self._counted[name] = self._counted.get(name, 0) + count
             self._changed = True
-            for key in keys:
-                self._chunks[get_offload_group_idx(OffloadKey(key))] += sign
+
+    def _hold(self, keys: Sequence[bytes], sign: int) -> None:
+        if not keys:
+            return
+        self._changed = True
+        if len(self._chunks) == 1:  # no look at each key
+            (group,) = self._chunks
+            self._chunks[group] += sign * len(keys)
+            return
+        for group, count in Counter(map(get_offload_group_idx, keys)).items():
+            self._chunks[group] += sign * count

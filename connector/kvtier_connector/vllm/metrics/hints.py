@@ -77,7 +77,10 @@ class HintMetrics:
     def add_to(
         self, stats: OffloadingConnectorStats | None, indexes: Mapping[Tier, BlockIndex]
     ) -> OffloadingConnectorStats | None:
-        """Add what changed since the last call."""
+        """Add what changed since the last call; most engines hear of no hint."""
+        is_weighed = any(index.is_weighed for index in indexes.values())
+        if not (is_weighed or self._counters or self._last_gauges):
+            return stats
         gauges = dict[_Series, int]()
         for tier, index in indexes.items():
             self._look_at(tier, index, gauges)

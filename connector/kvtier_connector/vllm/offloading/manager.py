@@ -158,7 +158,9 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     @override
     def get_load_source(self, key: OffloadKey, req_context: ReqContext) -> CacheHitSource:
         """Name the tier that a chunk came from in vLLM's own hit statistics."""
-        tier = self.behind.promotions.tier_of(key, req_context.req_id) if self.behind is not None else None
+        if self.behind is None:
+            return CacheHitSource.HOST
+        tier = self.behind.promotions.tier_of(key, req_context.req_id)
         return _SOURCES.get(tier or Tier.CPU, CacheHitSource.EXTERNAL_UNSPECIFIED)
 
     @override
@@ -219,16 +221,16 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             self._index = self._new_index(len(ordered[0]))
         reservation = self._index.reserve(
             ordered,
-            keep=lambda key: req_context.get_offload_key_position(OffloadKey(key)) is not None,
+            keep=req_context.get_offload_key_position,
             hint=hint_in(req_context),
         )
         self._hint_metrics.count_stored(_tenant_of(hints), len(reservation.keys))
         self._metrics.count_misses(len(reservation.keys))
         self.on_chunks_removed(reservation.evicted, Tier.CPU)
         return PrepareStoreOutput(
-            keys_to_store=[OffloadKey(key) for key in reservation.keys],
+            keys_to_store=reservation.keys,
             store_spec=SlotSpec(reservation.slots),
-            evicted_keys=[OffloadKey(key) for key in reservation.evicted],
+            evicted_keys=reservation.evicted,
         )
 
     @override
@@ -322,7 +324,8 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         stats = self._metrics.take()
         if self.behind is not None:
             stats = self.behind.add_stats(stats)
-        self._hint_metrics.count_refused(self._hint_reader.take_refused())
+        if refused := self._hint_reader.take_refused():
+            self._hint_metrics.count_refused(refused)
         return self._hint_metrics.add_to(stats, self._indexes())
 
     def config_info(self) -> Sequence[dict[str, str | int]]:
@@ -356,7 +359,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
 
     @staticmethod
     def _end_tokens(key: bytes, req_context: ReqContext) -> int:
-        return req_context.get_offload_key_position(OffloadKey(key)) or 0
+        return req_context.get_offload_key_position(key) or 0
 
     def _count_tenants_hits(self, keys: Sequence[bytes], req_context: ReqContext) -> None:
         """Count what a request loads, which ends where the last of its chunks does."""
@@ -372,8 +375,7 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def _publish(self, keys: Sequence[bytes], tier: Tier, *, removed: bool) -> None:
         medium = _MEDIA.get(tier)
         if self._events is not None and keys and medium is not None:
-            named = [OffloadKey(key) for key in keys]
-            self._events.append(OffloadingEvent(named, medium, removed, removal_expected=True))
+            self._events.append(OffloadingEvent(list(keys), medium, removed, removal_expected=True))
 
 
 def _tenant_of(hints: RequestHints | None) -> str:
