@@ -30,6 +30,7 @@ ELSEWHERE: Final = {
         "overhead",
         "never_slower",
         "growth",
+        "steps",
     )
 }
 NONE: Final = "none"

@@ -23,11 +23,11 @@ from kvtier_connector.bench.measure import Part, Run, load, measure
 
 NAMES: Final = (
     *("index", "hit_rate", "region", "disk", "disk_memory", "ttft", "ttft_disk", "workloads", "overhead"),
-    *("never_slower", "growth", "remote", "gpu"),
+    *("never_slower", "growth", "steps", "remote", "gpu"),
 )
 _MODULES: Final = {
     name: f"tests.bench.connector.{name}"
-    for name in ("index", "ttft_disk", "workloads", "never_slower", "growth", "remote")
+    for name in ("index", "ttft_disk", "workloads", "never_slower", "growth", "steps", "remote")
 }
 """Parts that are loaded when they are asked for: most need vLLM."""
 _OPTIONS: Final = [
