@@ -193,8 +193,9 @@ class LayerwiseGpuLoads:
             self._refuse_gap()
         self._next = max(self._next, number + 1)
         for job_id, load in self._loads.items():
-            if number < len(load.parts.waits):
-                self._wait(job_id, load, load.parts.waits[number])
+            waits = load.parts.waits
+            if number < len(waits) and load.waited < waits[number]:
+                self._wait(job_id, load, waits[number])
         return True
 
     def end_step(self) -> None:
