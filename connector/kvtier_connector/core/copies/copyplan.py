@@ -151,22 +151,43 @@ def plan_copies(
     first_blocks: Sequence[int],
 ) -> CopyPlan:
     """Return the copies of one transfer. Raises ValueError: numbers of blocks and slots do not match."""
-    found = places_of(layout, device_blocks, slots, group_sizes, first_blocks)
-    groups = [_Blocks(layout.groups[group], blocks, offsets) for group, blocks, offsets in found]
-    return CopyPlan(tuple(groups), layout.region_address)
+    (plan,) = plan_parts([layout], device_blocks, slots, group_sizes, first_blocks)
+    return plan
 
 
-def places_of(
+def plan_parts(
+    parts: Sequence[Layout],
+    device_blocks: npt.NDArray[np.int32],
+    slots: npt.NDArray[np.int32],
+    group_sizes: Sequence[int],
+    first_blocks: Sequence[int],
+) -> list[CopyPlan]:
+    """Return the copies of one transfer, of the pages of each of some layouts that differ in nothing else.
+
+    For the arguments see `plan_copies`. Raises ValueError: numbers of blocks and slots do not match.
+    """
+    places = list(_places(parts[0], device_blocks, slots, group_sizes, first_blocks))
+    return [
+        CopyPlan(
+            tuple(
+                _Blocks(part.groups[group], blocks, offsets)
+                for group, blocks, offsets in places
+                if part.groups[group]
+            ),
+            part.region_address,
+        )
+        for part in parts
+    ]
+
+
+def _places(
     layout: Layout,
     device_blocks: npt.NDArray[np.int32],
     slots: npt.NDArray[np.int32],
     group_sizes: Sequence[int],
     first_blocks: Sequence[int],
 ) -> Iterator[tuple[int, Addresses, Addresses]]:
-    """Yield groups of which there are blocks: number, blocks, and where each block begins in the region.
-
-    For the arguments see `plan_copies`. Raises ValueError: numbers of blocks and slots do not match.
-    """
+    """Yield groups of which there are blocks: number, blocks, and where each block begins in the region."""
     block_at = slot_at = 0
     for group, (count, first) in enumerate(zip(group_sizes, first_blocks, strict=True)):
         if count == 0:

@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from kvtier_connector.core.copies.copyplan import Addresses, Copies, Layout, Page, places_of
-from kvtier_connector.core.index.keytable import Slots
+from kvtier_connector.core.copies.copyplan import Layout, Page
 
 _COPY_COST_BYTES: Final = 64 << 10
 """What a copy costs beside its bytes, in bytes: an H200 copied 128 KiB at 0.60 to 0.84 of its bandwidth,
@@ -85,36 +84,6 @@ def load_parts(layout: Layout, layers: Sequence[LayerPlace], count: int) -> Load
         layouts.append(_cut(layout, layers[first:last]))
         waits += [len(layouts)] * (last - first)
     return LoadParts(tuple(layouts), tuple(waits), before_step)
-
-
-def list_copies(
-    parts: Sequence[Layout],
-    device_blocks: Slots,
-    slots: Slots,
-    group_sizes: Sequence[int],
-    first_blocks: Sequence[int],
-) -> list[Copies]:
-    """Return the single copies of each part; see `plan_copies`, which joins what lies together.
-
-    Raises ValueError: numbers of blocks and slots do not match.
-    """
-    places = list(places_of(parts[0], device_blocks, slots, group_sizes, first_blocks))
-    return [
-        _copies(part, [(part.groups[group], blocks, offsets) for group, blocks, offsets in places])
-        for part in parts
-    ]
-
-
-def _copies(part: Layout, groups: Sequence[tuple[Sequence[Page], Addresses, Addresses]]) -> Copies:
-    rows = [(page, blocks, offsets) for pages, blocks, offsets in groups for page in pages]
-    if not rows:
-        nothing = np.empty(0, np.int64)
-        return Copies(nothing, nothing, nothing)
-    return Copies(
-        np.concatenate([page.device_address + blocks * page.device_stride_bytes for page, blocks, _ in rows]),
-        np.concatenate([part.region_address + page.slot_offset_bytes + offsets for page, _, offsets in rows]),
-        np.repeat([page.size_bytes for page, _, _ in rows], [len(blocks) for _, blocks, _ in rows]),
-    )
 
 
 def _ends(layers: Sequence[LayerPlace], count: int) -> list[int]:

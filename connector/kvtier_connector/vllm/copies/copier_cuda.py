@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kvtier_connector.core.copies.copyplan import Addresses, Copies, CopyPlan, single_copies
+from kvtier_connector.core.copies.copyplan import Addresses, CopyPlan, single_copies
 from kvtier_connector.errors import DeviceError
 from kvtier_connector.vllm.copies.copier import CopyResult
 from kvtier_connector.vllm.upstream import dma
@@ -60,7 +60,7 @@ class CudaCopier:
         """Queue the job's copies behind the current stream and behind earlier jobs of the same direction."""
         self._queue(job_id, [plan], self._copy_batch, to_device=to_device)
 
-    def start_load(self, job_id: int, parts: Sequence[CopyPlan | Copies]) -> None:
+    def start_load(self, job_id: int, parts: Sequence[CopyPlan]) -> None:
         """Queue a load's parts, one after another.
 
         Raises DeviceError: the driver takes the copies neither together nor one by one.
@@ -76,7 +76,7 @@ class CudaCopier:
     def _queue(
         self,
         job_id: int,
-        parts: Sequence[CopyPlan | Copies],
+        parts: Sequence[CopyPlan],
         copy: Callable[[dma.Descriptors, bool], None],
         *,
         to_device: bool,
@@ -100,11 +100,10 @@ class CudaCopier:
             raise
         self._jobs[to_device].append(job)
 
-    def _descriptors(self, part: CopyPlan | Copies, *, to_device: bool) -> dma.Descriptors:
-        if isinstance(part, CopyPlan):
-            part = single_copies(part, self._registered[0] if self._registered else 0, self._piece_bytes)
-        source, target = (part.region, part.device) if to_device else (part.device, part.region)
-        return dma.Descriptors(*map(torch.from_numpy, (source, target, part.sizes)))
+    def _descriptors(self, plan: CopyPlan, *, to_device: bool) -> dma.Descriptors:
+        copies = single_copies(plan, self._registered[0] if self._registered else 0, self._piece_bytes)
+        source, target = (copies.region, copies.device) if to_device else (copies.device, copies.region)
+        return dma.Descriptors(*map(torch.from_numpy, (source, target, copies.sizes)))
 
     def _copy_batch(self, copies: dma.Descriptors, to_device: bool) -> None:
         if to_device and self._registered and (chunk_bytes := kernel_chunk_bytes(copies.sizes.numpy())):

@@ -15,12 +15,11 @@ from vllm.forward_context import ForwardContext, get_forward_context
 from vllm.v1.kv_cache_interface import KVCacheConfig, group_kernel_blocks
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
 
-from kvtier_connector.core.copies.copyplan import Copies, CopyPlan, Layout, plan_copies
+from kvtier_connector.core.copies.copyplan import CopyPlan, Layout, plan_parts
 from kvtier_connector.core.copies.load_parts import (
     LayerPlace,
     LoadParts,
     count_parts,
-    list_copies,
     load_bytes,
     load_parts,
 )
@@ -61,7 +60,7 @@ def layer_places(
 class PartsCopier(Protocol):
     """Copies one load in parts."""
 
-    def start_load(self, job_id: int, parts: Sequence[CopyPlan | Copies]) -> None:
+    def start_load(self, job_id: int, parts: Sequence[CopyPlan]) -> None:
         """Queue a load's parts, one after another.
 
         Raises DeviceError: the device does not take them, in no way.
@@ -161,12 +160,8 @@ class LayerwiseGpuLoads:
         asked = blocks.block_ids, slots, blocks.group_sizes, blocks.block_indices
         size_bytes = load_bytes(self._layout, blocks.group_sizes)
         count = count_parts(self._layout, size_bytes) if self._numbers else 1
-        if count == 1:
-            parts = self._whole
-            self._copier.start_load(job_id, [plan_copies(self._layout, *asked)])
-        else:
-            parts = self._in_parts(count)
-            self._copier.start_load(job_id, list_copies(parts.layouts, *asked))
+        parts = self._in_parts(count) if count > 1 else self._whole
+        self._copier.start_load(job_id, plan_parts(parts.layouts, *asked))
         self._loads[job_id] = _Load(parts)
         return size_bytes
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvtier_connector.core.copies.copyplan import Copies, Layout, Page, plan_copies, single_copies
+from kvtier_connector.core.copies.copyplan import Copies, Layout, Page, plan_copies, plan_parts, single_copies
 from kvtier_connector.core.copies.load_parts import (
     LayerPlace,
     count_parts,
-    list_copies,
     load_bytes,
     load_parts,
 )
@@ -75,7 +74,7 @@ def test_parts_are_the_load_and_each_layer_waits_for_its_own(
     ]
     layers = data.draw(st.permutations(known))[: data.draw(st.integers(0, len(known)))]
     parts = load_parts(layout, layers, count)
-    lists = list_copies(parts.layouts, *asked(layout))
+    lists = [single_copies(plan) for plan in plan_parts(parts.layouts, *asked(layout))]
     found = [copied(copies) for copies in lists]
     assert sum(map(len, found)) == len(set().union(*found)), "something is copied twice"
     whole = copied(single_copies(plan_copies(layout, *asked(layout))))
@@ -85,17 +84,13 @@ def test_parts_are_the_load_and_each_layer_waits_for_its_own(
     assert len(parts.waits) == len(layers)
     assert list(parts.waits) == sorted(parts.waits)
     assert len(parts.layouts) - parts.before_step <= count
+    asked_for = set[tuple[int, int]]()
     for layer, wait in zip(layers, parts.waits, strict=True):
-        own = load_parts(layout, [layer], 1).layouts[-1]
-        (alone,) = list_copies([own], *asked(layout))
-        assert copied(alone) <= set().union(*found[:wait]), "a layer begins before it is there"
-    rest = whole - set().union(
-        *[
-            copied(list_copies([load_parts(layout, [layer], 1).layouts[-1]], *asked(layout))[0])
-            for layer in layers
-        ]
-    )
-    assert rest <= set().union(*found[: parts.before_step]), "what nobody asks for comes late"
+        (alone,) = plan_parts([load_parts(layout, [layer], 1).layouts[-1]], *asked(layout))
+        own = copied(single_copies(alone))
+        assert own <= set().union(*found[:wait]), "a layer begins before it is there"
+        asked_for |= own
+    assert whole - asked_for <= set().union(*found[: parts.before_step]), "what nobody asks for comes late"
 
 
 def test_parts_have_about_as_many_bytes() -> None:
@@ -137,4 +132,4 @@ def test_more_bytes_have_no_fewer_parts() -> None:
 def test_numbers_that_do_not_match_are_refused() -> None:
     blocks, slots, sizes, firsts = asked(apart())
     with pytest.raises(ValueError, match="do not fit"):
-        list_copies(load_parts(apart(), places(), 3).layouts, blocks[:-1], slots, sizes, firsts)
+        plan_parts(load_parts(apart(), places(), 3).layouts, blocks[:-1], slots, sizes, firsts)
