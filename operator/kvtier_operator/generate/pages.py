@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kvtier_connector.supported import TESTED_RELEASES
+from kvtier_connector.supported import TESTED_RELEASES, minor_of
 from kvtier_operator.api.first_resource import first_document
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.spec.router import SUPPORTED_VERSIONS, GatewayProvider
@@ -23,6 +23,7 @@ from kvtier_operator.install.rbac import (
     STORE_PASSWORD,
     Rule,
 )
+from kvtier_operator.planning.cards import SIGHTINGS, newest_seen
 from kvtier_operator.planning.images import PUBLISHED, ImageName
 from kvtier_operator.planning.kv_cache.cost import resolve_geometry
 from kvtier_operator.planning.model_shape.catalogue import entries
@@ -120,7 +121,12 @@ def support_page(root: Path) -> str:
         ),
     )
     matrix = _lines([("", "Works with", "Tested"), ("---",) * 3, *rows])
-    return _page("operator/kvtier_operator/generate/support.md", "support.md", matrix=matrix)
+    cards = _lines([("Card", "vLLM", "When", "Kinds of models", "How"), ("---",) * 5, *_cards()])
+    return _page("operator/kvtier_operator/generate/support.md", "support.md", matrix=matrix, cards=cards)
+
+
+def _cards() -> list[tuple[str, ...]]:
+    return [(each.card, each.vllm, each.when, each.kinds, each.how) for each in SIGHTINGS]
 
 
 def _module(root: Path, folder: str, module: str) -> str:
@@ -156,7 +162,8 @@ def versions_page() -> str:
     """The whole page."""
     rows = "".join(f"| {minor} | {release} |\n" for minor, release in TESTED_RELEASES.items())
     table = f"| Minor | Last release that the tests have run |\n|---|---|\n{rows}"
-    return _page("connector/kvtier_connector/supported.py", "versions.md", table=table)
+    source = "connector/kvtier_connector/supported.py"
+    return _page(source, "versions.md", table=table, default_minor=minor_of(newest_seen()))
 
 
 def models_page() -> str:

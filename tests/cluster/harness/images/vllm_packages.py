@@ -1,6 +1,6 @@
 """vLLM's packages and nothing else, as its image has them: a folder of links to this environment's.
 
-vLLM itself is the newer one, which the images of resources have, unless the installed one is asked for.
+vLLM itself is the newer one, whatever the image is called, unless the installed one is asked for.
 """
 
 import os

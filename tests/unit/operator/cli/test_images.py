@@ -36,7 +36,7 @@ def test_a_mirror_and_an_image_of_its_own(tmp_path: Path) -> None:
     assert result.stdout.splitlines() == [
         f"mirror.example/a/kvtier/operator:{KVTIER_VERSION}",
         "own.example/connector:1",
-        "mirror.example/a/vllm/vllm-openai:v0.33.0",
+        "mirror.example/a/vllm/vllm-openai:v0.32.0",
         "mirror.example/a/llm-d/llm-d-router-endpoint-picker:v0.10.0",
     ]
 

@@ -153,7 +153,7 @@ def test_images_from_another_registry_and_one_of_its_own(tmp_path: Path) -> None
     assert images == [
         f"mirror.example/kvtier/connector:{CONNECTOR_VERSION}",
         f"mirror.example/{doctor_image()}",
-        "mirror.example/vllm/vllm-openai:v0.33.0",
+        "mirror.example/vllm/vllm-openai:v0.32.0",
         "own.example/picker:1",
     ]
 

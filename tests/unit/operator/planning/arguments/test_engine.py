@@ -90,9 +90,9 @@ def test_no_option_that_replaces_the_connector(backend: str) -> None:
 @pytest.mark.parametrize(
     ("backend", "device", "image"),
     [
-        ("KVTier", "gpu", "vllm/vllm-openai:v0.33.0"),
-        ("KVTier", "cpu", "vllm/vllm-openai-cpu:v0.33.0"),
-        ("Native", "gpu", "vllm/vllm-openai:v0.33.0"),
+        ("KVTier", "gpu", "vllm/vllm-openai:v0.32.0"),
+        ("KVTier", "cpu", "vllm/vllm-openai-cpu:v0.32.0"),
+        ("Native", "gpu", "vllm/vllm-openai:v0.32.0"),
         ("LMCache", "gpu", "lmcache/vllm-openai:v0.5.6"),
         ("LMCacheMP", "gpu", "lmcache/vllm-openai:v0.5.6"),
     ],

@@ -91,7 +91,7 @@ def test_every_variable_that_no_vllm_reads_has_its_path() -> None:
         result,
         WARN,
         "VariableNotKnown",
-        "vLLM 0.33 does not read VLLM_USE_V1: remove it; spec.engine.env[VLLM_RPC_",
+        "vLLM 0.32 does not read VLLM_USE_V1: remove it; spec.engine.env[VLLM_RPC_",
     )
 
 

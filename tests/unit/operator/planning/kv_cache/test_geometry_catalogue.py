@@ -53,11 +53,11 @@ FIGURES = {
     # every fourth of 48 layers is full: 2 x 12 x 8 x 128 x 2. The others make 3 groups of 12, each with
     # ceil(8191 / 16) = 512 blocks of its chunk: 3 x 512 x 16 x 12 x 4096
     "meta-llama/Llama-4-Scout-17B-16E-Instruct": (49_152, 1_207_959_552),
-    # 12 of 48 layers have attention: 2 x 12 x 2 x 256 x 2. The block grows to 576 tokens to hold a state:
-    # 36 state layers x 576 x 2048 B
-    "Qwen/Qwen3-Next-80B-A3B-Instruct": (24_576, 42_467_328),
-    # 10 of 40 layers: 2 x 10 x 2 x 256 x 2, and 30 states in blocks of 1,088 tokens x 2048 B
-    "Qwen/Qwen3.6-35B-A3B": (20_480, 30 * 1_088 * 2_048),
+    # 12 of 48 layers have attention: 2 x 12 x 2 x 256 x 2. The block grows to 544 tokens to hold a state:
+    # 36 state layers x 544 x 2048 B
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": (24_576, 36 * 544 * 2_048),
+    # 10 of 40 layers: 2 x 10 x 2 x 256 x 2, and 30 states in blocks of 1,056 tokens x 2048 B
+    "Qwen/Qwen3.6-35B-A3B": (20_480, 30 * 1_056 * 2_048),
     "Qwen/Qwen3-VL-32B-Thinking": (262_144, 0),  # as Qwen3-32B
     # 78 x 576 x 2, and an indexer key of 132 B in every fourth layer, 21 of them
     "zai-org/GLM-5.3": (78 * 576 * 2 + 21 * 132, 0),

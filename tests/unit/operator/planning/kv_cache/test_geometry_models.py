@@ -32,8 +32,8 @@ def published(model: str, *, backend: str = "KVTier", **engine: object) -> Geome
         # 54 states in 6 groups of 10, each state a page of 4,128 x 4,096 B
         ("nvidia--Nemotron-H-56B-Base-8K", 40_960, 4_128, 60 * 4_128 * 4_096),
         ("nvidia--NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16", 12_288, 8_304, 408_158_208),
-        ("Qwen--Qwen3.5-27B", 65_536, 832, 48 * 832 * 4_096),
-        ("Qwen--Qwen3.5-35B-A3B", 20_480, 1_088, 30 * 1_088 * 2_048),
+        ("Qwen--Qwen3.5-27B", 65_536, 784, 48 * 784 * 4_096),
+        ("Qwen--Qwen3.5-35B-A3B", 20_480, 1_056, 30 * 1_056 * 2_048),
         ("openai--gpt-oss-120b", 36_864, 16, 4_718_592),
         # a block as wide as the 5 full layers has room for 2 windows: 13 groups of 64 blocks
         ("google--gemma-4-26B-A4B", 20_480, 16, 13 * 64 * 16 * 20_480),
@@ -121,15 +121,16 @@ def test_larger_blocks_of_packed_latents_are_whole_pages_apart(
 
 
 def test_blocks_of_gated_delta_net_are_aligned_by_the_newer_minor() -> None:
-    of_the_default_image = published("Qwen--Qwen3.5-27B")
-    assert (of_the_default_image.block_tokens, of_the_default_image.block_tokens_by_gpu) == (832, (784, 832))
-    assert published("Qwen--Qwen3.5-27B", image="vllm/vllm-openai:v0.32.0").block_tokens_by_gpu == ()
+    older, newer = ({"image": f"vllm/vllm-openai:v0.{minor}.0"} for minor in (32, 33))
+    of_the_newer = published("Qwen--Qwen3.5-27B", **newer)
+    assert (of_the_newer.block_tokens, of_the_newer.block_tokens_by_gpu) == (832, (784, 832))
+    assert published("Qwen--Qwen3.5-27B", **older).block_tokens_by_gpu == ()
     found = published("Qwen--Qwen3.5-27B", image="r.example/fork:7")
     assert (found.block_tokens, found.block_tokens_by_gpu) == (784, (784, 832))
     assert any("784 (vLLM 0.33: 832) on Hopper" in note for note in found.notes)
-    assert published("Qwen--Qwen3.5-27B", device="cpu").block_tokens_by_gpu == ()
-    assert published("Qwen--Qwen3.5-27B", gpu="l40s").block_tokens_by_gpu == ()
-    known = published("Qwen--Qwen3.5-27B", gpu="h100")
+    assert published("Qwen--Qwen3.5-27B", device="cpu", **newer).block_tokens_by_gpu == ()
+    assert published("Qwen--Qwen3.5-27B", gpu="l40s", **newer).block_tokens_by_gpu == ()
+    known = published("Qwen--Qwen3.5-27B", gpu="h100", **newer)
     assert (known.block_tokens, known.block_tokens_by_gpu) == (832, ())
     named = published("Qwen--Qwen3.5-27B", gpu="h100", image="r.example/fork:7")
     assert named.block_tokens_by_gpu == (784, 832)

@@ -169,8 +169,9 @@ def test_no_weights_no_estimate() -> None:
     assert plan_sizes(one)[0].gpu is None
 
 
-NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"  # 24,576 B a token, 42,467,328 B of states a prefix, blocks of 576
-HELD = 100 * GIB // (576 * 24_576) * 576
+NEXT = "Qwen/Qwen3-Next-80B-A3B-Instruct"  # 24,576 B a token, blocks of 544
+STATES_BYTES = 36 * 544 * 2_048  # of a prefix
+HELD = 100 * GIB // (544 * 24_576) * 544
 DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
 
 
@@ -180,7 +181,7 @@ DISK = {"disk": {"capacity": "1Ti", "volume": {"emptyDir": {}}}}
         (2_048, None, 2_048),
         (None, 8_192, 8_192),
         (None, None, 262_144),  # the model's own
-        (16, None, 576),  # what is shorter than a block is not cached
+        (16, None, 544),  # what is shorter than a block is not cached
     ],
 )
 def test_states_of_the_prefixes_take_their_part(
@@ -190,17 +191,17 @@ def test_states_of_the_prefixes_take_their_part(
     one = resource(NEXT, tiers={"cpu": {"capacity": "100Gi", **cpu}}, engine={"maxModelLen": longest})
     given = check_input(one)
     tier = given.tiers.cpu
-    left = HELD * prefix * 24_576 // (prefix * 24_576 + 42_467_328)
-    assert tier.tokens == left // 576 * 576
+    left = HELD * prefix * 24_576 // (prefix * 24_576 + STATES_BYTES)
+    assert tier.tokens == left // 544 * 544
     assert tier.held_tokens == HELD
     assert given.router.entries.get(Tier.CPU) == -(-tier.tokens // given.router.tokens_per_entry)
 
 
 def test_a_disk_keeps_states_too() -> None:
-    one = resource(NEXT, tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 1_728}, **DISK})
+    one = resource(NEXT, tiers={"cpu": {"capacity": "100Gi", "expectedPrefixTokens": 1_632}, **DISK})
     disk = check_input(one).tiers.disk
     assert disk is not None
-    assert disk.tokens / disk.held_tokens == pytest.approx(0.5, abs=0.001)  # 1,728 x 24,576 = 42,467,328
+    assert disk.tokens / disk.held_tokens == pytest.approx(0.5, abs=0.001)  # 1,632 x 24,576 = STATES_BYTES
 
 
 @pytest.mark.parametrize("model", [NEXT, "google/gemma-3-27b-it", "openai/gpt-oss-120b"])

@@ -28,7 +28,7 @@ def test_it_is_copied_before_anything_starts_beside_any_image(image: str | None)
     [engine] = built["containers"]
     assert (payload["name"], doctor["name"]) == ("kvtier-payload", "doctor")
     assert payload["image"].startswith("registry.invalid/kvtier/connector:")
-    assert engine["image"] == (image or "vllm/vllm-openai:v0.33.0")
+    assert engine["image"] == (image or "vllm/vllm-openai:v0.32.0")
     mount = {"name": "kvtier-payload", "mountPath": PLACE}
     assert mount in engine["volumeMounts"]
     assert payload["volumeMounts"] == [mount]

@@ -30,14 +30,14 @@ def test_a_tag_of_vllms_own_image_tells(image: str, minor: int | None) -> None:
 @pytest.mark.parametrize(
     ("fields", "images", "minor"),
     [
-        ({}, {}, 33),
-        ({"backend": "Native", "engine": {"device": "cpu"}}, {}, 33),
+        ({}, {}, 32),
+        ({"backend": "Native", "engine": {"device": "cpu"}}, {}, 32),
         ({"backend": "LMCache"}, {}, None),
-        ({"engine": {"image": "vllm/vllm-openai:v0.32.0"}}, {}, 32),
+        ({"engine": {"image": "vllm/vllm-openai:v0.33.0"}}, {}, 33),
         ({"engine": {"image": "r.example/team/engine:0.33.0"}}, {}, None),
-        ({}, {"registry": "r.example:5000/mirror"}, 33),
+        ({}, {"registry": "r.example:5000/mirror"}, 32),
         ({}, {"references": {"vllm": f"r.example/a/vllm-openai@sha256:{'0' * 64}"}}, None),
-        ({}, {"references": {"vllm": "r.example/vllm-with-more:v0.32.0"}}, 32),
+        ({}, {"references": {"vllm": "r.example/vllm-with-more:v0.33.0"}}, 33),
     ],
     ids=str,
 )
