@@ -37,7 +37,24 @@ NONE: Final = "none"
 VLLM: Final = "vllm"
 KVTIER: Final = "kvtier"
 SIDES: Final = (NONE, VLLM, KVTIER)
-TITLES: Final = {NONE: "no tier", VLLM: "vLLM's OffloadingConnector", KVTIER: "kvtier"}
+"""What is compared where nobody says what."""
+VLLM_DISK: Final = "vllm-disk"
+WHOLE_LOADS: Final = "kvtier-whole-loads"
+SYNC: Final = "kvtier-sync"
+LMCACHE: Final = "lmcache"
+TITLES: Final[Mapping[str, str]] = {
+    NONE: "no tier",
+    VLLM: "vLLM's OffloadingConnector",
+    VLLM_DISK: "the same with a disk behind it",
+    KVTIER: "kvtier",
+    WHOLE_LOADS: "kvtier, layered loads off",
+    SYNC: "kvtier, async scheduling off",
+    LMCACHE: "LMCache",
+}
+"""Every side, for people; `sides.py` says what each of them gives its engine."""
+EVERY_SIDE: Final = tuple(TITLES)
+BESIDE: Final = frozenset((VLLM, VLLM_DISK, LMCACHE))
+"""Those whose tier is ordinary memory, whatever pages kvtier's has."""
 COMPARED_PARTS: Final = ("ttft", "workloads")  # the parts of `kvtier bench connector` that compare them
 TURNS: Final = 2  # engines of each side, where nobody says how many
 

@@ -8,6 +8,7 @@ import click
 from kvtier_connector.bench.choices import (
     DEMO,
     ELSEWHERE,
+    EVERY_SIDE,
     ONLY_WHEN_ASKED,
     PARTS,
     SHAPES,
@@ -35,8 +36,8 @@ from kvtier_connector.complete import NEEDED
 )
 @click.option("--repeats", default=5, show_default=True, help="Prompts of ttft and remote.")
 @click.option(
-    "--sides", multiple=True, callback=names_of(SIDES), metavar=names_shown(SIDES),
-    help="What ttft and workloads compare on a GPU; all by default.",
+    "--sides", multiple=True, callback=names_of(EVERY_SIDE), metavar="SIDE,...",
+    help=f"Of ttft and workloads on a GPU: {', '.join(EVERY_SIDE)}.  [default: {','.join(SIDES)}]",
 )  # fmt: skip
 @click.option(
     "--turns", type=click.IntRange(1), default=TURNS, show_default=True,

@@ -1,7 +1,9 @@
-"""Sides that are compared: no tier, vLLM's own connector and kvtier's, one engine at a time, in turns."""
+"""Sides that are compared, one engine at a time, in turns: what all of them get, and one engine's life."""
 
 import math
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,12 +11,16 @@ from typing import Any, Final
 from typing_extensions import Self
 
 from kvtier_common.formats.json_text import json_file
-from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS, VLLM
+from kvtier_connector.bench import engine
+from kvtier_connector.bench.choices import KVTIER, NONE, SIDES, TURNS
+from kvtier_connector.bench.engine import BenchEngine, bench_engine
 from kvtier_connector.bench.load import kv_bytes_per_token
 from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.model import EXTENSION, write_bench_config
+from kvtier_connector.bench.sides import Given, SideEngine, absent, side_engine
 from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
+from kvtier_connector.errors import ConnectorError
 
 _BLOCK_TOKENS: Final = 16  # vLLM's block on CUDA (config/cache.py)
 _CPU_BLOCK_TOKENS: Final = 32  # the smallest block that vLLM's CPU attention likes (platforms/cpu.py)
@@ -39,11 +45,15 @@ class Comparison:
     block_tokens: int = _BLOCK_TOKENS  # tokens of a KV block where no arguments are given
     chunk_tokens: int = _CHUNK_TOKENS  # tokens that kvtier stores together, at least a block
     device: str = ""  # what computes, for people
+    disks: Path | None = None  # folder for what sides keep on a disk; that of temporary files if None
 
     @classmethod
     def of(cls, run: Run) -> Self:
         """Return what a run compares; without a model of its own each engine draws one on its GPU."""
         drawn = bool(run.gpu) and run.model is None
+        for side in run.sides:
+            if reason := absent(side):
+                raise ConnectorError(f"--sides: {side}: {reason}")
         return cls(
             model=write_bench_config(run.scratch / "config", run.shape) if drawn else run.weights(),
             drawn=drawn,
@@ -53,6 +63,7 @@ class Comparison:
             block_tokens=_BLOCK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
             chunk_tokens=_CHUNK_TOKENS if run.gpu else _CPU_BLOCK_TOKENS,
             device=run.gpu or "cpu",
+            disks=run.out.parent,
         )
 
     def order(self) -> Iterator[tuple[int, str]]:
@@ -109,19 +120,49 @@ class Comparison:
             return int(self.serve_options.transfer["kv_connector_extra_config"]["cpu_capacity_bytes"])
         return math.ceil(tokens * self.token_bytes() / MIB) * MIB
 
-    def transfers(self, tier_tokens: int) -> dict[str, dict[str, Any] | None]:
-        """Return each side's `kv_transfer_config` by name, with a tier of so many tokens."""
-        capacity_bytes = self.tier_bytes(tier_tokens)
-        tier = self.serve_options.transfer or kv_transfer_config(
+    def tier(self, tokens: int) -> dict[str, Any]:
+        """Return the `kv_transfer_config` of kvtier's connector: a given one, or one with room for tokens."""
+        if self.serve_options.transfer is not None:
+            return dict(self.serve_options.transfer)
+        return kv_transfer_config(
             ConnectorConfig(
-                cpu_capacity_bytes=capacity_bytes,
-                blocks_per_chunk=self._blocks_per_chunk(),
+                cpu_capacity_bytes=self.tier_bytes(tokens), blocks_per_chunk=self._blocks_per_chunk()
             )
         )
-        own = {
-            "kv_connector": "OffloadingConnector",
-            "kv_role": "kv_both",
-            "kv_connector_extra_config": {"cpu_bytes_to_use": capacity_bytes},
-        }
-        every: dict[str, dict[str, Any] | None] = {NONE: None, VLLM: own, KVTIER: dict(tier)}
-        return {side: every[side] for side in self.sides}
+
+    def side(self, side: str, tier_tokens: int, folder: Path, sockets: Path) -> SideEngine:
+        """Return what a side gives its engine, with a tier of so many tokens and empty folders."""
+        given = Given(
+            tier=self.tier(tier_tokens),
+            capacity_bytes=self.tier_bytes(tier_tokens),
+            ranks=self.serve_options.ranks,
+            block_tokens=self.serve_options.block_tokens or self.block_tokens,
+            folder=folder,
+            sockets=sockets,
+        )
+        return side_engine(side, given)
+
+    @contextmanager
+    def life(
+        self,
+        side: str,
+        settings: dict[str, Any],
+        *,
+        tier_tokens: int,
+        log: Path,
+        module: str = engine.__name__,
+    ) -> Iterator[BenchEngine]:
+        """Run one engine of a side, over settings that all sides have; nothing of it stays."""
+        with (
+            tempfile.TemporaryDirectory(prefix="kvtier-") as sockets,
+            tempfile.TemporaryDirectory(prefix="kvtier-", dir=self.disks) as folder,
+        ):
+            made = self.side(side, tier_tokens, Path(folder), Path(sockets))
+            with bench_engine(
+                settings | made.arguments(),
+                serve_options=self.serve_options,
+                variables=made.variables,
+                log=log,
+                module=module,
+            ) as running:
+                yield running

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import psutil
@@ -176,6 +176,7 @@ _THREADS: Final = "VLLM_CPU_OMP_THREADS_BIND"
 _AT_REST: Final = 0.2  # share of one core that an engine at rest still takes at most
 _REST_TIMEOUT_S: Final = 10.0
 _DEFAULTS: Final = {"enforce_eager": True, "max_num_seqs": 4}
+_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,7 @@ class BenchEngine:
 
     def __init__(self, process: LineProcess, ready_s: float) -> None:
         self.ready_s = ready_s
+        self.pid = process.pid
         self._process = process
 
     def exchange(self, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +221,7 @@ class BenchEngine:
         vLLM's processes spin for a second after the last message (v1 shm_broadcast.py, SpinCondition), which
         would take a core from the engine whose turn is next.
         """
-        parent = psutil.Process(self._process.pid)
+        parent = psutil.Process(self.pid)
         family = (parent, *parent.children(recursive=True))
         until = time.monotonic() + timeout_s
         before = _cpu_s(family)
@@ -236,19 +238,21 @@ def _cpu_s(processes: Sequence[psutil.Process]) -> float:
 
 
 @contextmanager
-def bench_engine(
+def bench_engine(  # noqa: PLR0913 - what an engine is made of
     settings: dict[str, Any],
     *,
     log: Path,
     serve_options: ServeOptions = NO_SERVE_OPTIONS,
     cores: str = "",
     module: str = __name__,
+    variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> Iterator[BenchEngine]:
     """Run an engine of vLLM's `LLM` with these settings, which go over the arguments given from outside.
 
     Cores that compute are as VLLM_CPU_OMP_THREADS_BIND takes them; when empty, what this process has in that,
     or all its cores. Threads that are not bound share a core now and then, and a prefill takes twice as long.
-    The module is what the process runs; it gets the settings and what is given as JSON.
+    The module is what the process runs; it gets the settings and what is given as JSON. Variables are of its
+    environment, over what a benchmark sets.
     """
     begun_s = time.monotonic()
     with (
@@ -259,7 +263,11 @@ def bench_engine(
             json.dumps(serve_options.arguments),
             name="the engine",
             log=log,
-            environment=environment(settings, serve_options, cores) | {"VLLM_RPC_BASE_PATH": sockets},
+            environment={
+                **environment(settings, serve_options, cores),
+                "VLLM_RPC_BASE_PATH": sockets,
+                **variables,
+            },
         ) as process,
     ):
         process.answer()

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from kvtier_common.benchmarks import Workload
 from kvtier_connector.bench import load
-from kvtier_connector.bench.choices import KVTIER
 from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison
 from kvtier_connector.bench.engine import Answer, Ask, BenchEngine, bench_engine
 from kvtier_connector.bench.load import IN_BLOCKS, ON_A_GPU, Round, RoundServed, ask_round
@@ -179,7 +178,7 @@ def _transfers(sides: Mapping[str, Side]) -> dict[str, Mapping[str, Any]]:
 
 def tier(comparison: Comparison, tokens: int, port: int | None = None) -> dict[str, Any]:
     """Return the `kv_transfer_config` of a tier in memory, and of a store behind it where there is a port."""
-    transfer = replace(comparison, sides=(KVTIER,)).transfers(tokens)[KVTIER] or {}
+    transfer = comparison.tier(tokens)
     remote = {
         "remote_url": f"redis://127.0.0.1:{port}",
         "remote_share": "bench",

@@ -1,7 +1,7 @@
 """Time to first token: cold, from the device's cache and from the tier, of each side."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kvtier_connector.bench.choices import KVTIER, NONE, TITLES
 from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison
-from kvtier_connector.bench.engine import Answer, Ask, BenchEngine, bench_engine
+from kvtier_connector.bench.engine import Answer, Ask, BenchEngine
 from kvtier_connector.bench.measure import Row, Run
 
 _HITS_PER_PROMPT: Final = 3
@@ -20,7 +20,8 @@ _FLUSH: Final = Ask(seed=-2, prompt_tokens=16, output_tokens=8)
 _LONG_SEED: Final = -3
 _ANSWER_TOKENS: Final = 64  # behind a prompt, at most
 
-_Answers = dict[str, list[Answer]]  # by where they came from
+Answers = dict[str, list[Answer]]
+"""By where they came from: cold, device_hit, cpu_tier."""
 
 
 def compare_ttft(
@@ -36,20 +37,20 @@ def compare_ttft(
     settings = comparison.settings(
         device_tokens=_PROMPTS_HELD * longest_tokens, longest_tokens=longest_tokens
     )
-    transfers = comparison.transfers(_PROMPTS_HELD * longest_tokens)
     ready_s: dict[str, list[float]] = defaultdict(list)
-    answers: dict[str, _Answers] = {side: defaultdict(list) for side in comparison.sides}
+    answers: dict[str, Answers] = {side: defaultdict(list) for side in comparison.sides}
     warm: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for turn, side in comparison.order():
-        with bench_engine(
-            settings | {"kv_transfer_config": transfers[side]},
-            serve_options=comparison.serve_options,
+        with comparison.life(
+            side,
+            settings,
+            tier_tokens=_PROMPTS_HELD * longest_tokens,
             log=log.with_suffix(f".{side}.{turn + 1}.log"),
         ) as engine:
-            _warm_up(engine, prompt_tokens)
+            warm_up(engine, prompt_tokens)
             ready_s[side].append(engine.ready_s)
             for seed in range(turn * repeats, (turn + 1) * repeats):
-                for kind, more in _ask(engine, seed, prompt_tokens, tier=side != NONE).items():
+                for kind, more in ask_prompt(engine, seed, prompt_tokens, tier=side != NONE).items():
                     answers[side][kind] += more
                     # Not the cold answer: in bfloat16 what is computed in other pieces rounds differently.
                     warm[seed] += [tuple(answer.tokens) for answer in more if kind != "cold"]
@@ -62,21 +63,25 @@ def compare_ttft(
         "prompt_tokens": prompt_tokens,
         "repeats": repeats,
         "turns": comparison.turns,
-        "sides": {side: _figures(ready_s[side], answers[side]) for side in answers},
+        "sides": {side: side_figures(ready_s[side], answers[side]) for side in answers},
         "outputs_equal": all(len(set(tokens)) <= 1 for tokens in warm.values()),
     }
 
 
-def _warm_up(engine: BenchEngine, prompt_tokens: int) -> None:
-    """The first prompts of a life are slower; and kvtier page-locks its memory while it already serves."""
+def warm_up(engine: BenchEngine, prompt_tokens: int) -> None:
+    """Ask what is thrown away: a life's first prompts are slower, and kvtier page-locks while it serves."""
     for ask in (_SHORT, Ask(_LONG_SEED, prompt_tokens), _FLUSH):
         engine.run(ask)
     engine.rest(PINNING_TIMEOUT_S)
 
 
-def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> _Answers:
-    hit, again = Ask(seed, prompt_tokens), Ask(seed, prompt_tokens, forget=True)
-    answers: _Answers = {"cold": [engine.run(again)], "device_hit": []}
+def ask_prompt(
+    engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool, output_tokens: int = 1
+) -> Answers:
+    """Ask one prompt that no cache has seen, and again from the device's cache and from the tier in turns."""
+    hit = Ask(seed, prompt_tokens, output_tokens)
+    again = replace(hit, forget=True)
+    answers: Answers = {"cold": [engine.run(again)], "device_hit": []}
     engine.run(_FLUSH)
     engine.rest()
     for _ in range(_HITS_PER_PROMPT):
@@ -86,7 +91,8 @@ def _ask(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> _
     return answers
 
 
-def _figures(ready_s: list[float], answers: _Answers) -> dict[str, Any]:
+def side_figures(ready_s: Sequence[float], answers: Mapping[str, Sequence[Answer]]) -> dict[str, Any]:
+    """Return a side's medians with their spread, of all its lives."""
     seconds = {kind: [answer.seconds for answer in values] for kind, values in answers.items()}
     medians = {kind: median(values) for kind, values in seconds.items()}
     figures: dict[str, Any] = {

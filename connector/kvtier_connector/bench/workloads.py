@@ -18,7 +18,7 @@ from kvtier_common.benchmarks import Workload, p90
 from kvtier_connector.bench import load
 from kvtier_connector.bench.choices import NONE, TITLES
 from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S, Comparison
-from kvtier_connector.bench.engine import bench_engine
+from kvtier_connector.bench.engine import BenchEngine
 from kvtier_connector.bench.load import IN_BLOCKS, ON_A_GPU, Round, RoundServed, Scaling, ask_round
 from kvtier_connector.bench.measure import Row, Run
 
@@ -97,7 +97,6 @@ def compare_workloads(
         "max_num_batched_tokens": scaling.step_limit_tokens(),
         "disable_log_stats": False,
     }
-    transfers = comparison.transfers(scaling.tier_tokens())
     workloads = {
         name: workload
         for name, workload in (("high_cache", longest), ("low_cache", scaling.low_cache()))
@@ -105,9 +104,10 @@ def compare_workloads(
     }
     results: dict[str, _Rounds] = {name: defaultdict(list) for name in workloads}
     for turn, side in comparison.order():
-        with bench_engine(
-            settings | {"kv_transfer_config": transfers[side]},
-            serve_options=comparison.serve_options,
+        with comparison.life(
+            side,
+            settings,
+            tier_tokens=scaling.tier_tokens(),
             log=log.with_suffix(f".{side}.{turn + 1}.log"),
             module=load.__name__,
         ) as engine:
@@ -116,11 +116,8 @@ def compare_workloads(
                 # Thrown away: the first round of a life is slower.
                 first = replace(workload, prompts_per_group=1)
                 ask_round(engine, Round(first, seed=f"{name} {turn} first"))
-                for number in range(rounds[name]):
-                    engine.rest()
-                    asked = Round(workload, seed=f"{name} {turn} {number}")
-                    results[name][side].append(ask_round(engine, asked))
-                served = results[name][side][-rounds[name] :]
+                served = ask_rounds(engine, name, workload, rounds[name], turn)
+                results[name][side] += served
                 times = ", ".join(f"{one.seconds:.1f} s" for one in served)
                 say(f"workloads, turn {turn + 1} of {comparison.turns}, {side}, {name}: {times}")
     held_tokens = {
@@ -134,11 +131,22 @@ def compare_workloads(
             name: {
                 "shape": asdict(workload) | over_caches(workload, **held_tokens),
                 **held_tokens,
-                **_figures(workload, results[name], comparison.token_bytes()),
+                **compared_figures(workload, results[name], comparison.token_bytes()),
             }
             for name, workload in workloads.items()
         },
     }
+
+
+def ask_rounds(
+    engine: BenchEngine, name: str, workload: Workload, rounds: int, turn: int
+) -> list[RoundServed]:
+    """Have an engine serve rounds of one workload, the same ones in every life of a turn."""
+    served = []
+    for number in range(rounds):
+        engine.rest()
+        served.append(ask_round(engine, Round(workload, seed=f"{name} {turn} {number}")))
+    return served
 
 
 def over_caches(workload: Workload, *, device_tokens: int, tier_tokens: int) -> dict[str, float]:
@@ -150,7 +158,10 @@ def over_caches(workload: Workload, *, device_tokens: int, tier_tokens: int) -> 
     }
 
 
-def _figures(workload: Workload, rounds_of: _Rounds, token_bytes: int) -> dict[str, Any]:
+def compared_figures(
+    workload: Workload, rounds_of: Mapping[str, Sequence[RoundServed]], token_bytes: int
+) -> dict[str, Any]:
+    """Return the figures of every side's rounds, their ratios, and how many answers differ."""
     by_side = {
         side: [round_figures(workload, one, token_bytes) for one in served]
         for side, served in rounds_of.items()

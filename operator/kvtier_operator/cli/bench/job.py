@@ -6,7 +6,16 @@ from typing import Final
 import click
 
 from kvtier_common.terminal.say import say, say_whole
-from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, SHAPES, SIDES, TURNS, names_of, names_shown
+from kvtier_connector.bench.choices import (
+    COMPARED_PARTS,
+    DEMO,
+    EVERY_SIDE,
+    SHAPES,
+    SIDES,
+    TURNS,
+    names_of,
+    names_shown,
+)
 from kvtier_operator.cli.inputs import options as of_all
 from kvtier_operator.cli.main import EXIT_REJECTED
 
@@ -36,9 +45,9 @@ _DEADLINE_S: Final = 7200
 @click.option(
     "--sides",
     multiple=True,
-    callback=names_of(SIDES),
-    metavar=names_shown(SIDES),
-    help="What is compared on a GPU; all by default.",
+    callback=names_of(EVERY_SIDE),
+    metavar="SIDE,...",
+    help=f"What is compared on a GPU, of {', '.join(EVERY_SIDE)}.  [default: {','.join(SIDES)}]",
 )
 @click.option(
     "--turns", type=click.IntRange(1), default=TURNS, show_default=True, help="Engines of each side."

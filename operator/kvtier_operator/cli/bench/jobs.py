@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kvtier_connector.bench.choices import COMPARED_PARTS, DEMO, KVTIER, SHAPES, SIDES, VLLM, shape_of
+from kvtier_connector.bench.choices import BESIDE, COMPARED_PARTS, DEMO, KVTIER, SHAPES, SIDES, shape_of
 from kvtier_operator.api.resource import KVCacheTier, Spec
 from kvtier_operator.api.spec.engine import Device
 from kvtier_operator.cli.inputs.load import load, naming
@@ -84,7 +84,7 @@ def jobs_of(options: BenchJobOptions) -> BenchJobs:
 
 def _plan(resource: KVCacheTier, run: BenchRun, observed: Observed) -> Plan:
     plan = without_download(make_plan(resource, observed))
-    if VLLM not in run.sides:
+    if not BESIDE & {*run.sides}:
         return plan
     return with_memory_for(plan, make_plan(as_vllm(resource), observed))
 

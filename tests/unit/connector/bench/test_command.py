@@ -112,7 +112,7 @@ def test_a_gpu_s_options(bench: Bench) -> None:
             "'disk': measures kvtier itself; in its repository, make bench-connector",
         ),
         (("--shape", "gpt-9"), "'gpt-9' is not one of 'demo'"),
-        (("--sides", "none,lmcache"), "'lmcache' is not one of 'none', 'vllm', 'kvtier'."),
+        (("--sides", "none,native"), "'native' is not one of 'none', 'vllm', 'vllm-disk', 'kvtier'"),
         (("--only", "ttft", "--sides", "none"), "--sides needs a GPU"),
         (("--only", "ttft", "--turns", "0"), "0 is not in the range x>=1"),
         (("--only", "ttft", "--", "--block-size", "x"), "argument --block-size: invalid int value"),

@@ -8,7 +8,7 @@ import pytest
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.vllm_arguments import ServeOptions
-from kvtier_connector.config import GIB, MIB, ConnectorConfig, kv_transfer_config
+from kvtier_connector.config import ConnectorConfig, kv_transfer_config
 
 TOKEN_BYTES = 147_456
 """Of a model of Qwen3-8B's sizes in bfloat16: 2 x 36 layers x 8 heads x 128 x 2 bytes."""
@@ -59,36 +59,12 @@ def test_more_ranks_than_heads_repeat_them(model: Path) -> None:
     assert Comparison(model=model, serve_options=ServeOptions(ranks=16)).token_bytes() == 2 * TOKEN_BYTES
 
 
-def test_tiers_of_both_connectors_hold_the_same(model: Path) -> None:
-    transfers = Comparison(model=model).transfers(10_000)
-    capacity_bytes = 1407 * MIB  # 10,000 x 147,456 bytes are 1,406.25 MiB
-    assert transfers["none"] is None
-    assert transfers["vllm"] == {
-        "kv_connector": "OffloadingConnector",
-        "kv_role": "kv_both",
-        "kv_connector_extra_config": {"cpu_bytes_to_use": capacity_bytes},
-    }
-    chunks_of_64 = ConnectorConfig(cpu_capacity_bytes=capacity_bytes, blocks_per_chunk=4)
-    assert transfers["kvtier"] == kv_transfer_config(chunks_of_64)
-
-
-def test_a_given_tier_is_kvtier_s_and_its_size_both_s(model: Path) -> None:
-    transfer = kv_transfer_config(ConnectorConfig(cpu_capacity_bytes=5 * GIB, hugepages="Never"))  # type: ignore[arg-type]
-    comparison = Comparison(
-        model=model, serve_options=ServeOptions(transfer=transfer), sides=("kvtier", "vllm")
-    )
-    transfers = comparison.transfers(1)
-    assert list(transfers) == ["kvtier", "vllm"]
-    assert transfers["kvtier"] == transfer
-    assert (transfers["vllm"] or {})["kv_connector_extra_config"] == {"cpu_bytes_to_use": 5 * GIB}
-
-
 def test_on_a_cpu_kvtier_is_beside_no_tier_in_larger_blocks(run: Run, model: Path) -> None:
     comparison = Comparison.of(replace(run, model=model, sides=("none", "vllm", "kvtier")))
     assert (comparison.sides, comparison.device, comparison.drawn) == (("none", "kvtier"), "cpu", False)
     settings = comparison.settings(device_tokens=1000, longest_tokens=500)
     assert (settings["block_size"], settings["dtype"]) == (32, "bfloat16")
-    tier = comparison.transfers(1000)["kvtier"]
+    tier = comparison.side("kvtier", 1000, Path("/files"), Path("/sockets")).transfer
     assert tier is not None
     assert "blocks_per_chunk" not in tier["kv_connector_extra_config"], "a chunk is a block, the default"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.connector.bench.fake_life import fake_life
 
-from kvtier_connector.bench import ttft
+from kvtier_connector.bench import comparison, ttft
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.engine import Answer, Ask
 from kvtier_connector.bench.measure import Run
@@ -50,7 +50,7 @@ def ttfts(monkeypatch: pytest.MonkeyPatch, model: Path, *, wrong: bool = False) 
         kvtier = transfer is not None and transfer["kv_connector"] == "KVTierConnector"
         return FakeEngine(tier=transfer is not None, wrong=wrong and kvtier)
 
-    monkeypatch.setattr(ttft, "bench_engine", fake_life(engines, make))
+    monkeypatch.setattr(comparison, "bench_engine", fake_life(engines, make))
     said: list[str] = []
     report = ttft.compare_ttft(
         Comparison(model=model, device="H100"),
@@ -117,7 +117,9 @@ def test_on_a_cpu_kvtier_alone_is_asked_in_one_life(
     monkeypatch: pytest.MonkeyPatch, run: Run, model: Path
 ) -> None:
     engines: list[FakeEngine] = []
-    monkeypatch.setattr(ttft, "bench_engine", fake_life(engines, lambda _transfer: FakeEngine(tier=True)))
+    monkeypatch.setattr(
+        comparison, "bench_engine", fake_life(engines, lambda _transfer: FakeEngine(tier=True))
+    )
     report = ttft.measure(replace(run, model=model, turns=3))
     assert (list(report["sides"]), report["turns"], len(engines)) == (["kvtier"], 1, 1)
     assert [row[0] for row in rows(report)] == ["TTFT, 100 tokens, cpu", "  kvtier"]

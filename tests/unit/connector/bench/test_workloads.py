@@ -10,7 +10,7 @@ import pytest
 from tests.unit.connector.bench.fake_life import fake_life
 
 from kvtier_common.benchmarks import Workload, p90
-from kvtier_connector.bench import workloads
+from kvtier_connector.bench import comparison, workloads
 from kvtier_connector.bench.comparison import Comparison
 from kvtier_connector.bench.load import (
     IN_BLOCKS,
@@ -65,7 +65,7 @@ def loads(
     monkeypatch: pytest.MonkeyPatch, model: Path, sides: tuple[str, ...] = ("none", "vllm", "kvtier")
 ) -> tuple[Any, list[FakeLoad]]:
     engines: list[FakeLoad] = []
-    monkeypatch.setattr(workloads, "bench_engine", fake_life(engines, FakeLoad))
+    monkeypatch.setattr(comparison, "bench_engine", fake_life(engines, FakeLoad))
     monkeypatch.setattr(workloads, "ask_round", lambda engine, asked: engine.serve(asked))
     report = workloads.compare_workloads(
         Comparison(model=model, device="H100", sides=sides),
