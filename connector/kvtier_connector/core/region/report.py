@@ -4,6 +4,7 @@ Neither proc_pid_smaps(5) nor proc_pid_numa_maps(5) needs rights that a containe
 address (move_pages(2), get_mempolicy(2)) needs CAP_SYS_NICE.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ TRANSPARENT: Final = "transparent huge pages"
 _NEARLY_ALL: Final = 0.95
 _SMAPS: Final = Path("/proc/self/smaps")
 _NUMA_MAPS: Final = Path("/proc/self/numa_maps")
+_HEAD: Final = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) .*\n", re.MULTILINE)  # of a mapping, in smaps
 _LOCKED: Final = "lo"
 _HUGE: Final = ("AnonHugePages", "ShmemPmdMapped")
 
@@ -91,11 +93,7 @@ class RangeState:
 
 def range_state(address: int, size_bytes: int, smaps: Path = _SMAPS) -> RangeState:
     """Return the state of a range of this process; a mapping that reaches beyond counts up to its size."""
-    inside = [
-        mapping
-        for mapping in _parse_smaps(smaps.read_text())
-        if mapping.first < address + size_bytes and address < mapping.last
-    ]
+    inside = list(_mappings_of(smaps.read_text(), address, address + size_bytes))
     resident = sum(mapping.kib.get("Rss", 0) for mapping in inside) * 1024
     huge = sum(mapping.kib.get(name, 0) for mapping in inside for name in _HUGE) * 1024
     locked = sum(
@@ -124,15 +122,25 @@ def bytes_on_nodes(address: int, size_bytes: int, numa_maps: Path = _NUMA_MAPS) 
     return dict(sizes)
 
 
-def _parse_smaps(smaps: str) -> Iterator[MappedRange]:
-    first = last = 0
+def _mappings_of(smaps: str, begin: int, end: int) -> Iterator[MappedRange]:
+    """Yield the mappings that have some of a range.
+
+    Of the thousands of others that an engine has only the addresses are read: its steps wait for Python.
+    """
+    heads = list(_HEAD.finditer(smaps))
+    for head, place in zip(heads, [*(later.start() for later in heads[1:]), len(smaps)], strict=True):
+        first, last = (int(bound, 16) for bound in head.groups())
+        if first < end and begin < last:
+            yield _mapping(first, last, smaps[head.end() : place])
+
+
+def _mapping(first: int, last: int, lines: str) -> MappedRange:
     kib: dict[str, int] = {}
-    for line in smaps.splitlines():
+    flags = frozenset[str]()
+    for line in lines.splitlines():
         name, *values = line.split()
-        if not name.endswith(":"):
-            first, last = (int(bound, 16) for bound in name.split("-"))
-            kib = {}
-        elif name == "VmFlags:":  # the last line of a mapping
-            yield MappedRange(first, last, kib, frozenset(values))
+        if name == "VmFlags:":
+            flags = frozenset(values)
         elif values[-1:] == ["kB"]:
             kib[name[:-1]] = int(values[0])
+    return MappedRange(first, last, kib, flags)
