@@ -103,6 +103,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
     def _begin_worker(self) -> None:
         self._upstream_worker = UpstreamWorker(self.connector_worker)
+        self._step_count = self._upstream_worker.spec.steps
         self._is_step_idle = self._is_step_quiet = False
         self._steps = frozenset[int]()
         self._failed_jobs: set[int] = set()
@@ -134,6 +135,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
 
         They run while vLLM prepares the step's input.
         """
+        self._step_count.begun += 1
         has_orders = kv_connector_metadata is not NO_TRANSFERS
         self._is_step_quiet = not (has_orders or self._upstream_worker.has_stores_put_off)
         if self._is_step_quiet:
@@ -190,6 +192,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
     @override
     def get_transfer_results(self, finished_req_ids: set[str]) -> KVConnectorTransferResults:
         """Report the transfers that ended, and the requests whose load failed."""
+        self._step_count.ended = self._step_count.begun
         worker = self._worker
         self._running_step.end_forward()  # with speculative decoding, vLLM waits for the step's stores later
         if not worker.busy:

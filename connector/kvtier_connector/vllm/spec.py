@@ -27,6 +27,7 @@ from kvtier_connector.core.machine import numa
 from kvtier_connector.core.machine.memory import format_bytes, tightest_bound
 from kvtier_connector.core.region import pin, region
 from kvtier_connector.core.region.growth import Grown, Growth, GrowthWords
+from kvtier_connector.core.region.pace import Pace, Steps
 from kvtier_connector.core.region.pages import SMALL_PAGE_BYTES, Piece, pieces_of, pieces_within
 from kvtier_connector.core.region.region import RegionOffer
 from kvtier_connector.errors import ConnectorError, RegionError, UnsupportedEngineError
@@ -63,6 +64,8 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
         self._grows = not insists and config.parallel.pcp_size == 1
         self._may_be_short = self._grows and self.settings.attached
         self.growth_path = ""
+        self.steps = Steps()
+        """Of this worker, which tells of them while its slice grows."""
         self.region_offer: RegionOffer | None = None
         self.find_layers: Callable[[Layout], dict[str, LayerPlace]] = lambda _: {}
         """Tells where the engine's layers lie in a block of a layout; set before `get_worker`."""
@@ -141,7 +144,13 @@ class KVTierOffloadingSpec(OffloadingSpec):  # type: ignore[misc] # vLLM has no 
             on_hugepages = memory.report.on_hugetlbfs
             page_bytes = self.settings.hugepage_bytes if on_hugepages else SMALL_PAGE_BYTES
             return Growth(
-                memory, pieces, page_bytes=page_bytes, pinning=pinning, words=words, say=self._say_of_rank
+                memory,
+                pieces,
+                page_bytes=page_bytes,
+                pinning=pinning,
+                pace=Pace(self.steps, ranks=self.config.parallel.world_size),
+                words=words,
+                say=self._say_of_rank,
             )
         report = pin.lock(memory, pieces, pinning)
         slots = self.geometry.slots

@@ -1,14 +1,15 @@
 """Takes and locks a rank's slice piece by piece, beside the engine that serves already.
 
 To take and to page-lock a hundred gigabytes lasts a minute, which nobody need wait for: the tier begins empty
-anyway, and grows faster than prompts fill it. The scheduler's process, which may be another one, is told how
-far it is.
+anyway. It is done while the engine is at rest, and slowly beside its steps (pace.py). The scheduler's
+process, which may be another one, is told how far it is.
 """
 
 import mmap
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from kvtier_connector.config import MIB
 from kvtier_connector.core.machine.memory import attach_words, create_words, format_bytes
 from kvtier_connector.core.machine.numa import use_every_core
 from kvtier_connector.core.region import pages
+from kvtier_connector.core.region.pace import Pace
 from kvtier_connector.core.region.pages import Piece
 from kvtier_connector.core.region.pin import Pinning, PinReport, check_lock
 from kvtier_connector.core.region.region import Slice
@@ -27,11 +29,15 @@ from kvtier_connector.core.region.region import Slice
 _BYTES: Final = 3 * 8
 _NICENESS: Final = 10
 """The engine's own threads go first, and leave a tenth of a core: setpriority(2) is of threads on Linux."""
+_FIRST_BYTES: Final = 128 * MIB
+"""What is there before the first request: half a tenth of a second of taking and locking."""
 _AT_ONCE_BYTES: Final = 2 * MIB
 """Memory that one call takes. Meanwhile the kernel lets nobody else change the process's memory, and a thread
 that others keep from a core has it wait for ten times as long: with 32 MiB, a request took 0.3 s."""
-_CORES_A_THREAD: Final = 4
-"""That there have to be for another thread: those that a CPU's engine computes on are not to be taken."""
+_SHARE: Final = 0.02
+"""Of the time of steps, for what they wait for: a driver's page-locking, or a core that they compute on."""
+_SPARE_SHARE: Final = 0.1
+"""Beside a GPU's engine, for taking pages: a core does it that steps do not need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ def together(ranks: Sequence[GrowthWords], slices: int) -> Grown:
 
 
 class Growth:
-    """Grows one slice on a thread of its own, which rests after each piece as long as the first one took.
+    """Grows one slice on a thread of its own, at a pace that leaves steps their time.
 
     `say` is told once what came of it, and whether it is less than was asked for.
     """
@@ -95,36 +101,37 @@ class Growth:
         *,
         page_bytes: int,
         pinning: Pinning,
+        pace: Pace,
         words: GrowthWords,
         say: Callable[[str, bool], object],
     ) -> None:
         self._memory = memory
-        self._pieces = pieces
+        self._pieces = deque(pieces)
+        self._last = pieces[-1]
         self._page_bytes = page_bytes
         self._pinning = pinning
+        self._pace = pace
         self._words = words
         self._say = say
         self._taken_bytes = 0
         self._unlocked = self._refused = ""  # why the rest is not locked; why there is no more
         self._grown = Grown(0, 0, is_over=False)
-        self._begun_s = self._undisturbed_s = 0.0
-        self._stopping = threading.Event()
+        self._begun_s = 0.0
         self._thread = threading.Thread(target=self._run, name="kvtier-growth", daemon=True)
 
     def start(self) -> None:
-        """Take the first piece, so that the first request finds a tier, and have the others taken. Once."""
+        """Take the first pieces, so that the first request finds a tier, and have the others taken. Once."""
         if self._begun_s:
             return
         self._begun_s = time.monotonic()
-        if self._take(self._pieces[0]):
-            self._undisturbed_s = time.monotonic() - self._begun_s
+        if self._take_first():
             self._thread.start()
         else:
             self._end()
 
     def stop(self) -> None:
-        """End after the piece that is under way."""
-        self._stopping.set()
+        """End after the call that is under way."""
+        self._pace.stop()
         self.join()
 
     def join(self) -> None:
@@ -132,41 +139,78 @@ class Growth:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def _take_first(self) -> bool:
+        """Take and lock what is to be there at once; tells whether more may come."""
+        first = list(pages.pieces_within(self._pieces, _FIRST_BYTES)) or [self._pieces[0]]
+        untaken = self._untaken(first[-1])
+        try:
+            pages.populate([untaken], self._page_bytes, at_once_bytes=_AT_ONCE_BYTES)
+        except OSError as error:
+            self._refused = pages.refusal(error)
+            return False
+        self._taken_bytes += untaken.size_bytes
+        for piece in first:
+            self._pieces.popleft()
+            if not self._lock(piece):
+                return False
+        return True
+
     def _run(self) -> None:
         with suppress(OSError):  # a sandbox may forbid it
             use_every_core()
-            # this thread, and those that it makes, take little time that the engine could use
+            # this thread takes little time that the engine could use
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-        for piece in self._pieces[1:]:
-            begun_s = time.monotonic()
-            if not self._take(piece):
+        pages.stay_on_node(self._memory.node)
+        for piece in self._pieces:
+            try:
+                may_go_on = self._take(piece)
+            except OSError as error:
+                self._refused = pages.refusal(error)
                 break
-            # Longer, it had to give way already.
-            if self._stopping.wait(min(time.monotonic() - begun_s, self._undisturbed_s)):
+            if not may_go_on:
+                return
+            begun_s = self._clock()
+            if not self._lock(piece):
+                break
+            worked_s = self._clock() - begun_s
+            # a driver's own lock goes to who asks first, which is never who waits for it
+            if not self._pace.rest(worked_s, _SHARE, least_s=worked_s if self._by_driver else 0.0):
                 return
         self._end()
+
+    @property
+    def _by_driver(self) -> bool:
+        return self._pinning.is_needed
+
+    def _clock(self) -> float:
+        """What locking takes from others: a driver's lock for as long as it lasts, else a core's time."""
+        return time.monotonic() if self._by_driver else time.thread_time()
 
     def _end(self) -> None:
         pinned_bytes = self._report(time.monotonic() - self._begun_s)
         self._tell(self._grown.slots, pinned_bytes, is_over=True)
 
-    def _take(self, piece: Piece) -> bool:
-        """Take and lock a piece; tells whether it can be used."""
+    def _untaken(self, piece: Piece) -> pages.Range:
+        """Return what is not taken yet up to a piece's end; nothing if a huge page came with the last one."""
         end_bytes = piece.offset_bytes + piece.size_bytes
         until_bytes = min(-(-end_bytes // self._page_bytes) * self._page_bytes, self._memory.size_bytes)
-        try:
-            start, size_bytes = self._memory.address + self._taken_bytes, until_bytes - self._taken_bytes
-            if size_bytes:  # a huge page may have come with the piece before
-                pages.populate(
-                    [pages.Range(start, size_bytes, self._memory.node)],
-                    self._page_bytes,
-                    threads=max(1, len(os.sched_getaffinity(0)) // _CORES_A_THREAD),
-                    at_once_bytes=_AT_ONCE_BYTES,
-                )
-        except OSError as error:
-            self._refused = pages.refusal(error)
-            return False
-        self._taken_bytes = until_bytes
+        start, size_bytes = self._memory.address + self._taken_bytes, until_bytes - self._taken_bytes
+        return pages.Range(start, size_bytes, self._memory.node)
+
+    def _take(self, piece: Piece) -> bool:
+        """Take a piece's pages; tells whether to go on. Raises OSError: there is no memory."""
+        share = _SPARE_SHARE if self._by_driver else _SHARE
+        untaken, most_bytes = self._untaken(piece), max(_AT_ONCE_BYTES, self._page_bytes)
+        for address, size_bytes in pages.parts(untaken, most_bytes):
+            begun_s = time.thread_time()
+            pages.populate_part(address, size_bytes)
+            self._taken_bytes += size_bytes
+            if not self._pace.rest(time.thread_time() - begun_s, share):
+                return False
+        return True
+
+    def _lock(self, piece: Piece) -> bool:
+        """Lock a piece that was taken; tells whether it can be used."""
         pinned_bytes = self._grown.pinned_bytes
         if not self._unlocked:  # a limit that was reached does not grow
             call, address = self._pinning.call, self._memory.address + piece.offset_bytes
@@ -175,7 +219,7 @@ class Growth:
                 self._refused = self._unlocked
                 return False
             if self._pinning.counts and not self._unlocked:
-                pinned_bytes = end_bytes
+                pinned_bytes = piece.offset_bytes + piece.size_bytes
         self._tell(piece.slots, pinned_bytes, is_over=False)
         return True
 
@@ -186,7 +230,7 @@ class Growth:
     def _report(self, seconds: float) -> int:
         """Say what came of it; returns the bytes that are locked."""
         self._memory.look(self._taken_bytes, seconds)
-        grown, last = self._grown, self._pieces[-1]
+        grown, last = self._grown, self._last
         size_bytes = last.offset_bytes + last.size_bytes
         pinning = self._pinning
         why = self._unlocked or pinning.how

@@ -28,8 +28,8 @@ _POPULATE_PIECE_BYTES: Final = 64 * MIB
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _MODES: Final = Path("/sys/kernel/mm/transparent_hugepage")
 _POOLS: Final = Path("/sys/kernel/mm/hugepages")
-PIECE_BYTES: Final = 128 * MIB
-"""Some 10 ms of a driver's page-locking, which is what a request may have to wait for while a tier grows."""
+PIECE_BYTES: Final = 16 * MIB
+"""A millisecond or two of a driver's page-locking, which a step may have to wait for while a tier grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,14 @@ def populate(
     """
     pieces: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for part in ranges:
-        pieces[part.node] += _cut(part, max(at_once_bytes, page_bytes))
+        pieces[part.node] += parts(part, max(at_once_bytes, page_bytes))
     with ExitStack() as pools:
         taken = []
         for node, of_node in pieces.items():
             cpus = (numa.cpus_of_node(node) if node is not None else None) or os.sched_getaffinity(0)
             count = min(threads or len(cpus), len(cpus), len(of_node))
             pool = pools.enter_context(ThreadPoolExecutor(count, "kvtier-populate", partial(_stay_on, cpus)))
-            taken += [pool.submit(_populate_piece, *piece) for piece in of_node]
+            taken += [pool.submit(populate_part, *piece) for piece in of_node]
         try:
             for piece in taken:
                 piece.result()
@@ -138,9 +138,10 @@ def refusal(error: OSError) -> str:
     return os.strerror(error.errno or 0)
 
 
-def _cut(part: Range, piece_bytes: int) -> Iterator[tuple[int, int]]:
-    for offset in range(0, part.size_bytes, piece_bytes):
-        yield part.address + offset, min(piece_bytes, part.size_bytes - offset)
+def parts(part: Range, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield address and size of a range's parts of at most so many bytes, whole pages."""
+    for offset in range(0, part.size_bytes, most_bytes):
+        yield part.address + offset, min(most_bytes, part.size_bytes - offset)
 
 
 def _stay_on(cpus: AbstractSet[int]) -> None:
@@ -149,7 +150,14 @@ def _stay_on(cpus: AbstractSet[int]) -> None:
         os.sched_setaffinity(0, cpus)
 
 
-def _populate_piece(address: int, size_bytes: int) -> None:
+def stay_on_node(node: int | None) -> None:
+    """Keep the calling thread on a node's CPUs, from which the pages that it takes come then."""
+    if node is not None and (cpus := numa.cpus_of_node(node)):
+        _stay_on(cpus)
+
+
+def populate_part(address: int, size_bytes: int) -> None:
+    """Take pages of this process in one call, on the node of the CPU that it runs on. Raises OSError."""
     if _LIBC.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), _MADV_POPULATE_WRITE) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)}: {format_bytes(size_bytes)} of memory")

@@ -50,7 +50,7 @@ def is_grown(llm: Any) -> bool:  # noqa: ANN401 - vLLM's
 
 @pytest.mark.parametrize(
     ("available_bytes", "capacity_bytes", "warm"),
-    [(3 * PIECE_BYTES, PIECE_BYTES, WARM_TOKENS), (PIECE_BYTES, 0, [0] * len(PROMPTS))],
+    [(256 * MIB, 128 * MIB, WARM_TOKENS), (PIECE_BYTES, 0, [0] * len(PROMPTS))],
 )
 def test_memory_that_holds_not_all_of_it(
     capacity_and_warm: Asked,

@@ -53,14 +53,14 @@ def test_each_slice_is_touched_first_on_a_cpu_of_its_node(
     allowed = sorted(os.sched_getaffinity(0))
     of_node = {0: frozenset(allowed[:1]), 1: frozenset(allowed[-1:])}
     touched: dict[int, set[int]] = {}
-    real = pages._populate_piece
+    real = pages.populate_part
 
     def spy(address: int, size_bytes: int) -> None:
         touched.setdefault(address, set()).update(os.sched_getaffinity(0))
         real(address, size_bytes)
 
     monkeypatch.setattr(numa, "cpus_of_node", lambda node: of_node[node])
-    monkeypatch.setattr(pages, "_populate_piece", spy)
+    monkeypatch.setattr(pages, "populate_part", spy)
     handle, descriptor = region.create(RegionRequest(2, 4 * MIB, True, policy, 2 * MIB, (1, 0)))  # noqa: FBT003
     if policy is Policy.REQUIRE:  # all are taken by the one who makes the region
         first, second = sorted(touched)

@@ -8,13 +8,20 @@ from pathlib import Path
 import pytest
 
 from kvtier_connector.config import MIB, Policy
-from kvtier_connector.core.region import pages, pin, region
+from kvtier_connector.core.region import growth, pages, pin, region
 from kvtier_connector.core.region.growth import Grown, Growth, GrowthWords, together
+from kvtier_connector.core.region.pace import Pace, Steps
 from kvtier_connector.core.region.pages import pieces_of
 from kvtier_connector.errors import ConnectorError
 
 SLOTS = 8
 MakePinning = Callable[[region.Slice], pin.Pinning]
+
+
+@pytest.fixture(autouse=True)
+def first_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One piece is there at once; a slice as small as these would be there whole."""
+    monkeypatch.setattr(growth, "_FIRST_BYTES", 0)
 
 
 class Scene:
@@ -27,6 +34,7 @@ class Scene:
         *,
         slots: int = SLOTS,
         piece_bytes: int = 2 * MIB,
+        pace: Pace | None = None,
     ) -> None:
         request = region.RegionRequest(1, slots * MIB, True, policy, 2 * MIB, grows=True)  # noqa: FBT003
         handle, descriptor = region.create(request)
@@ -39,6 +47,7 @@ class Scene:
             tuple(pieces_of(slots, MIB, most_bytes=piece_bytes)),
             page_bytes=2 * MIB if policy is Policy.REQUIRE else pages.SMALL_PAGE_BYTES,
             pinning=make_pinning(self.memory),
+            pace=pace or Pace(Steps()),
             words=self.words,
             say=lambda line, is_short: self.said.append((line, is_short)),
         )
@@ -85,7 +94,7 @@ def test_nothing_is_taken_before_it_begins_and_all_of_it_is_in_the_end() -> None
 def test_no_call_takes_or_locks_much_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever else changes this process's memory waits for it, and the thread has to wait for a core."""
     taken, locked = list[int](), list[int]()
-    real = pages._populate_piece
+    real = pages.populate_part
 
     def take(address: int, size_bytes: int) -> None:
         taken.append(size_bytes)
@@ -96,13 +105,44 @@ def test_no_call_takes_or_locks_much_at_once(monkeypatch: pytest.MonkeyPatch) ->
             locked.append(size.value)
             return 0
 
-    monkeypatch.setattr(pages, "_populate_piece", take)
+    monkeypatch.setattr(pages, "populate_part", take)
     monkeypatch.setattr(pin, "_LIBC", Libc())
     slots, piece_bytes = 16, 8 * MIB
     scene = Scene(lambda memory: pin.by_kernel(memory, Policy.PREFER), slots=slots, piece_bytes=piece_bytes)
     scene.grown()
     assert (sum(taken), max(taken)) == (slots * MIB, 2 * MIB)
     assert (sum(locked), max(locked)) == (slots * MIB, 2 * MIB)
+
+
+class Shares(Pace):
+    """Writes down what a growth asks for, and lets it go on."""
+
+    def __init__(self) -> None:
+        super().__init__(Steps())
+        self.asked: list[tuple[float, bool]] = []
+
+    def rest(self, worked_s: float, share: float, *, least_s: float = 0.0) -> bool:
+        del worked_s
+        self.asked.append((share, least_s > 0))
+        return True
+
+
+@pytest.mark.parametrize(
+    ("make_pinning", "taking", "locking"),
+    [
+        (by_driver(99), (0.1, False), (0.02, True)),
+        (lambda memory: pin.by_kernel(memory, Policy.NEVER), (0.02, False), (0.02, False)),
+    ],
+    ids=["driver", "kernel"],
+)
+def test_it_rests_after_each_call(
+    make_pinning: MakePinning, taking: tuple[float, bool], locking: tuple[float, bool]
+) -> None:
+    """A GPU's steps leave a core to take pages on; who waits for a driver has a turn at rest, too."""
+    pace = Shares()
+    scene = Scene(make_pinning, slots=10, piece_bytes=4 * MIB, pace=pace)
+    assert scene.grown().slots == 10
+    assert pace.asked == [taking, taking, locking, taking, locking]  # the first piece is there at once
 
 
 def test_a_driver_that_refuses_ends_the_growth_with_what_was_page_locked() -> None:
@@ -144,7 +184,7 @@ def test_off_takes_the_memory_and_locks_none() -> None:
 
 
 def test_memory_that_the_kernel_refuses_ends_the_growth(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, taken = pages._populate_piece, 0
+    real, taken = pages.populate_part, 0
 
     def take(address: int, size_bytes: int) -> None:
         nonlocal taken
@@ -153,7 +193,7 @@ def test_memory_that_the_kernel_refuses_ends_the_growth(monkeypatch: pytest.Monk
         taken += size_bytes
         real(address, size_bytes)
 
-    monkeypatch.setattr(pages, "_populate_piece", take)
+    monkeypatch.setattr(pages, "populate_part", take)
     scene = Scene(by_driver(99))
     assert scene.grown() == Grown(4, 4 * MIB, is_over=True)
     line, is_short = scene.said[0]
@@ -168,13 +208,18 @@ def test_hugepages_are_reserved_at_once_and_taken_as_it_grows(hugepage_pool: Cal
     assert scene.grown() == Grown(SLOTS, SLOTS * MIB, is_over=True)
 
 
-def test_it_ends_after_a_piece_when_the_engine_does() -> None:
+@pytest.mark.parametrize(("first_bytes", "slots"), [(0, 2), (5 * MIB, 4), (9 * MIB, SLOTS)])
+def test_when_the_engine_ends_there_is_no_more_than_was_to_be_there_at_once(
+    monkeypatch: pytest.MonkeyPatch, first_bytes: int, slots: int
+) -> None:
+    monkeypatch.setattr(growth, "_FIRST_BYTES", first_bytes)
     scene = Scene(by_driver(99))
     scene.growth.stop()  # before it has begun
     scene.growth.start()
     scene.growth.join()
-    assert scene.words.read() == Grown(4, 4 * MIB, is_over=False)
-    assert scene.said == []
+    is_over = slots == SLOTS
+    assert scene.words.read() == Grown(slots, slots * MIB, is_over=is_over)
+    assert len(scene.said) == is_over
 
 
 def test_a_slot_is_there_when_all_ranks_have_it() -> None:
