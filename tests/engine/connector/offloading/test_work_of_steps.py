@@ -1,11 +1,10 @@
 """What our connector has Python do in a step, beside vLLM's own; no engine is started, no time is taken."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shared.newer_vllm import engines_environment
 
 pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore")]
 
@@ -13,10 +12,10 @@ TOKENS = 1032  # eight in the last block: as many steps of decoding begin none
 
 
 @pytest.fixture(scope="module")
-def work() -> Iterator[Any]:
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from tests.bench.connector import null_engine, steps  # noqa: PLC0415 - takes seconds
 
-    meter = steps.Meter()
+    meter, scratch = steps.Meter(), tmp_path_factory.mktemp("work")
 
     def measured(side: str, requests: int) -> Any:  # noqa: ANN401 - JSON
         engine = null_engine.NullEngine(null_engine.sides()[side], meter, scratch / "model")
@@ -24,9 +23,11 @@ def work() -> Iterator[Any]:
         steps.measure_row(engine, meter=meter, seed=1, requests=requests, tokens=TOKENS)  # code runs first
         return steps.measure_row(engine, meter=meter, seed=2, requests=requests, tokens=TOKENS)
 
-    with tempfile.TemporaryDirectory() as folder, null_engine.null_device():
-        scratch = Path(folder)
-        yield measured
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in engines_environment().items():
+            patch.setenv(name, value)
+        with null_engine.null_device():
+            yield measured
 
 
 @pytest.mark.parametrize("requests", [1, 8])
