@@ -1,7 +1,7 @@
 """Which vLLM ran with kvtier's connector on which card: of what the default image may be, and SUPPORT.md.
 
 Tests run on the CPU, so a minor that they accept is not yet one that a GPU has seen
-(docs/development/adr/0059-the-default-is-what-a-card-has-seen.md).
+(docs/development/adr/0058-the-default-is-what-a-card-has-seen.md).
 """
 
 from dataclasses import dataclass
