@@ -37,3 +37,10 @@ def test_no_kind_of_work_takes_more_calls_than_vllms_own_connector(work: Any, re
         assert figures["found"] == vllms[kind]["found"]
         calls, most = (sum(each[part] for part in ("scheduler", "worker")) for each in (figures, vllms[kind]))
         assert calls <= most, kind
+
+
+def test_a_layer_that_waits_for_nothing_costs_a_call_as_with_a_connector_that_does_nothing(work: Any) -> None:  # noqa: ANN401 - as above
+    from tests.bench.connector.null_engine import LAYERS  # noqa: PLC0415 - takes seconds
+
+    ours, nothing = work("kvtier", 1)["decode"], work("empty", 1)["decode"]
+    assert (ours["worker"] - nothing["worker"]) / ours["steps"] < LAYERS
