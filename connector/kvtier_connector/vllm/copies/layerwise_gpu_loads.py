@@ -1,8 +1,8 @@
 """Loads to a GPU that are part of the step that needs them: each layer waits on the device for its own part.
 
 vLLM asks for a layer's KV before it computes that layer. The step's stream waits there, not the host, so the
-next steps are prepared meanwhile. Which layers ask is seen in steps before: layers with states, a draft
-model's, or all of them in one CUDA graph do not, and what they need is there before the step.
+next steps are prepared meanwhile. Which layers ask is seen in the first step that loads: layers with states,
+a draft model's, or all of them in one CUDA graph do not, and what they need is there before the step.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,15 +86,14 @@ class Askers:
         """Expect a step's layers."""
         self._is_first, self._learning = True, None
 
-    def ask(self, layer: str) -> bool:
-        """Take note that a layer has asked; tells whether there is more to learn of the step."""
+    def ask(self, layer: str) -> None:
+        """Take note that a layer has asked."""
         if self._is_first:
             self._is_first = False
             self._way = get_forward_context().cudagraph_runtime_mode
             self._learning = None if self._way in self._seen else {}
         if self._learning is not None:
             self._learning[layer] = None
-        return self._learning is not None
 
     def end_step(self) -> bool:
         """Tell whether something is known that was not before the step."""
@@ -152,7 +151,7 @@ class LayerwiseGpuLoads:
         """Number of the layer that asks next."""
 
     def begin_step(self) -> None:
-        """Expect a step."""
+        """Expect a step that loads."""
         self._askers.begin_step()
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
@@ -172,18 +171,15 @@ class LayerwiseGpuLoads:
             self._wait(job_id, load, load.parts.before_step if self._is_layered else len(load.parts.layouts))
         self._next = 0
 
-    def ask(self, layer: str) -> bool:
+    def ask(self, layer: str) -> None:
         """Have a layer, and what comes after it, wait for its part of the step's loads.
 
-        Tells whether the step's other layers have to ask, too. Raises DeviceError: a layer before it has not
-        asked, so it has computed without what it needs.
+        Raises DeviceError: a layer before it has not asked, so it has computed without what it needs.
         """
-        is_learning = self._askers.ask(layer)
-        if not self._loads:
-            return is_learning
+        self._askers.ask(layer)
         number = self._numbers.get(layer)
         if number is None:
-            return True
+            return
         if self._is_layered and number > self._next:
             self._refuse_gap()
         self._next = max(self._next, number + 1)
@@ -191,7 +187,6 @@ class LayerwiseGpuLoads:
             waits = load.parts.waits
             if number < len(waits) and load.waited < waits[number]:
                 self._wait(job_id, load, waits[number])
-        return True
 
     def end_step(self) -> None:
         """Have what comes after the step wait for all of its loads.

@@ -24,7 +24,7 @@ class RunningStep(Protocol):
     """One step after another, each from `begin` to `end_forward`."""
 
     has_layers_ask: bool
-    """Whether layers have anything to wait for, or to tell."""
+    """Whether layers have anything to wait for."""
 
     def begin(self, orders: OffloadingConnectorMetadata | None) -> None:
         """Begin the loads that a step computes with, of its orders; None for a step without transfers."""
@@ -56,16 +56,16 @@ class StepOnGpu(RunningStep):
         self._loads = loads
         self._zeroes_blocks = zeroes_blocks
         self._jobs: dict[int, TransferJob] = {}
-        self.has_layers_ask = True
-        self._is_running = False
+        self.has_layers_ask = False
 
     @override
     def begin(self, orders: OffloadingConnectorMetadata | None) -> None:
-        self._loads.begin_step()
-        self.has_layers_ask = self._is_running = True
         self._jobs = sync_jobs(orders.load_jobs) if orders is not None else {}
-        if self._jobs and not self._zeroes_blocks:
-            self._upstream.begin(self._jobs)
+        self.has_layers_ask = bool(self._jobs)
+        if self._jobs:
+            self._loads.begin_step()
+            if not self._zeroes_blocks:
+                self._upstream.begin(self._jobs)
 
     @override
     def leave_out(self, orders: OffloadingConnectorMetadata) -> None:
@@ -81,13 +81,13 @@ class StepOnGpu(RunningStep):
 
     @override
     def wait_for_layer(self, layer_name: str) -> None:
-        self.has_layers_ask = self._loads.ask(layer_name)
+        self._loads.ask(layer_name)
 
     @override
     def end_forward(self) -> None:
-        if self._is_running:
+        if self.has_layers_ask:
             self._loads.end_step()
-            self._is_running = False
+            self.has_layers_ask = False
 
     @override
     def take_unfilled(self) -> set[int]:

@@ -67,6 +67,9 @@ def of_all(
         assert (
             llm.llm_engine.vllm_config.scheduler_config.async_scheduling is request.param["async_scheduling"]
         )
+        for _ in range(2):  # the second time, the first load shows which layers ask
+            answers(llm, [LONG])
+            overwrite(llm)
         yield llm
 
 
