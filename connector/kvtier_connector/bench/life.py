@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vllm import LLM
 
 _WATCHED_TOKENS: Final = 32  # of a prompt that is asked while a tier grows
-_WATCHED_S: Final = 60.0  # a tier that still grows then is left to it
+_WATCHED_S: Final = 20.0  # a tier that still grows then does so at rest, and sooner
 _FEWEST_WATCHED: Final = 100  # of which a 99th percentile says something
 _PROFILED_S: Final = 5
 _COMPARED_TOKENS: Final = 16  # of an answer that all sides are to give
@@ -58,8 +58,7 @@ _Tokens = dict[str, list[list[int]]]  # of answers, by where their prompts came 
 def live(engine: BenchEngine, asked: Asked, *, tier: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Ask an engine everything; returns seconds and tokens as they came, as JSON has them."""
     lived: dict[str, Any] = {"ready_s": engine.ready_s, "prompt_tokens": asked.prompt_tokens}
-    # first of all: a tier grows from the start on
-    lived["growth"] = engine.exchange({"watch": _WATCHED_TOKENS}) if tier else None
+    lived["growth"] = _watch_growth(engine) if tier else None  # first of all: it begins with the engine
     warm_up(engine, asked.prompt_tokens)
     first = asked.turn * _TURN_SEEDS
     answers: Answers = defaultdict(list)
@@ -81,6 +80,18 @@ def live(engine: BenchEngine, asked: Asked, *, tier: bool, say: Callable[[str], 
         lived["rounds"][name] = [asdict(one) for one in served]
         say(f"{name}: " + ", ".join(f"{one.seconds:.2f} s" for one in served))
     return lived
+
+
+def _watch_growth(engine: BenchEngine) -> dict[str, Any]:
+    """Ask short prompts while the tier grows, let it come to its end at rest, and ask as many again."""
+    during = engine.exchange({"watch": _WATCHED_TOKENS})
+    engine.rest(PINNING_TIMEOUT_S)
+    afterwards = engine.exchange({"watch": _WATCHED_TOKENS, "requests": len(during["seconds"])})
+    return {
+        "took_s": during["took_s"],
+        "growing": during["seconds"],
+        "grown": afterwards["seconds"],
+    }
 
 
 def _compared(engine: BenchEngine, seed: int, prompt_tokens: int, *, tier: bool) -> _Tokens:
@@ -189,30 +200,28 @@ def _p99(seconds: Sequence[float]) -> float:
 def answer(llm: "LLM", question: dict[str, Any]) -> dict[str, Any]:
     """Run whatever an engine of this module is asked, as JSON has it, in the engine's process."""
     if "watch" in question:
-        return _watch(llm, int(question["watch"]))
+        return _watch(llm, int(question["watch"]), question.get("requests"))
     return load.answer_any(llm, question)
 
 
-def _watch(llm: "LLM", prompt_tokens: int) -> dict[str, Any]:
-    """Ask short prompts, one after another, while the tier grows, and as many when it has."""
-    numbers = iter(range(1 << 40, 1 << 41))
+def _watch(llm: "LLM", prompt_tokens: int, requests: int | None) -> dict[str, Any]:
+    """Ask short prompts, one after another: so many, or while the tier grows."""
+    first = 1 << 40 if requests is None else 1 << 41
 
-    def ask() -> float:
-        one = Ask(seed=-next(numbers), prompt_tokens=prompt_tokens)
+    def ask(number: int) -> float:
+        one = Ask(seed=-first - number, prompt_tokens=prompt_tokens)
         return float(engines.answer(llm, asdict(one))["seconds"])
 
     def growing() -> bool:
         return any(metric.value for metric in llm.get_metrics() if metric.name == cpu_tier.GROWING)
 
-    ask()  # a life's first is slower
-    begun_s, during = time.monotonic(), list[float]()
-    while growing() and time.monotonic() - begun_s < _WATCHED_S:
-        during.append(ask())
-    return {
-        "took_s": time.monotonic() - begun_s,
-        "growing": during,
-        "grown": [ask() for _ in during],
-    }
+    ask(0)  # a life's first is slower
+    begun_s, seconds = time.monotonic(), list[float]()
+    while (
+        growing() and time.monotonic() - begun_s < _WATCHED_S if requests is None else len(seconds) < requests
+    ):
+        seconds.append(ask(len(seconds) + 1))
+    return {"took_s": time.monotonic() - begun_s, "seconds": seconds}
 
 
 if __name__ == "__main__":

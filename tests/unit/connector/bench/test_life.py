@@ -30,7 +30,11 @@ class Engine(FakeEngine):
 
     def exchange(self, question: dict[str, Any]) -> dict[str, Any]:
         self.order.append(next(iter(question)))
-        return {"took_s": 1.0, "growing": [], "grown": []}
+        return {"took_s": 1.0, "seconds": [0.1] * question.get("requests", 3)}
+
+    def rest(self, timeout_s: float = 0.0) -> None:
+        del timeout_s
+        self.order.append("rest")
 
     def run(self, ask: Any) -> Any:  # noqa: ANN401 - as it has it
         self.order.append("ask")
@@ -55,8 +59,9 @@ def lived(engine: Engine, asked: Asked = ASKED) -> dict[str, Any]:
 def test_a_tier_that_grows_is_watched_before_anything_else_is_asked() -> None:
     engine = Engine(tier=True)
     life = lived(engine)
-    assert engine.order.index("watch") == 0
-    assert engine.order[-2:] == ["round", "round"]
+    assert engine.order[:3] == ["watch", "rest", "watch"], "it comes to its end at rest"
+    assert [len(life["growth"][when]) for when in ("growing", "grown")] == [3, 3]
+    assert [what for what in engine.order if what != "rest"][-2:] == ["round", "round"]
     assert {kind: len(each) for kind, each in life["ttft"].items()} == {
         "cold": 2,
         "device_hit": 6,
