@@ -97,11 +97,12 @@ def _copies(figures: Mapping[str, Any]) -> Iterator[str]:
         return
     first = figures["copies"][0]
     yield f"Copies of random blocks, memory {first['region']}, {first['pinned']}:\n"
-    yield from _head(["KiB", "direction", "GB/s", "one copy, GB/s", "of that"])
+    yield from _head(["KiB", "direction", "GB/s", "one copy, GB/s", "of that", "by vLLM's kernel"])
     for row in figures["copies"]:
         direction = row["direction"].replace("_", " ")
         rates = [f"{row['kvtier_gbps']:.1f}", f"{row['peak_gbps']:.1f}", f"{row['over_peak']:.2f}"]
-        yield _row([str(row["block_kib"]), direction, *rates])
+        kernel = f"{row['kernel_gbps']:.1f}" if "kernel_gbps" in row else ""
+        yield _row([str(row["block_kib"]), direction, *rates, kernel])
 
 
 def _kinds(figures: Mapping[str, Any]) -> Iterator[str]:

@@ -43,6 +43,8 @@ class CudaCopier:
         self._jobs: dict[bool, deque[_Job]] = {True: deque(), False: deque()}
         self._registered: list[int] = []
         self._piece_bytes = 0
+        self.kernel_below_bytes = dma.KERNEL_BELOW_BYTES
+        """Smaller copies to the device are a kernel's."""
 
     def register(self, address: int, size_bytes: int) -> str | None:
         """Page-lock a piece of the region for DMA; returns None, or why it could not.
@@ -106,7 +108,8 @@ class CudaCopier:
         return dma.Descriptors(*map(torch.from_numpy, (source, target, copies.sizes)))
 
     def _copy_batch(self, copies: dma.Descriptors, to_device: bool) -> None:
-        if to_device and self._registered and (chunk_bytes := kernel_chunk_bytes(copies.sizes.numpy())):
+        is_pinned = to_device and bool(self._registered)
+        if is_pinned and (chunk_bytes := kernel_chunk_bytes(copies.sizes.numpy(), self.kernel_below_bytes)):
             dma.copy_by_kernel(copies, chunk_bytes=chunk_bytes)
             return
         # Host memory is not written by any stream, so a load's source may be read out of order; a store's
@@ -158,11 +161,11 @@ class CudaCopier:
             dma.host_unregister(self._registered.pop())
 
 
-def kernel_chunk_bytes(sizes: Addresses) -> int:
-    """Return what a kernel is to copy at a time, of copies so small that it is faster; 0 if it is not.
+def kernel_chunk_bytes(sizes: Addresses, below_bytes: int) -> int:
+    """Return what a kernel is to copy at a time, of copies all below a size; 0 if they are the copy engine's.
 
-    Pages of single layers are, where vLLM's attention keeps a layer's blocks together.
+    Pages of single layers are so small, where vLLM's attention keeps a layer's blocks together.
     """
-    if not dma.kernel_takes(int(sizes.max())) or (sizes % _WORD_BYTES).any():
+    if sizes.max() >= below_bytes or (sizes % _WORD_BYTES).any():
         return 0
     return min(1 << (int(sizes.min()) - 1).bit_length(), _MOST_CHUNK_BYTES)

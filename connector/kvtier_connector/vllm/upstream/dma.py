@@ -1,7 +1,7 @@
 """vLLM's batched copies between a GPU and page-locked memory, and how memory is page-locked; needs CUDA."""
 
 import ctypes
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from vllm import _custom_ops as ops
@@ -10,14 +10,20 @@ from vllm.v1.kv_offload.cpu.host_register import host_register, host_unregister
 from vllm.v1.kv_offload.cpu.swap_blocks_triton import THRESHOLD_BYTES, swap_blocks_batch
 
 __all__ = [
+    "KERNEL_BELOW_BYTES",
     "Descriptors",
     "copy_batch",
     "copy_by_kernel",
     "copy_singly",
     "host_register",
     "host_unregister",
-    "kernel_takes",
 ]
+
+KERNEL_BELOW_BYTES: Final[int] = THRESHOLD_BYTES if HAS_TRITON else 0
+"""Smaller pieces of page-locked memory are read faster by vLLM's kernel than by the copy engine.
+
+Source: vLLM 0.32 and 0.33, v1/kv_offload/cpu/gpu_worker.py (_select_swap_blocks_fn).
+"""
 
 
 class Descriptors(NamedTuple):
@@ -34,14 +40,6 @@ def copy_batch(copies: Descriptors, *, any_source_order: bool) -> None:
     In any source order, sources may be read before what the stream still has to do.
     """
     ops.swap_blocks_batch(*copies, is_src_access_order_any=any_source_order)
-
-
-def kernel_takes(largest_bytes: int) -> bool:
-    """Tell whether vLLM's kernel reads so small pieces of page-locked memory faster than the copy engine.
-
-    Source: vLLM 0.32 and 0.33, v1/kv_offload/cpu/gpu_worker.py (_select_swap_blocks_fn).
-    """
-    return bool(HAS_TRITON) and largest_bytes < THRESHOLD_BYTES
 
 
 def copy_by_kernel(copies: Descriptors, *, chunk_bytes: int) -> None:

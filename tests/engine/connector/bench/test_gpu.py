@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from kvtier_connector.bench.command import connector
 from kvtier_connector.bench.gpu import Direction, Gpu, bench_gpu, rows
 from kvtier_connector.config import MIB
+from kvtier_connector.core.copies.copyplan import CopyPlan
 from kvtier_connector.core.region.region import Slice
 from kvtier_connector.errors import ConnectorError
 from kvtier_connector.vllm.copies.copier import Copier, CopyResult, MemcpyCopier
@@ -23,6 +24,9 @@ class Memory(Gpu):
         self.copier: Copier = MemcpyCopier()
         self.cache = torch.empty(0)
         self.slice: Slice | None = None
+
+    def start_by_kernel(self, plan: CopyPlan) -> None:
+        self.copier.start(0, plan, to_device=True)
 
     def pin(self, memory: Slice) -> str:
         self.slice = memory
@@ -64,6 +68,7 @@ def test_each_size_and_direction_has_a_row_beside_the_peak() -> None:
     for row in figures:
         assert min(row["kvtier_gbps"], row["peak_gbps"], row["over_peak"]) > 0
         assert row["pinned"] == "not locked"
+    assert ["kernel_gbps" in row for row in figures] == [True, False, False, False]
     assert len(list(rows(figures))) == len(figures)
 
 

@@ -9,21 +9,17 @@ KIB = 1 << 10
 
 
 @pytest.mark.parametrize(
-    ("sizes", "has_triton", "chunk_bytes"),
+    ("sizes", "below_kib", "chunk_bytes"),
     [
-        ([18 * KIB] * 40, True, 8 * KIB),
-        ([1152] * 40, True, 2 * KIB),
-        ([KIB, 4 * KIB], True, KIB),  # two neighbours' blocks: the kernel of single ones is there already
-        ([18 * KIB, 128 * KIB], True, 0),
-        ([1100] * 40, True, 0),
-        ([18 * KIB] * 40, False, 0),
+        ([18 * KIB] * 40, 28, 8 * KIB),
+        ([1152] * 40, 28, 2 * KIB),
+        ([KIB, 4 * KIB], 28, KIB),  # two neighbours' blocks: the kernel of single ones is there already
+        ([18 * KIB, 128 * KIB], 28, 0),
+        ([1100] * 40, 28, 0),
+        ([18 * KIB] * 40, 0, 0),  # without Triton
     ],
 )
-def test_small_copies_are_a_kernels(
-    sizes: list[int], has_triton: bool, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_copies_are_a_kernels(sizes: list[int], below_kib: int, chunk_bytes: int) -> None:
     from kvtier_connector.vllm.copies.copier_cuda import kernel_chunk_bytes  # noqa: PLC0415 - imports vLLM
-    from kvtier_connector.vllm.upstream import dma  # noqa: PLC0415 - as above
 
-    monkeypatch.setattr(dma, "HAS_TRITON", has_triton)
-    assert kernel_chunk_bytes(np.array(sizes, np.int64)) == chunk_bytes
+    assert kernel_chunk_bytes(np.array(sizes, np.int64), below_kib * KIB) == chunk_bytes
