@@ -77,3 +77,17 @@ def test_what_stays_as_it_is_is_told_as_labels(engine: Callable[..., Any], tmp_p
         "cpu_hugepages": "Never",
         "disk_size_bytes": str(3 * MIB),
     }
+
+
+def test_an_engine_that_wakes_up_has_the_tiers_that_it_had(
+    engine: Callable[..., Any], tmp_path: Path
+) -> None:
+    with engine(kv_transfer_config(tier(tmp_path)), **SMALL_DEVICE) as llm:
+        core = llm.llm_engine.engine_core.engine_core
+        first = answers(llm, [PROMPTS[4]])[0][0]
+        manager = core.scheduler.connector._manager
+        behind, index = manager.behind, manager._index
+        core._set_kv_connector_handshake_metadata()  # as EngineCore.wake_up does
+        assert (manager.behind, manager._index) == (behind, index)
+        overwrite(llm)
+        assert answers(llm, [PROMPTS[4]])[0] == (first, 320)

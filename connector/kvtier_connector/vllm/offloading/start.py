@@ -94,8 +94,8 @@ class Handshake:
         self._growing = [GrowthWords.attach(offer.growth) for offer in offers]
         self.grow()
         regions = [offer.region for offer in offers if offer.region is not None]
-        if not self._settings.has_tiers_behind or not regions:
-            return
+        if not self._settings.has_tiers_behind or not regions or self._manager.behind is not None:
+            return  # an engine that wakes up offers once more what is open already
         region = regions[0]
         with refusals():
             tiers = self._try_to_open(lambda: self._open_tiers(region))
