@@ -176,20 +176,21 @@ class Promotions:
         """Take note of blocks that were read, and of those that could not be; returns those in memory now."""
         self._fastest_first = _fastest_first(self._fastest_first)  # what has happened may have been measured
         self._memory.invalidate(progress.lost)
-        ready = self._memory.commit(progress.loaded + progress.ended)
+        read = progress.loaded + progress.ended
+        ready = set(self._memory.commit(read))  # not of those that were forgotten meanwhile
         for key in progress.lost:
             request_id = self._forget_reader(key)
             if request_id is not None:
                 self._held[request_id].lost.add(key)
         pinned = dict[str, list[bytes]]()
-        for key in ready:
+        for key in read:
             request_id = self._forget_reader(key)
-            if request_id is not None:
+            if request_id is not None and key in ready:
                 pinned.setdefault(request_id, []).append(key)
         for request_id, keys in pinned.items():
             self._pin(self._held[request_id], keys)
             self._held[request_id].promoted.update(dict.fromkeys(keys, tier))
-        return ready
+        return [key for key in read if key in ready]
 
     @property
     def is_complete(self) -> bool:

@@ -309,3 +309,17 @@ def test_a_block_that_two_tiers_have_is_read_from_the_one_that_is_faster_by_now(
     tiers[1].break_even.read.add(1 << 20, 1e4)
     promotions.apply(Progress(), Tier.DISK)
     assert read(2) == [2, 1]
+
+
+def test_a_read_that_memory_forgot_meanwhile_is_lent_to_nobody() -> None:
+    scene = Scene(4, on_disk=[1])
+    assert scene.look_up("a", 1) == [PENDING]
+    scene.begin()
+    scene.memory.invalidate([key_of(1)])  # as a clear of memory alone does
+    assert scene.arrive(1) == []
+    scene.put_in_memory(9)  # where it would have been
+    assert scene.look_up("b", 1) == [PENDING]
+    scene.begin()
+    assert scene.arrive(1) == [1]
+    assert scene.look_up("a", 1) == [READY]
+    assert not scene.promotions.lend([key_of(1)], "a")
