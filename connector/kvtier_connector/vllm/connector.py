@@ -168,6 +168,11 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
             step.wait_for_layer(layer_name)
 
     @override
+    def finish_forward(self) -> None:
+        """End what the model's layers wait for; one of vLLM's runners says so before a draft computes."""
+        self._running_step.end_forward()
+
+    @override
     def wait_for_save(self) -> None:
         """Plan the step's stores, of whose blocks all is known now."""
         self._running_step.end_forward()
@@ -283,7 +288,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self, request: Request, blocks: KVCacheBlocks, num_external_tokens: int
     ) -> None:
         """Plan the load for which vLLM has just allocated device blocks."""
-        if num_external_tokens and self._lookups.is_sync:
+        if num_external_tokens and self._lookups.sync_request_id == request.request_id:
             self._sync_loads.plan(request, blocks, num_external_tokens)
         else:
             super().update_state_after_alloc(request, blocks, num_external_tokens)

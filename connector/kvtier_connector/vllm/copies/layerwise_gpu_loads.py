@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from vllm.config import CUDAGraphMode
-from vllm.forward_context import ForwardContext, get_forward_context
+from vllm.forward_context import ForwardContext
 from vllm.v1.kv_cache_interface import KVCacheConfig, group_kernel_blocks
 from vllm.v1.kv_offload.base import GPULoadStoreSpec
 
@@ -78,34 +78,28 @@ class Askers:
 
     def __init__(self) -> None:
         self._seen = dict[CUDAGraphMode, tuple[str, ...]]()
+        self._way: CUDAGraphMode | None = None
         self._learning: dict[str, None] | None = None
-        self._way = CUDAGraphMode.NONE
-        self._is_first = False
 
-    def begin_step(self) -> None:
-        """Expect a step's layers."""
-        self._is_first, self._learning = True, None
+    def begin_forward(self, context: ForwardContext) -> bool:
+        """Expect a step's layers, and tell whether they will ask as they did before."""
+        self._way = context.cudagraph_runtime_mode if asks_for_layers(context) else None
+        is_known = self._way in self._seen
+        self._learning = None if self._way is None or is_known else {}
+        return is_known
 
     def ask(self, layer: str) -> None:
         """Take note that a layer has asked."""
-        if self._is_first:
-            self._is_first = False
-            self._way = get_forward_context().cudagraph_runtime_mode
-            self._learning = None if self._way in self._seen else {}
         if self._learning is not None:
             self._learning[layer] = None
 
-    def end_step(self) -> bool:
+    def end_forward(self) -> bool:
         """Tell whether something is known that was not before the step."""
-        has_learnt = self._learning is not None
-        if self._learning is not None:
-            self._seen[self._way] = tuple(self._learning)
-        self._is_first, self._learning = False, None
-        return has_learnt
-
-    def knows(self, context: ForwardContext) -> bool:
-        """Tell whether a step's layers will ask as they did before."""
-        return asks_for_layers(context) and context.cudagraph_runtime_mode in self._seen
+        learnt, self._learning = self._learning, None
+        if learnt is None or self._way is None:
+            return False
+        self._seen[self._way] = tuple(learnt)
+        return True
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -145,14 +139,8 @@ class LayerwiseGpuLoads:
         self._cut = dict[int, LoadParts]()
         self._whole = load_parts(layout, [], 1)
         self._loads = dict[int, _Load]()
-        self._is_layered = False
-        """Whether the step's layers ask as they did before, so that each waits for its own part."""
         self._next = 0
         """Number of the layer that asks next."""
-
-    def begin_step(self) -> None:
-        """Expect a step that loads."""
-        self._askers.begin_step()
 
     def start(self, job_id: int, blocks: GPULoadStoreSpec, slots: Slots) -> int:
         """Begin a load; returns its bytes. Raises DeviceError: the device does not take it."""
@@ -166,9 +154,9 @@ class LayerwiseGpuLoads:
 
     def begin_forward(self, context: ForwardContext) -> None:
         """Have the step wait for what it needs before its first layer."""
-        self._is_layered = self._askers.knows(context)
+        is_known = self._askers.begin_forward(context)
         for job_id, load in self._loads.items():
-            self._wait(job_id, load, load.parts.before_step if self._is_layered else len(load.parts.layouts))
+            self._wait(job_id, load, load.parts.before_step if is_known else len(load.parts.layouts))
         self._next = 0
 
     def ask(self, layer: str) -> None:
@@ -180,28 +168,28 @@ class LayerwiseGpuLoads:
         number = self._numbers.get(layer)
         if number is None:
             return
-        if self._is_layered and number > self._next:
-            self._refuse_gap()
-        self._next = max(self._next, number + 1)
         for job_id, load in self._loads.items():
             waits = load.parts.waits
-            if number < len(waits) and load.waited < waits[number]:
+            if number >= len(waits):
+                continue
+            if number > self._next and load.waited < waits[number - 1]:
+                self._refuse_gap()
+            if load.waited < waits[number]:
                 self._wait(job_id, load, waits[number])
+        self._next = max(self._next, number + 1)
 
-    def end_step(self) -> None:
-        """Have what comes after the step wait for all of its loads.
+    def end_forward(self) -> None:
+        """Forget the step's loads, for all of which it has waited.
 
-        Raises DeviceError: no layer has asked for what it needs.
+        Raises DeviceError: a layer has not asked for what it needs.
         """
-        if self._askers.end_step():
+        if any(load.waited < len(load.parts.layouts) for load in self._loads.values()):
+            self._refuse_gap()
+        self._loads.clear()
+        if self._askers.end_forward():
             order = [layer for layer in self._askers.order if layer in self._places]
             self._numbers = {layer: number for number, layer in enumerate(order)}
             self._cut.clear()
-        for job_id, load in self._loads.items():
-            if not self._next and load.waited < len(load.parts.layouts):
-                self._refuse_gap()
-            self._wait(job_id, load, len(load.parts.layouts))  # a draft's layers may not have been computed
-        self._loads.clear()
 
     def _refuse_gap(self) -> None:
         missed = [layer for layer, number in self._numbers.items() if number == self._next]

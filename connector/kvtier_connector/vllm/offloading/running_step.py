@@ -62,10 +62,8 @@ class StepOnGpu(RunningStep):
     def begin(self, orders: OffloadingConnectorMetadata | None) -> None:
         self._jobs = sync_jobs(orders.load_jobs) if orders is not None else {}
         self.has_layers_ask = bool(self._jobs)
-        if self._jobs:
-            self._loads.begin_step()
-            if not self._zeroes_blocks:
-                self._upstream.begin(self._jobs)
+        if self._jobs and not self._zeroes_blocks:
+            self._upstream.begin(self._jobs)
 
     @override
     def leave_out(self, orders: OffloadingConnectorMetadata) -> None:
@@ -86,7 +84,7 @@ class StepOnGpu(RunningStep):
     @override
     def end_forward(self) -> None:
         if self.has_layers_ask:
-            self._loads.end_step()
+            self._loads.end_forward()
             self.has_layers_ask = False
 
     @override

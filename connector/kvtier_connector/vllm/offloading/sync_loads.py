@@ -205,8 +205,8 @@ class Lookups:
         self._sync_loads = sync_loads
         self._match = match
         self._last_touched = ""
-        self.is_sync = False
-        """Whether the step loads what was found last."""
+        self.sync_request_id = ""
+        """Of the request that was looked up last, if the step itself loads what was found; else empty."""
 
     def look_up(self, request: Request, computed_tokens: int) -> Found:
         """Tell what the tiers have of a request."""
@@ -231,8 +231,9 @@ class Lookups:
             self._count_asked(request, computed_tokens)
             if computed_tokens:
                 self._touch(request.request_id, computed_tokens)
-        self.is_sync = self._sync_loads.admits(request, computed_tokens, tokens or 0)
-        return tokens, apart and not self.is_sync
+        is_sync = self._sync_loads.admits(request, computed_tokens, tokens or 0)
+        self.sync_request_id = request.request_id if is_sync else ""
+        return tokens, apart and not is_sync
 
     def _match_ahead(self, behind: Tiering, request: Request, computed_tokens: int) -> Found:
         """Find what is being read for a request, if a step can load it meanwhile."""

@@ -177,9 +177,18 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
             )
             self._bytes[job_id] = plan.total_bytes
             self._copier.start(job_id, plan, to_device=to_device)
-        except DeviceError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the engine must live and the block be a miss
+        except Exception as error:
+            if isinstance(spec, SlotSpec) and spec.is_sync and self.layerwise_gpu_loads is not None:
+                raise _as_device_error(error) from error  # its step cannot be taken back
             self._bytes.setdefault(job_id, 0)
             self._ended.append(CopyResult(job_id, 0.0, error))
         return True
+
+
+def _as_device_error(error: Exception) -> DeviceError:
+    """Say of an error that a step waits for what it has prevented."""
+    if isinstance(error, DeviceError):
+        return error
+    return DeviceError(
+        f"a step waits for a load that cannot be begun, so the engine ends: {type(error).__name__}: {error}"
+    )

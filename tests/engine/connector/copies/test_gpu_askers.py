@@ -1,6 +1,7 @@
 """Which parts of a load a GPU's step waits for, and when, by how vLLM runs the step."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,7 +37,7 @@ class Copies:
 class Engine:
     """Runs steps, as vLLM does."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, places: list[str]) -> None:
+    def __init__(self, places: list[str]) -> None:
         from vllm.config import CUDAGraphMode  # noqa: PLC0415 - takes seconds
 
         from kvtier_connector.vllm.copies import layerwise_gpu_loads as module  # noqa: PLC0415 - as above
@@ -50,34 +51,31 @@ class Engine:
             self.copies,
         )
         self._job_id = 0
-        self._context = SimpleNamespace()
-        monkeypatch.setattr(module, "get_forward_context", lambda: self._context)
 
     def step(self, mode: str, layers: list[str], *, loads: bool = True, halved: bool = False) -> list[int]:
         """Run layers, and return for how many parts the step has waited before it, and before each."""
-        self._context = SimpleNamespace(
+        context = SimpleNamespace(
             attn_metadata={}, cudagraph_runtime_mode=self.modes[mode], ubatch_slices=[] if halved else None
         )
-        self.loads.begin_step()
         if loads:
             self._job_id += 1
             blocks = SimpleNamespace(block_ids=np.array([3, 1], np.int32), group_sizes=[2], block_indices=[0])
             self.loads.start(self._job_id, blocks, np.array([0, 1], np.int32))
-            self.loads.begin_forward(self._context)
+        self.loads.begin_forward(context)
         before = [max(self.copies.waited, default=0)]
         for layer in layers:
             if mode != "FULL":
                 self.loads.ask(layer)
             before.append(max(self.copies.waited, default=0))
-        self.loads.end_step()
+        self.loads.end_forward()
         assert not loads or max(self.copies.waited) == self.copies.parts, "the step leaves a part behind"
         self.copies.waited.clear()
         return before
 
 
 @pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
-    return Engine(monkeypatch, LAYERS)
+def engine() -> Engine:
+    return Engine(LAYERS)
 
 
 @pytest.mark.parametrize("mode", ["NONE", "PIECEWISE"])
@@ -104,18 +102,26 @@ def test_layers_that_do_not_ask_have_their_part_before_the_step(engine: Engine) 
     assert engine.step("NONE", ["first", "third"]) == [1, 2, 3]
 
 
-def test_what_has_no_place_comes_before_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, ["second", "third"])
+def test_what_has_no_place_comes_before_the_step() -> None:
+    engine = Engine(["second", "third"])
     engine.step("NONE", LAYERS, loads=False)
     assert engine.step("NONE", LAYERS) == [1, 1, 2, 3, 3]
 
 
-def test_a_draft_that_is_not_computed_asks_for_nothing(engine: Engine) -> None:
+def test_a_small_load_is_there_before_the_step_whoever_asks(engine: Engine) -> None:
     engine.step("NONE", LAYERS, loads=False)
-    assert engine.step("NONE", LAYERS[:3]) == [0, 1, 2, 3]
+    engine.loads._layout = replace(engine.loads._layout, groups=((Page(0, 4096, 0, 4096),),))
+    assert engine.step("NONE", ["third"]) == [1, 1]
 
 
-@pytest.mark.parametrize("layers", [["first", "third"], []])
+def test_a_draft_after_one_graph_is_not_taken_for_all_layers(engine: Engine) -> None:
+    engine.step("FULL", LAYERS)
+    engine.loads.ask("draft")  # what computes after the step's forward
+    engine.step("NONE", LAYERS)
+    assert engine.step("NONE", LAYERS) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("layers", [["first", "third"], ["first", "second"], []])
 def test_a_layer_that_computes_without_its_part_ends_the_engine(engine: Engine, layers: list[str]) -> None:
     from kvtier_connector.errors import DeviceError  # noqa: PLC0415 - as its neighbours
 

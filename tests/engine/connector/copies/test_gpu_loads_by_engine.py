@@ -20,17 +20,27 @@ CACHED = 320
 LARGER_TIER = replace(TIER, cpu_capacity_bytes=3 * TIER.cpu_capacity_bytes)
 
 
-def test_an_engine_whose_device_copies_no_more_ends(
-    engine: Callable[..., Any], device: LateDevice, monkeypatch: pytest.MonkeyPatch
+def no_memory(*_: object, **__: object) -> None:
+    raise MemoryError("the test's")
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["its device copies no more", "it cannot be planned"])
+def test_an_engine_that_cannot_begin_a_load_ends(
+    is_lost: bool, engine: Callable[..., Any], device: LateDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kvtier_connector.errors import DeviceError  # noqa: PLC0415 - as its neighbours
+    from kvtier_connector.vllm.copies.copier_cuda import CudaCopier  # noqa: PLC0415 - as above
 
     with engine(kv_transfer_config(TIER), **SMALL_DEVICE) as llm:
         answers(llm, [LONG])
         overwrite(llm)
-        monkeypatch.setattr(device, "fails_at", device.loads)
-        monkeypatch.setattr(device, "is_lost", True)
-        with pytest.raises(DeviceError, match="takes no copies any more"):
+        if is_lost:
+            monkeypatch.setattr(device, "fails_at", device.loads)
+            monkeypatch.setattr(device, "is_lost", True)
+        else:
+            monkeypatch.setattr(CudaCopier, "_descriptors", no_memory)
+        why = "takes no copies any more" if is_lost else "cannot be begun, so the engine ends: MemoryError"
+        with pytest.raises(DeviceError, match=why):
             answers(llm, [LONG])
 
 
