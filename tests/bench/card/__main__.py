@@ -33,7 +33,7 @@ EXIT_AGAIN: Final = 3
 _LAST_CHARACTERS: Final = 600
 
 
-@click.command(help=__doc__)
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("build/bench/card"),
     show_default=True, help="Folder of the run.",
@@ -48,9 +48,13 @@ _LAST_CHARACTERS: Final = 600
 )  # fmt: skip
 @click.option(
     "--sides", multiple=True, callback=names_of(EVERY_SIDE), metavar="SIDE,...",
-    help=f"What is compared, the most important first; by default all of {', '.join(EVERY_SIDE)}.",
+    help=f"What is compared, the most important first; by default, on a GPU, all of {', '.join(EVERY_SIDE)}.",
 )  # fmt: skip
-@click.option("--shape", type=click.Choice([*SHAPES]), help="Sizes of the model; by default qwen3-8b.")
+@click.option(
+    "--shape",
+    type=click.Choice([*SHAPES]),
+    help="Sizes of the model; by default qwen3-8b, on a CPU the tests' own.",
+)
 @click.option("--prompts", type=click.IntRange(1), default=4, show_default=True, help="Of first tokens.")
 @click.option(
     "--device", type=click.Choice([CUDA, CPU]), help="By default what there is; a CPU only tries the command."
@@ -66,7 +70,12 @@ def main(  # noqa: PLR0913, PLR0917 - one an option
 ) -> None:
     """Measure what there is time for."""
     begun_s = time.monotonic()
-    device = device or found_device()
+    found = found_device()
+    if device == CUDA != found:
+        raise click.UsageError(f"PyTorch finds no GPU: leave --device out, or try the command with {CPU}")
+    if device is None and found == CPU:
+        click.echo("no GPU is there: what follows only tries the command", err=True)
+    device = device or found
     settings = Settings.on(
         device,
         shape or default_shape(device),
@@ -79,11 +88,17 @@ def main(  # noqa: PLR0913, PLR0917 - one an option
     budget = Budget(minutes * 60, call_minutes * 60)
     before = len(done)
     while (choice := choose(pieces, done, budget, time.monotonic() - begun_s)).piece:
+        click.echo(f"piece {len(done) + 1} of {len(pieces)}, {choice.piece.limit_s:.0f} s at most")
         done[choice.piece.name] = run(choice.piece, out.resolve())
     if choice.left and len(done) == before:
         longest_s = max(piece.expected_s for piece in pieces)
         raise click.UsageError(
             f"a piece takes up to {longest_s:.0f} s: give --call-minutes {longest_s / 60:g} or more"
+        )
+    if not any("figures" in one for one in done.values()):
+        reasons = {str(one.get("error") or one.get("absent")) for one in done.values()}
+        raise click.ClickException(
+            "nothing was measured: " + ("; ".join(sorted(reasons)) or "no time for it")
         )
     figures = results(settings, done)
     samples = {
@@ -161,7 +176,14 @@ def vllm_version() -> str:
 def measured(out: Path, pieces: tuple[Piece, ...]) -> dict[str, dict[str, Any]]:
     """Return what earlier calls have measured, by a piece's name."""
     files = {piece.name: out / "pieces" / f"{piece.name}.json" for piece in pieces}
-    return {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+    done = dict[str, dict[str, Any]]()
+    for name, path in files.items():
+        with suppress(FileNotFoundError):
+            try:
+                done[name] = json.loads(path.read_text())
+            except json.JSONDecodeError as error:
+                raise click.UsageError(f"{path} is no piece's outcome ({error}): remove it") from error
+    return done
 
 
 def run(piece: Piece, out: Path) -> dict[str, Any]:

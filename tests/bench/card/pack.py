@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, Final, cast
-from zipfile import ZipFile
+from zipfile import ZipFile, is_zipfile
 
 import click
 
@@ -94,6 +94,8 @@ def _files(wheels: Sequence[Path], left_out: Sequence[str]) -> Iterator[tuple[st
             if path.is_file() and "__pycache__" not in path.parts:
                 yield str(path.relative_to(base)), path.read_bytes()
     for wheel in wheels:
+        if not is_zipfile(wheel):
+            raise ValueError(f"{wheel} is no wheel")
         with ZipFile(wheel) as archive:
             for name in archive.namelist():
                 if not name.endswith("/") and not any(fnmatch(name, pattern) for pattern in left_out):
@@ -112,7 +114,7 @@ def main(out: Path, wheels: tuple[Path, ...], limit_mib: int, *, whole: bool) ->
     """Pack, and say how it is used."""
     try:
         parts = pack(out, wheels, limit_bytes=limit_mib * _MIB, left_out=() if whole else LEFT_OUT)
-    except FileExistsError as error:
+    except (FileExistsError, ValueError) as error:
         raise click.UsageError(str(error)) from error
     for path in parts:
         click.echo(f"{path}  {path.stat().st_size / _MIB:.1f} MiB")

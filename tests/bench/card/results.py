@@ -145,6 +145,11 @@ def verdicts(figures: Mapping[str, Any]) -> list[Verdict]:
     return found
 
 
+def is_compared(figures: Mapping[str, Any]) -> bool:
+    """Tell whether answers came from more than one side."""
+    return len(figures.get("ttft", {}).get("sides", {})) > 1
+
+
 def all_equal(figures: Mapping[str, Any]) -> bool:
     """Tell whether every prompt was answered alike from every cache, of every side and kind measured."""
     kinds = sum(kind["outputs_differing"] for kind in figures["kinds"].values())

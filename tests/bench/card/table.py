@@ -5,8 +5,8 @@ from statistics import median
 from typing import Any, Final
 
 from tests.bench.card.kinds import KINDS
-from tests.bench.card.results import all_equal, dma_s, verdicts
-from tests.bench.card.settings import HIGH, LOW, NEW, Settings
+from tests.bench.card.results import all_equal, dma_s, is_compared, verdicts
+from tests.bench.card.settings import CUDA, HIGH, LOW, NEW, Settings
 
 from kvtier_connector.bench.choices import TITLES
 from kvtier_connector.bench.life import busiest
@@ -34,7 +34,7 @@ def page(
         "\n".join(_sides(settings, figures)),
         "\n".join(_copies(figures)),
         "\n".join(_kinds(figures)),
-        "\n".join(_verdicts(figures)),
+        "\n".join(_verdicts(figures)) if settings.device == CUDA else "A CPU keeps no promise of a card's.",
         *(_profile(side, text) for side, text in samples.items()),
         "\n".join(_missing(figures)),
     ]
@@ -44,7 +44,8 @@ def page(
 def _sides(settings: Settings, figures: Mapping[str, Any]) -> Iterator[str]:
     if "ttft" not in figures:
         return
-    equal = "equal" if all_equal(figures) else "NOT EQUAL"
+    equal = "equal" if is_compared(figures) else "one side only, nothing to compare with"
+    equal = equal if all_equal(figures) else "NOT EQUAL"
     copy_s = dma_s(figures)
     copied = "" if copy_s is None else f" One copy of what kvtier loads takes {_ms(copy_s)} ms."
     yield (

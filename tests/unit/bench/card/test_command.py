@@ -19,7 +19,7 @@ class Card:
     """Pieces that take four minutes each of a clock of their own."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.out, self.asked, self.now_s, self.fails = folder / "run", list[str](), 0.0, False
+        self.out, self.asked, self.now_s, self.fails = folder / "run", list[str](), 0.0, list[str]()
         monkeypatch.setattr(command, "_outcome", self._outcome)
         monkeypatch.setattr(command, "about_here", lambda device: {"card": device})
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
@@ -27,7 +27,11 @@ class Card:
     def _outcome(self, piece: Piece, _out: Path) -> dict[str, Any]:
         self.asked.append(piece.name)
         self.now_s += 240
-        return {"error": "died"} if self.fails else {"figures": lived(SETTINGS, tier=piece.what != "none")}
+        return (
+            {"error": "died"}
+            if piece.name in self.fails
+            else {"figures": lived(SETTINGS, tier=piece.what != "none")}
+        )
 
     def run(self, *options: str) -> Result:
         return CliRunner().invoke(command.main, ["--device", "cpu", "--out", str(self.out), *options])
@@ -72,11 +76,27 @@ def test_what_does_not_fit_the_minutes_is_left_out_and_said(card: Card) -> None:
 
 
 def test_what_fails_takes_nothing_along_and_is_not_tried_again(card: Card) -> None:
-    card.fails = True
+    card.fails = ["life.kvtier.1"]
     assert card.run().exit_code == 0
     result = card.run()
     assert card.asked == ["life.kvtier.1", "life.none.1"]
     assert "- `life.kvtier.1`: died" in result.output
+    assert "one side only" in result.output
+
+
+def test_a_run_in_which_all_fails_is_no_success(card: Card) -> None:
+    card.fails = ["life.kvtier.1", "life.none.1"]
+    result = card.run()
+    assert result.exit_code == 1
+    assert "nothing was measured: died" in result.output
+
+
+def test_half_an_outcome_is_named(card: Card) -> None:
+    card.run()
+    (card.out / "pieces" / "life.none.1.json").write_text("{")
+    result = card.run()
+    assert result.exit_code == 2
+    assert "life.none.1.json is no piece's outcome" in " ".join(result.output.split())
 
 
 def test_a_folder_has_one_run(card: Card) -> None:
