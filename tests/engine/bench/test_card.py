@@ -12,7 +12,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.long, pytest.mark.filterwarnings("
 
 def test_every_side_of_a_cpu_by_one_command(tmp_path: Path) -> None:
     out = tmp_path / "card"
-    result = CliRunner().invoke(main, ["--device", "cpu", "--prompts", "1", "--out", str(out)])
+    as_long_as_it_takes = ["--minutes", "60", "--call-minutes", "60"]
+    options = ["--device", "cpu", "--prompts", "1", "--out", str(out), *as_long_as_it_takes]
+    result = CliRunner().invoke(main, options)
     assert result.exit_code == 0, result.output
     report = json.loads((out / "card.json").read_text())
     assert (report["not_there"], report["left_out"]) == ({}, [])
