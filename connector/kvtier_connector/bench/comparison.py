@@ -17,7 +17,7 @@ from kvtier_connector.bench.engine import BenchEngine, bench_engine
 from kvtier_connector.bench.load import kv_bytes_per_token
 from kvtier_connector.bench.measure import Run
 from kvtier_connector.bench.model import EXTENSION, write_bench_config
-from kvtier_connector.bench.sides import Given, SideEngine, absent, side_engine
+from kvtier_connector.bench.sides import SideEngine, SideSetup, absent, side_engine
 from kvtier_connector.bench.vllm_arguments import NO_SERVE_OPTIONS, ServeOptions
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
@@ -132,7 +132,7 @@ class Comparison:
 
     def side(self, side: str, tier_tokens: int, folder: Path, sockets: Path) -> SideEngine:
         """Return what a side gives its engine, with a tier of so many tokens and empty folders."""
-        given = Given(
+        setup = SideSetup(
             tier=self.tier(tier_tokens),
             capacity_bytes=self.tier_bytes(tier_tokens),
             ranks=self.serve_options.ranks,
@@ -140,7 +140,7 @@ class Comparison:
             folder=folder,
             sockets=sockets,
         )
-        return side_engine(side, given)
+        return side_engine(side, setup)
 
     @contextmanager
     def life(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from kvtier_common.benchmarks import Workload
@@ -24,6 +24,7 @@ from kvtier_connector.bench import load
 from kvtier_connector.bench.comparison import PINNING_TIMEOUT_S
 from kvtier_connector.bench.engine import Answer, Ask, BenchEngine
 from kvtier_connector.bench.load import RoundServed, Served
+from kvtier_connector.bench.measure import p99
 from kvtier_connector.bench.ttft import Answers, ask_prompt, side_figures, warm_up
 from kvtier_connector.bench.workloads import ask_rounds, compared_figures
 
@@ -133,7 +134,7 @@ def report(
             "prompt_tokens": next(life["prompt_tokens"] for each in lives.values() for life in each),
             "turns": {side: len(each) for side, each in lives.items()},
             "sides": {side: _first_tokens(each) for side, each in lives.items()},
-            "outputs_differing": differing([_answers_of(each[:turns]) for each in lives.values()]),
+            "outputs_differing": count_differing([_answers_of(each[:turns]) for each in lives.values()]),
         },
         "workloads": {
             name: compared_figures(
@@ -145,7 +146,7 @@ def report(
     }
 
 
-def differing(sides: Sequence[Sequence[_Tokens]]) -> int:
+def count_differing(sides: Sequence[Sequence[_Tokens]]) -> int:
     """Return how many prompts were not answered with the same tokens from every cache of every side.
 
     Not the cold answers: in bfloat16 what is computed in other pieces rounds differently.
@@ -186,15 +187,11 @@ def _growth(lives: Iterable[Mapping[str, Any]]) -> dict[str, float] | None:
     return {
         "took_s": median(each["took_s"] for each in seen),
         "requests": len(during),
-        "growing_p99_s": _p99(during),
-        "grown_p99_s": _p99(afterwards),
-        "p99_ratio": _p99(during) / _p99(afterwards),
+        "growing_p99_s": p99(during),
+        "grown_p99_s": p99(afterwards),
+        "p99_ratio": p99(during) / p99(afterwards),
         "median_ratio": median(during) / median(afterwards),
     }
-
-
-def _p99(seconds: Sequence[float]) -> float:
-    return quantiles(seconds, n=100, method="inclusive")[-1]
 
 
 def answer(llm: "LLM", question: dict[str, Any]) -> dict[str, Any]:

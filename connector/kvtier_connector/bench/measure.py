@@ -2,12 +2,13 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from statistics import quantiles
 from typing import Any, Final
 
 import click
@@ -29,6 +30,11 @@ _OF_A_ROUND: Final = ("mean_ttft_s", "p90_ttft_s", "mean_e2e_s", "total_tokens_p
 _OF_A_SIDE: Final = ("ready_s", "cold_s", "device_hit_s", "cpu_tier_s")
 
 Row = tuple[str, str, str, str]  # what, measured, beside, limit
+
+
+def p99(seconds: Sequence[float]) -> float:
+    """Return the 99th percentile of what requests took."""
+    return quantiles(seconds, n=100, method="inclusive")[-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SideSetup:
     """What every side is made of."""
 
     tier: Mapping[str, Any]  # `kv_transfer_config` of kvtier's connector
@@ -52,9 +52,9 @@ class SideEngine:
         return {"kv_transfer_config": None if self.transfer is None else dict(self.transfer), **self.settings}
 
 
-def side_engine(side: str, given: Given) -> SideEngine:
+def side_engine(side: str, setup: SideSetup) -> SideEngine:
     """Make a side's engine."""
-    return MAKERS[side](given)
+    return MAKERS[side](setup)
 
 
 def absent(side: str) -> str:
@@ -63,32 +63,32 @@ def absent(side: str) -> str:
     return f"{package} is not installed" if package and find_spec(package) is None else ""
 
 
-def _kvtier(given: Given, changes: Mapping[str, Any] = _NOTHING, **settings: object) -> SideEngine:
-    extra = {**given.tier["kv_connector_extra_config"], **changes}
+def _kvtier(setup: SideSetup, changes: Mapping[str, Any] = _NOTHING, **settings: object) -> SideEngine:
+    extra = {**setup.tier["kv_connector_extra_config"], **changes}
     if extra.get("control_path"):
-        extra["control_path"] = str(given.sockets / "control")
-    return SideEngine(transfer={**given.tier, "kv_connector_extra_config": extra}, settings=settings)
+        extra["control_path"] = str(setup.sockets / "control")
+    return SideEngine(transfer={**setup.tier, "kv_connector_extra_config": extra}, settings=settings)
 
 
-def _vllm(given: Given, **extra: object) -> SideEngine:
+def _vllm(setup: SideSetup, **extra: object) -> SideEngine:
     transfer = {
         "kv_connector": "OffloadingConnector",
         "kv_role": "kv_both",
-        "kv_connector_extra_config": {"cpu_bytes_to_use": given.capacity_bytes, **extra},
+        "kv_connector_extra_config": {"cpu_bytes_to_use": setup.capacity_bytes, **extra},
     }
     return SideEngine(transfer=transfer)
 
 
-def _vllm_disk(given: Given) -> SideEngine:
+def _vllm_disk(setup: SideSetup) -> SideEngine:
     return _vllm(
-        given,
+        setup,
         spec_name="TieringOffloadingSpec",
-        blocks_per_chunk=-(-_FILE_TOKENS // given.block_tokens),
-        secondary_tiers=[{"type": "fs", "root_dir": str(given.folder / "disk")}],
+        blocks_per_chunk=-(-_FILE_TOKENS // setup.block_tokens),
+        secondary_tiers=[{"type": "fs", "root_dir": str(setup.folder / "disk")}],
     )
 
 
-def _lmcache(given: Given) -> SideEngine:
+def _lmcache(setup: SideSetup) -> SideEngine:
     transfer = {
         "kv_connector": "LMCacheConnectorV1",
         "kv_role": "kv_both",
@@ -98,18 +98,18 @@ def _lmcache(given: Given) -> SideEngine:
         "LMCACHE_TRACK_USAGE": "false",
         "LMCACHE_CHUNK_SIZE": str(_LMCACHE_CHUNK_TOKENS),
         "LMCACHE_LOCAL_CPU": "True",
-        "LMCACHE_MAX_LOCAL_CPU_SIZE": str(given.capacity_bytes / given.ranks / GIB),
+        "LMCACHE_MAX_LOCAL_CPU_SIZE": str(setup.capacity_bytes / setup.ranks / GIB),
     }
     return SideEngine(transfer=transfer, variables=variables)
 
 
-MAKERS: Final[Mapping[str, Callable[[Given], SideEngine]]] = {
-    NONE: lambda _given: SideEngine(transfer=None),
+MAKERS: Final[Mapping[str, Callable[[SideSetup], SideEngine]]] = {
+    NONE: lambda _setup: SideEngine(transfer=None),
     VLLM: _vllm,
     VLLM_DISK: _vllm_disk,
     KVTIER: _kvtier,
-    WHOLE_LOADS: lambda given: _kvtier(given, {"layered_loads": False}),
-    SYNC: lambda given: _kvtier(given, async_scheduling=False),
+    WHOLE_LOADS: lambda setup: _kvtier(setup, {"layered_loads": False}),
+    SYNC: lambda setup: _kvtier(setup, async_scheduling=False),
     LMCACHE: _lmcache,
 }
 """By the names of `choices.TITLES`."""

@@ -84,7 +84,7 @@ def main(  # noqa: PLR0913, PLR0917 - one an option
         card_bytes=card_bytes(device),
     )
     about = begin(out.resolve(), settings)
-    pieces, done = pieces_of(settings), measured(out, pieces_of(settings))
+    pieces, done = pieces_of(settings), read_outcomes(out, pieces_of(settings))
     budget = Budget(minutes * 60, call_minutes * 60)
     before = len(done)
     while (choice := choose(pieces, done, budget, time.monotonic() - begun_s)).piece:
@@ -173,7 +173,7 @@ def vllm_version() -> str:
     return "unknown"
 
 
-def measured(out: Path, pieces: tuple[Piece, ...]) -> dict[str, dict[str, Any]]:
+def read_outcomes(out: Path, pieces: tuple[Piece, ...]) -> dict[str, dict[str, Any]]:
     """Return what earlier calls have measured, by a piece's name."""
     files = {piece.name: out / "pieces" / f"{piece.name}.json" for piece in pieces}
     done = dict[str, dict[str, Any]]()

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any, Final
 
 from kvtier_common.metrics import cpu_tier
 from kvtier_connector.bench.engine import bench_engine, serve
-from kvtier_connector.bench.measure import Row, Run
+from kvtier_connector.bench.measure import Row, Run, p99
 from kvtier_connector.bench.vllm_arguments import make_llm
 from kvtier_connector.config import GIB, ConnectorConfig, Policy, kv_transfer_config
 from kvtier_connector.errors import ConnectorError
@@ -109,7 +109,7 @@ def _figures(lives: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for side, seconds in both.items():
         figures |= {
             f"{side}_s": median(seconds),
-            f"{side}_p99_s": _p99(seconds),
+            f"{side}_p99_s": p99(seconds),
             f"{side}_longest_s": max(seconds),
         }
     return {
@@ -126,11 +126,7 @@ def _rate(lives: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _p99_ratio(sides: Mapping[str, Any]) -> float:
-    return _p99(sides["growing"]) / _p99(sides["held"])
-
-
-def _p99(seconds: Sequence[float]) -> float:
-    return quantiles(seconds, n=100, method="inclusive")[-1]
+    return p99(sides["growing"]) / p99(sides["held"])
 
 
 @contextmanager

@@ -178,7 +178,7 @@ class KVTierWorker(OffloadingWorker):  # type: ignore[misc] # vLLM has no types
             self._bytes[job_id] = plan.total_bytes
             self._copier.start(job_id, plan, to_device=to_device)
         except Exception as error:
-            if isinstance(spec, SlotSpec) and spec.is_sync and self.layerwise_gpu_loads is not None:
+            if spec.is_sync and self.layerwise_gpu_loads is not None:
                 raise _as_device_error(error) from error  # its step cannot be taken back
             self._bytes.setdefault(job_id, 0)
             self._ended.append(CopyResult(job_id, 0.0, error))
