@@ -19,7 +19,6 @@ class EventQueue(Generic[EventT]):
 
     def take(self) -> list[EventT]:
         """Return what has happened since the last call; all of that call's has been taken note of."""
-        self._news.clear()
         self._taken = events = list[EventT]()
         while self._events:
             events.append(self._events[0])  # before it leaves there: `unacknowledged_events` always sees it
@@ -31,8 +30,14 @@ class EventQueue(Generic[EventT]):
         self._taken = []
 
     def wait(self, timeout_s: float) -> bool:
-        """Return when there is news, or after the timeout; tells which."""
-        return self._news.wait(timeout_s)
+        """Return when there is news, or after the timeout; tells which.
+
+        The news is of any queue, so all are to be taken from. It is over here and not where one is: of
+        another, whose turn is over or was earlier, nobody would hear.
+        """
+        is_news = self._news.wait(timeout_s)
+        self._news.clear()
+        return is_news
 
     # ---- for the thread that moves blocks ----
 
