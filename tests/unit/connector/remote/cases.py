@@ -1,9 +1,12 @@
 """Values in pieces of memory."""
 
 import random
+import select
 from collections.abc import Sequence
 from itertools import pairwise
 
+from kvtier_connector.core.remote.resp.connection import RespConnection
+from kvtier_connector.core.remote.resp.wire import PlainWire, TlsWire
 from kvtier_connector.core.remote.store import Value
 
 MIB = 1 << 20
@@ -28,6 +31,12 @@ def content(value: Value) -> bytes:
 
 def untouched(value: Value) -> bool:
     return set(content(value)) == {UNTOUCHED}
+
+
+def await_answer(connection: RespConnection) -> None:
+    """Return when something has come that nobody has read."""
+    assert isinstance(connection._wire, PlainWire | TlsWire)
+    select.select([connection._wire._socket], [], [])
 
 
 def _cut(whole: bytes, pieces: int) -> Sequence[bytes]:

@@ -1,6 +1,5 @@
 """Servers and networks that fail while something is asked of them."""
 
-import select
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -8,12 +7,19 @@ from dataclasses import replace
 import pytest
 from tests.shared.proxy import Proxy
 from tests.shared.stores import ENOUGH_S, HOST, Store
-from tests.unit.connector.remote.cases import MIB, UNTOUCHED, content, room_for, untouched, value_of
+from tests.unit.connector.remote.cases import (
+    MIB,
+    UNTOUCHED,
+    await_answer,
+    content,
+    room_for,
+    untouched,
+    value_of,
+)
 
 from kvtier_connector.core.remote.resp.connect import connect_one
 from kvtier_connector.core.remote.resp.connection import RespConnection
 from kvtier_connector.core.remote.resp.url import RespUrl
-from kvtier_connector.core.remote.resp.wire import PlainWire
 from kvtier_connector.core.remote.store import StoreConnection
 from kvtier_connector.core.remote.urls import Address
 from kvtier_connector.errors import RemoteError, RemoteTimeoutError
@@ -35,8 +41,7 @@ def begun(store: Store) -> RespConnection:
     """A connection on which the large value has begun to come."""
     connection = connect_one(store.access, store.address)
     connection.request(room_for(b"key", LARGE))
-    assert isinstance(connection._wire, PlainWire)
-    select.select([connection._wire._socket], [], [])
+    await_answer(connection)
     return connection
 
 
@@ -118,6 +123,18 @@ def test_an_answer_that_comes_late_is_not_waited_for(store: Store, proxy: Proxy)
     with pytest.raises(RemoteTimeoutError):
         connection.receive(SOON_S)
     assert untouched(room)
+
+
+def test_an_answer_in_time_counts_however_late_it_is_read(store: Store) -> None:
+    """A thread that waits may not run for a while: the server is not to blame."""
+    with closing(connect_one(store.access, store.address)) as connection:
+        connection.put(value_of(b"key", 10), 0, ENOUGH_S)
+        connection.ask_sizes([b"key"], ENOUGH_S)
+        await_answer(connection)
+        assert connection.answered_sizes(1, 0.0) == [10]
+        connection.request(room_for(b"key", 10))
+        await_answer(connection)
+        assert connection.receive(0.0)
 
 
 @pytest.mark.parametrize("size_bytes", [10, 1000])

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from tests.cluster.harness.control_plane.certificates import Authority
 from tests.shared.stores import ENOUGH_S, HOST, NEEDS_REDIS, Store, running
-from tests.unit.connector.remote.cases import MIB, content, room_for, value_of
+from tests.unit.connector.remote.cases import MIB, await_answer, content, room_for, value_of
 
 from kvtier_connector.core.remote.resp.connect import Access, connect_one
+from kvtier_connector.core.remote.resp.connection import RespConnection
 from kvtier_connector.core.remote.resp.url import RespUrl
 from kvtier_connector.core.remote.store import StoreConnection
 from kvtier_connector.errors import RemoteDeniedError, RemoteError, RemoteFullError, RemoteTimeoutError
@@ -131,6 +132,14 @@ def test_values_travel_encrypted(encrypted: tuple[Store, Authority]) -> None:
             connection.request(read)
             assert [connection.receive(ENOUGH_S) for _ in range(2)] == [False, True]
             assert content(read) == content(value_of(b"key", size_bytes, 5))
+        assert isinstance(connection, RespConnection)
+        connection.ask_sizes([b"key"], ENOUGH_S)
+        await_answer(connection)
+        assert connection.answered_sizes(1, 0.0) == [4 * MIB], "it came in time, however late it is read"
+        with store.stopped():
+            connection.request(room_for(b"absent", 10))
+            with pytest.raises(RemoteTimeoutError):
+                connection.receive(0.0)
 
 
 def test_who_signs_and_for_whom_is_checked(encrypted: tuple[Store, Authority], tmp_path: Path) -> None:

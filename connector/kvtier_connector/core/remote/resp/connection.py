@@ -196,6 +196,7 @@ class RespConnection:
             return
         left = _length(self.peer, line) + len(replies.CRLF)
         while left > 0:
+            left_s(deadline_s)  # as long as a server likes: what comes at once is no reason to go on
             if not self._ahead:
                 self._ahead += self._wire.read(min(left, _READ_BYTES), deadline_s)
             size = min(left, len(self._ahead))
@@ -203,7 +204,8 @@ class RespConnection:
             left -= size
 
     def _reply(self, deadline_s: float, depth: int = 0) -> Reply:
-        left_s(deadline_s)  # what has come already is no reason to go on reading it
+        if depth:
+            left_s(deadline_s)  # what has come already is no reason to go on reading it
         line = self._line(deadline_s)
         kind, said = line[:1], line[1:]
         if kind == b"+":

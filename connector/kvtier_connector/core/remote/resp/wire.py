@@ -3,6 +3,9 @@
 Sockets block in the kernel, which keeps the time (SO_RCVTIMEO, SO_SNDTIMEO of socket(7)): a value is one
 call, where a socket with Python's own time-out is asked to poll(2) before each of many. What has returned
 writes to no memory later.
+
+At its deadline a call takes what has come and does not wait: a thread that got no core, or no interpreter, in
+time says nothing of the server.
 """
 
 import os
@@ -19,6 +22,8 @@ _IOV_MAX: Final = os.sysconf("SC_IOV_MAX")
 _TIMEVAL: Final = struct.Struct("@ll")
 _US: Final = 1_000_000
 _SHARE: Final = 0.9
+_OVER: Final = "its time is over"
+_WOULD_WAIT: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)  # of a call that may not
 
 
 class Wire(Protocol):
@@ -48,50 +53,53 @@ class PlainWire:
     def read(self, most_bytes: int, deadline_s: float) -> bytes:
         """Return what has come."""
         while True:
-            self._limit(socket.SO_RCVTIMEO, deadline_s)
+            flags = self._limit(socket.SO_RCVTIMEO, deadline_s)
             try:
-                return _some(self._socket.recv(most_bytes))
-            except BlockingIOError:  # the kernel's time-out
-                continue
+                return _some(self._socket.recv(most_bytes, flags))
+            except BlockingIOError as error:  # the kernel's time-out
+                _check_left(flags, error)
 
     def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Read as many bytes as the memory has."""
         # Few steps: behind a value's copy nothing of the interpreter is left in the CPU's caches.
         rest = after(memory, 0) if memory and not memory[0].nbytes else memory
         while rest:
-            self._limit(socket.SO_RCVTIMEO, deadline_s)
+            flags = self._limit(socket.SO_RCVTIMEO, deadline_s)
             try:
-                size = self._socket.recvmsg_into(rest[:_IOV_MAX], 0, socket.MSG_WAITALL)[0]
-            except BlockingIOError:
-                continue
-            rest = after(rest, _some(size))
+                size = self._socket.recvmsg_into(rest[:_IOV_MAX], 0, socket.MSG_WAITALL | flags)[0]
+            except BlockingIOError as error:
+                _check_left(flags, error)
+            else:
+                rest = after(rest, _some(size))
 
     def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Send all of it."""
         rest = memory
         while rest:
-            self._limit(socket.SO_SNDTIMEO, deadline_s)
+            flags = self._limit(socket.SO_SNDTIMEO, deadline_s)
             try:
-                rest = after(rest, self._socket.sendmsg(rest[:_IOV_MAX]))
-            except BlockingIOError:
-                continue
+                rest = after(rest, self._socket.sendmsg(rest[:_IOV_MAX], (), flags))
+            except BlockingIOError as error:
+                _check_left(flags, error)
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
-    def _limit(self, option: int, deadline_s: float) -> None:
+    def _limit(self, option: int, deadline_s: float) -> int:
         """Have the kernel wait for no more than is left: a peer that drips does not prolong it.
 
         Somewhat less will do, for the waiting begins anew until nothing is left: so there is one call to set
-        it for many that wait.
+        it for many that wait. Returns the flags of the call: where nothing is left, it is not to wait.
         """
         left = deadline_s - time.monotonic()
-        if left / 2 <= self._limits_s[option] <= left:
-            return
-        self._limits_s[option] = limit_s = left_s(deadline_s) * _SHARE
-        seconds, us = divmod(ceil(limit_s * _US), _US)
-        self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
+        if left <= 0:
+            return socket.MSG_DONTWAIT
+        if not left / 2 <= self._limits_s[option] <= left:
+            self._limits_s[option] = limit_s = left * _SHARE
+            seconds, us = divmod(ceil(limit_s * _US), _US)
+            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(seconds, us))
+        return 0
 
 
 class TlsWire:
@@ -102,34 +110,51 @@ class TlsWire:
 
     def read(self, most_bytes: int, deadline_s: float) -> bytes:
         """Return what has come."""
-        self._socket.settimeout(left_s(deadline_s))
-        return _some(self._socket.recv(most_bytes))
+        self._limit(deadline_s)
+        try:
+            return _some(self._socket.recv(most_bytes))
+        except _WOULD_WAIT as error:
+            raise TimeoutError(_OVER) from error
 
     def fill(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Read as many bytes as the memory has: at most 16 KiB a call, a record of TLS."""
         rest = after(memory, 0)
-        while rest:
-            self._socket.settimeout(left_s(deadline_s))
-            rest = after(rest, _some(self._socket.recv_into(rest[0])))
+        try:
+            while rest:
+                self._limit(deadline_s)
+                rest = after(rest, _some(self._socket.recv_into(rest[0])))
+        except _WOULD_WAIT as error:
+            raise TimeoutError(_OVER) from error
 
     def write(self, memory: Sequence[memoryview], deadline_s: float) -> None:
         """Send all of it."""
         rest = after(memory, 0)
-        while rest:
-            self._socket.settimeout(left_s(deadline_s))
-            rest = after(rest, self._socket.send(rest[0]))
+        try:
+            while rest:
+                self._limit(deadline_s)
+                rest = after(rest, self._socket.send(rest[0]))
+        except _WOULD_WAIT as error:
+            raise TimeoutError(_OVER) from error
 
     def close(self) -> None:
         """Close the socket; a farewell might wait."""
         self._socket.close()
+
+    def _limit(self, deadline_s: float) -> None:
+        self._socket.settimeout(max(0.0, deadline_s - time.monotonic()))
 
 
 def left_s(deadline_s: float) -> float:
     """Return the seconds until a deadline. Raises TimeoutError: there are none."""
     left = deadline_s - time.monotonic()
     if left <= 0:
-        raise TimeoutError("its time is over")
+        raise TimeoutError(_OVER)
     return left
+
+
+def _check_left(flags: int, error: BlockingIOError) -> None:
+    if flags:
+        raise TimeoutError(_OVER) from error
 
 
 def after(memory: Sequence[memoryview], size_bytes: int) -> list[memoryview]:
