@@ -28,8 +28,8 @@ from kvtier_connector.errors import RemoteError
 
 ENOUGH_S: Final = 60.0
 """A time-out that is not what a test is about."""
-BUSY_S: Final = 2.0
-"""What a value may take where much else runs, which is not what most tests are about."""
+SOON_S: Final = 0.25
+"""One that is, as engines have it."""
 HOST: Final = "127.0.0.1"
 MAXMEMORY: Final = "300mb"
 
@@ -79,10 +79,11 @@ class Store:
 
     @contextmanager
     def stopped(self) -> Generator[None]:
-        """Keep it from running for a while, as a machine in trouble does."""
+        """Keep it from running for a while, as a machine in trouble does; who asks it waits not long."""
         self.process.send(signal.SIGSTOP)
         try:
-            yield
+            with time_for_values(SOON_S):
+                yield
         finally:
             self.process.send(signal.SIGCONT)
 
@@ -96,8 +97,8 @@ class Store:
 
 
 @contextmanager
-def time_for_values(seconds: float = BUSY_S) -> Generator[None]:
-    """Keep tiers of this process in use where a thread has to wait for a core."""
+def time_for_values(seconds: float = ENOUGH_S) -> Generator[None]:
+    """Keep tiers of this process in use where much else runs, unless connecting may take less."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transfers, "_SHORTEST_S", seconds)
         yield

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.connector.disk_engine import CHUNK_BYTES, QUIET_S, DiskEngine
 from tests.engine.connector.disk_engine import tier as with_disk
 from tests.engine.connector.prompts import SMALL_DEVICE, answers, hinted_answer, metric, prompt
-from tests.shared.stores import Store, running
+from tests.shared.stores import ENOUGH_S, Store, running
 
 from kvtier_common.tier import Tier
 from kvtier_connector.config import MIB, ConnectorConfig, kv_transfer_config
@@ -60,6 +60,7 @@ def shared(settings: ConnectorConfig, store: Store) -> ConnectorConfig:
     return replace(
         settings,
         remote_url=f"redis://{store.address}",
+        remote_timeout_s=ENOUGH_S,
         remote_share="team",
         remote_capacity_bytes=64 * MIB,
         remote_weights_read=True,

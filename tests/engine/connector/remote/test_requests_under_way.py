@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.shared.stores import ENOUGH_S, Store, running
+from tests.shared.stores import ENOUGH_S, Store, running, time_for_values
 
 from kvtier_common.backoff import Backoff
 from kvtier_connector.config import KEY_BYTES
@@ -31,6 +31,7 @@ CHUNK_TOKENS = 64
 BLOCK_BYTES = 16 << 10
 SLOTS = 96  # of the memory: far fewer than all prompts have
 BEFORE_IT_DIES = 200  # requests that the store has served
+A_WHILE_S = 10.0  # what those under way wait for a store that has stopped
 
 LAYOUT = BlockLayout("team", lambda: fingerprint({"model": "m"}), BLOCK_BYTES)
 
@@ -149,7 +150,7 @@ def nothing_left() -> Generator[None]:
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
 def test_none_fails_and_none_gets_other_bytes(tmp_path: Path, fault: signal.Signals) -> None:
     asked = requests()
-    with running("valkey", tmp_path) as store, nothing_left():
+    with time_for_values(A_WHILE_S), running("valkey", tmp_path) as store, nothing_left():
         fill(store, asked)
         scheduler = Scheduler(store)
         while scheduler.tier.is_down:

@@ -32,7 +32,7 @@ long = pytest.mark.long
 @pytest.fixture(autouse=True)
 def unhurried() -> Generator[None]:
     """As long as a busy machine needs to schedule three processes for a value."""
-    with time_for_values(ENOUGH_S):
+    with time_for_values():
         yield
 
 
