@@ -319,14 +319,6 @@ def _mutation(image: str, delivery: Delivery) -> str:
     return "\n+ ".join(parts)
 
 
-_CREATED_PODS: Final = {
-    "apiGroups": [""],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE"],
-    "resources": ["pods"],
-}
-
-
 def attachment_policy(
     install: Installation,
     api_version: str = POLICY_VERSIONS[0],

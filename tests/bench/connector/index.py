@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from kvtier_connector.bench.measure import Row
 
@@ -26,22 +26,6 @@ STALL_BLOCKS: Final = 400_000
 BATCH: Final = 256
 ROUNDS: Final = 3
 _GROUP: Final = bytes(4)
-
-
-class Subject(Protocol):
-    """An index that stores a batch of keys (evicting as needed), completes the store, and reads them back."""
-
-    def prepare_store(self, keys: list[bytes]) -> None:
-        """Give slots to keys."""
-
-    def complete_store(self, keys: list[bytes]) -> None:
-        """Make keys loadable."""
-
-    def lookup(self, keys: list[bytes]) -> None:
-        """Find keys, one by one, as vLLM's scheduler does."""
-
-    def load(self, keys: list[bytes]) -> None:
-        """Protect keys for a load and release them again."""
 
 
 class KVTierSubject:

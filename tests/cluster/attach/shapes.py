@@ -10,7 +10,6 @@ from kvtier_operator.planning.observed import Observed
 Document = dict[str, Any]
 LABELS: Final = {"app.kubernetes.io/name": "chat", "llm-d.ai/role": "prefill"}
 CONTAINER: Final = "main"
-_IMAGE: Final = "vllm/vllm-openai:v0.33.0"
 _RESTRICTED: Final = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,

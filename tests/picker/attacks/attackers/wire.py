@@ -80,12 +80,6 @@ class Wire:
         self.tally[SENT] += count
         await asyncio.sleep(0)  # the reader's turn: a drain that need not wait gives it none
 
-    async def until_cut(self) -> None:
-        """Says no more, and waits for the server's end."""
-        while not self.gone:  # noqa: ASYNC110 - the reader tells by this alone
-            await asyncio.sleep(_AGAIN_S)
-        raise CutOffError
-
     async def listen(self) -> None:
         """Takes what the server sends, until it hangs up."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):

@@ -15,8 +15,6 @@ from kvtier_operator.planning.planner import make_plan
 
 MODEL_DIR = "/var/lib/kvtier/model"
 FETCHER = {"image": "a/fetch:1"}
-WEIGHTS_KIB = 68738 << 10
-"""61.02 GiB and a tenth."""
 
 
 def plan(source: str, observed: Observed | None = None, spec: Any = None, **model: Any) -> Plan:  # noqa: ANN401 - as in YAML
