@@ -8,7 +8,7 @@ import pytest
 from tests.unit.connector.disk.rig.blocks import BLOCK, content_of, key_of, number_of
 from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep, Short
 from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
-from tests.unit.connector.disk.rig.tier_files import segment
+from tests.unit.connector.disk.rig.tier_files import flip, segment
 
 from kvtier_common.hints import Priority
 from kvtier_connector.core.index.hints import BlockHint
@@ -159,7 +159,7 @@ def test_a_damaged_block_is_dropped_and_counted_and_can_be_stored_again(tmp_path
     with rig_in(tmp_path) as rig:
         rig.stored(range(4))
         for place in (0, BLOCK - 1, BLOCK, 4 * BLOCK - 1):
-            _flip(segment(tmp_path), place)
+            flip(segment(tmp_path), place)
         assert rig.loaded(range(4)) == contents(2)
         counts = rig.tier.take_counts()
         assert (counts.corrupt, counts.failed) == (3, 0)
@@ -246,11 +246,3 @@ def test_bandwidth_is_what_was_read_since_it_was_asked(
         rig.begin_load([6])  # asked after the end of what is reported first
         rig.quiet()
     assert all(seconds > 0 for _, seconds in measured)
-
-
-def _flip(path: Path, place: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(place)
-        byte = file.read(1)[0]
-        file.seek(place)
-        file.write(bytes([byte ^ 0x10]))

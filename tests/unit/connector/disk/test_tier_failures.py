@@ -9,7 +9,7 @@ import pytest
 from tests.unit.connector.disk.rig.blocks import content_of, key_of, number_of
 from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
 from tests.unit.connector.disk.rig.rig import found_by_the_next, rig_in
-from tests.unit.connector.disk.rig.tier_files import journal, segment
+from tests.unit.connector.disk.rig.tier_files import flip, journal, segment
 
 from kvtier_connector.core.disk.files.folder import LockedFolder
 from kvtier_connector.core.disk.files.store import Store
@@ -160,7 +160,7 @@ def test_a_journal_that_cannot_be_written_turns_the_disk_off(tmp_path: Path) -> 
 def test_a_journal_that_cannot_forget_turns_the_disk_off(tmp_path: Path) -> None:
     with rig_in(tmp_path) as rig:
         rig.stored(range(4))
-        _flip(segment(tmp_path), 0)
+        flip(segment(tmp_path), 0)
         os.close(rig.store._journal._descriptor)
         rig.store._journal._descriptor = os.open(journal(tmp_path), os.O_RDONLY)
         assert rig.loaded([0]) == {}
@@ -211,14 +211,6 @@ def test_a_folder_that_another_engine_has_meanwhile_is_left_to_it(tmp_path: Path
         assert len(tried) == 2
         assert "in use by the other" in tried[0]
         assert rig.loaded([1]) == contents(1)
-
-
-def _flip(path: Path, place: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(place)
-        byte = file.read(1)[0]
-        file.seek(place)
-        file.write(bytes([byte ^ 0x10]))
 
 
 def test_a_thread_that_the_system_keeps_loses_its_blocks_and_goes_on_when_it_is_back(

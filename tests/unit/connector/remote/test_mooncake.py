@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.shared.mooncake import Mooncake, mooncake_running, stop
-from tests.shared.stores import ENOUGH_S, HOST, time_for_values
+from tests.shared.stores import ENOUGH_S, HOST
 from tests.unit.connector.remote.cases import MIB, content, room_for, untouched, value_of
 from tests.unit.connector.remote.tier_engine import BLOCK_BYTES, KEYS, SLOTS, engines
 
@@ -27,13 +27,6 @@ from kvtier_connector.errors import RemoteError, RemoteFullError, RemoteTimeoutE
 
 SOON_S = 0.3
 long = pytest.mark.long
-
-
-@pytest.fixture(autouse=True)
-def unhurried() -> Generator[None]:
-    """As long as a busy machine needs to schedule three processes for a value."""
-    with time_for_values():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,15 @@ def journal(path: Path) -> Path:
     return path / MEANING.folder / "index"
 
 
+def flip(path: Path, place: int) -> None:
+    """Change a bit of a file."""
+    with path.open("r+b") as file:
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 0x10]))
+
+
 @contextmanager
 def directory(path: Path) -> Iterator[Directory]:
     """A folder as the tier has it."""
