@@ -42,6 +42,9 @@ _AT_A_TIME: Final = 16
 """Requests in flight: beside an API server on two cores more do no more, and each connection takes memory."""
 _HEARTBEAT_S: Final = 30.0
 """Between signs of life of a connection in both directions."""
+_SILENCE_S: Final = 100.0
+"""A watch without a line for as long is dead. The server sends a bookmark every 60 to 75 seconds
+(k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter)."""
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=10)
 _ERRORS: Final[Mapping[int, type[KvtierError]]] = {
     400: answers.InvalidObjectError,
@@ -78,9 +81,6 @@ class Request:
 class Api:
     """One API server; `close` it in the end, or use it as a context.
 
-    A watch without a line for `silence_s` is dead. The server sends a bookmark every 60 to 75 seconds
-    (k8s.io/apiserver, pkg/storage/cacher: bookmarkFrequency and its jitter).
-
     `before_write` is called when a request that is no GET has its connection and is about to be sent; what it
     raises is raised in place of that. With it, a write whose caller is cancelled goes on to its end: the
     server may carry it out anyway, and `writes_ended` is to know.
@@ -91,7 +91,6 @@ class Api:
         configuration: Configuration,
         user_agent: str,
         before_write: Callable[[], None] | None = None,
-        silence_s: float = 100.0,
     ) -> None:
         # without proxies in the environment there is nothing to look up there, in a thread, for every request
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
@@ -102,7 +101,6 @@ class Api:
         self._asking = ApiClient(configuration)
         self._host = configuration.host
         self._user_agent = user_agent
-        self._silence_s = silence_s
         self._turns = Semaphore(_LONG_AT_A_TIME)
         self._guarded = before_write is not None
         self._writes: set[asyncio.Task[bytes]] = set()
@@ -168,7 +166,7 @@ class Api:
         Raises KvtierError: as `request`; UnreachableError also for a watch that went silent.
         """
         request = Request("GET", path, query, most_bytes=most_bytes)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._silence_s)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_SILENCE_S)
         try:
             response = await self._send(self._watching, request, timeout)
             try:

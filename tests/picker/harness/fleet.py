@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -127,13 +127,8 @@ class _Tracked(EngineProtocol):
 
 
 @contextmanager
-def running_fleet(count: int, new: Callable[[str], Engine] = Engine) -> Iterator[Fleet]:
-    """Starts engines; all of them are gone afterwards.
-
-    Args:
-        count: How many.
-        new: Makes an engine for an address.
-    """
+def running_fleet(count: int) -> Iterator[Fleet]:
+    """Starts so many engines; all of them are gone afterwards."""
     _allow_files(count)
     sockets = _bind(count)
     port = sockets[0].getsockname()[1]
@@ -141,7 +136,7 @@ def running_fleet(count: int, new: Callable[[str], Engine] = Engine) -> Iterator
     thread = threading.Thread(target=loop.run_forever, name="engines", daemon=True)
     thread.start()
     addresses = [f"{socket.getsockname()[0]}:{port}" for socket in sockets]
-    fleet = Fleet({address: new(address) for address in addresses}, port, loop)
+    fleet = Fleet({address: Engine(address) for address in addresses}, port, loop)
     try:
         for address, listening in zip(addresses, sockets, strict=True):
             fleet.start(address, listening)

@@ -103,7 +103,6 @@ def populate(
     ranges: Iterable[Range],  # of this process
     page_bytes: int,  # size of their pages
     *,
-    threads: int | None = None,  # how many at most; None for as many as CPUs may be used
     # taken in one call, for which whoever else changes this process's memory waits
     at_once_bytes: int = _POPULATE_PIECE_BYTES,
 ) -> None:
@@ -119,7 +118,7 @@ def populate(
         taken = []
         for node, of_node in pieces.items():
             cpus = (numa.cpus_of_node(node) if node is not None else None) or os.sched_getaffinity(0)
-            count = min(threads or len(cpus), len(cpus), len(of_node))
+            count = min(len(cpus), len(of_node))
             pool = pools.enter_context(ThreadPoolExecutor(count, "kvtier-populate", partial(_stay_on, cpus)))
             taken += [pool.submit(populate_part, *piece) for piece in of_node]
         try:

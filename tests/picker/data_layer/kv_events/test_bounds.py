@@ -69,7 +69,7 @@ def _nothing(_number: int, _payload: bytes) -> Generator[int]:
     yield 0
 
 
-async def _replayed(piece: bytes, at_a_time: int = 1) -> None:
+async def _replayed(piece: bytes) -> None:
     (port,) = free_ports(1)
     context = zmq.asyncio.Context()
     router = context.socket(zmq.ROUTER)
@@ -81,8 +81,7 @@ async def _replayed(piece: bytes, at_a_time: int = 1) -> None:
         while True:
             await router.send_multipart([client, empty, b"", number.to_bytes(8, "big"), piece])
             number += 1
-            if number % at_a_time == 0:
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     answering = asyncio.create_task(without_end())
     try:

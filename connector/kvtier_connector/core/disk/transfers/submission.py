@@ -20,7 +20,7 @@ _SHARE_OF_WRITES: Final = 4
 class Submitter:
     """Turns orders that wait into transfers under way."""
 
-    def __init__(  # noqa: PLR0913 - what it connects
+    def __init__(
         self,
         engine: IOEngine,
         queue: OrderQueue,
@@ -28,14 +28,13 @@ class Submitter:
         outbox: Outbox,
         *,
         inbox: Sized,
-        first_bytes: int = FIRST_BYTES,
     ) -> None:
         self._engine = engine
         self._queue = queue
         self._in_flight = in_flight
         self._outbox = outbox
         self._inbox = inbox
-        self._first_bytes = first_bytes
+        self._first_bytes = FIRST_BYTES
 
     def submit(self, store: Store, generation: int) -> None:
         """Give the disk as much as it takes at a time."""
