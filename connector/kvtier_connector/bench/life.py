@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -107,15 +107,6 @@ def _profile(engine: BenchEngine, hit: Ask, path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as profiler:  # noqa: S603 - our own words
         while profiler.poll() is None:
             engine.run(hit)
-
-
-def busiest(samples: str, most: int = 10) -> list[tuple[str, float]]:
-    """Return the functions in which most samples of py-spy's raw form ended, with their share of all."""
-    ended = Counter[str]()
-    for line in samples.splitlines():
-        stack, _, count = line.rpartition(" ")
-        ended[stack.rpartition(";")[2]] += int(count)
-    return [(name, count / ended.total()) for name, count in ended.most_common(most)]
 
 
 def report(

@@ -1,5 +1,6 @@
 """A run's figures as Markdown: what goes into the page of figures, and what was kept of what was promised."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
@@ -9,7 +10,6 @@ from tests.bench.card.results import all_equal, dma_s, is_compared, verdicts
 from tests.bench.card.settings import CUDA, HIGH, LOW, NEW, Settings
 
 from kvtier_connector.bench.choices import TITLES
-from kvtier_connector.bench.life import busiest
 
 _WITHOUT: Final = "-"
 
@@ -128,6 +128,15 @@ def _verdicts(figures: Mapping[str, Any]) -> Iterator[str]:
     for one in verdicts(figures):
         measured = _WITHOUT if one.measured is None else f"{one.measured:.3f}"
         yield _row([one.what, measured, f"{'>=' if one.at_least else '<='} {one.limit:g}", one.outcome])
+
+
+def busiest(samples: str, most: int = 10) -> list[tuple[str, float]]:
+    """Return the functions in which most samples of py-spy's raw form ended, with their share of all."""
+    ended = Counter[str]()
+    for line in samples.splitlines():
+        stack, _, count = line.rpartition(" ")
+        ended[stack.rpartition(";")[2]] += int(count)
+    return [(name, count / ended.total()) for name, count in ended.most_common(most)]
 
 
 def _profile(side: str, samples: str) -> str:

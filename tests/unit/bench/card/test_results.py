@@ -8,7 +8,7 @@ from tests.bench.card.kinds import KINDS
 from tests.bench.card.piece import pieces_of
 from tests.bench.card.results import all_equal, dma_s, results, verdicts
 from tests.bench.card.settings import CUDA, Settings, default_sides, planned_arguments
-from tests.bench.card.table import page
+from tests.bench.card.table import busiest, page
 from tests.unit.bench.card.lives import copies, lived
 
 from kvtier_connector.bench.choices import EVERY_SIDE
@@ -115,3 +115,8 @@ def test_the_page_says_everything() -> None:
         "- left out, for want of time: `life.none.2`",
     ):
         assert line in text, line
+
+
+def test_where_samples_end() -> None:
+    samples = "main (a.py:1);step (b.py:7) 6\nmain (a.py:1);wait (c.py:2) 3\nmain (a.py:1) 1\n"
+    assert busiest(samples, 2) == [("step (b.py:7)", 0.6), ("wait (c.py:2)", 0.3)]

@@ -8,7 +8,7 @@ from tests.unit.connector.bench.test_ttft import FakeEngine
 
 from kvtier_common.benchmarks import Workload
 from kvtier_connector.bench import workloads
-from kvtier_connector.bench.life import Asked, busiest, live
+from kvtier_connector.bench.life import Asked, live
 from kvtier_connector.bench.load import Round, RoundServed, Served
 
 WORKLOAD = Workload(
@@ -89,8 +89,3 @@ def test_lives_of_a_turn_are_asked_the_same_and_no_turn_what_another_was() -> No
     asked = [[one.seed for one in engine.rounds] for engine in engines]
     assert asked[0] == asked[1]
     assert not {*asked[0]} & {*asked[2]}
-
-
-def test_where_samples_end() -> None:
-    samples = "main (a.py:1);step (b.py:7) 6\nmain (a.py:1);wait (c.py:2) 3\nmain (a.py:1) 1\n"
-    assert busiest(samples, 2) == [("step (b.py:7)", 0.6), ("wait (c.py:2)", 0.3)]
