@@ -216,7 +216,8 @@ class DiskTier(TierOwner):
         under_way = [order for order in (*self._pending.loads, *self._pending.stores) if order.key in places]
         self._pending.lose(under_way, progress)
         progress.evicted += index.invalidate(list(places))
-        self._disk.send([messages.Forget(self._generation, np.array(list(places.values()), np.int32))])
+        slots = np.array(list(places.values()), np.int32)
+        self._disk.send([messages.Forget(self._generation, slots, is_promised=True)])
 
     @property
     def is_forgetting(self) -> bool:
@@ -302,17 +303,24 @@ class DiskTier(TierOwner):
                 case Down(reason):
                     self._update_index(updates)
                     updates = _IndexUpdates()
-                    self._store = None
-                    if self._forgotten:
-                        self.clear()  # what was being written may have been put down
-                    progress.notes.append(f"the disk tier is off: {reason}; serving from memory")
+                    self._let_go(reason, progress)
                 case messages.Up(store):
                     self._take(store, progress)
+                case messages.NotForgotten():
+                    self._update_index(updates)
+                    updates = _IndexUpdates()
+                    self.clear()
                 case Cleared():
                     self._uncleared -= 1
                 case Probed(size_bytes, seconds):
                     self.break_even.read.add(size_bytes, seconds)
         return updates
+
+    def _let_go(self, reason: str, progress: Progress) -> None:
+        self._store = None
+        if self._forgotten:
+            self.clear()  # what was being written may have been put down
+        progress.notes.append(f"the disk tier is off: {reason}; serving from memory")
 
     def _update_index(self, updates: _IndexUpdates) -> None:
         if self._store is not None:

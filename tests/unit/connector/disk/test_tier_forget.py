@@ -3,14 +3,17 @@
 import errno
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from tests.shared.waiting import eventually
 from tests.unit.connector.disk.rig.blocks import content_of, key_of
-from tests.unit.connector.disk.rig.faulty_engine import Fail, Keep
+from tests.unit.connector.disk.rig.faulty_engine import SOON_S, Fail, Keep
 from tests.unit.connector.disk.rig.rig import Rig, found_by_the_next, rig_in
 
 from kvtier_connector.core.behind.progress import Progress
+from kvtier_connector.errors import DiskError
 
 
 def contents(*numbers: int, epoch: int = 0) -> dict[int, bytes]:
@@ -106,3 +109,53 @@ def test_a_write_under_way_when_the_disk_goes_off_brings_nothing_back(tmp_path: 
         rig.until_up()
         assert not rig.tier.holds(key_of(5))
     assert 5 not in found_by_the_next(tmp_path)
+
+
+def test_what_is_forgotten_before_it_is_known_that_the_disk_is_off_is_gone_when_it_comes_back(
+    tmp_path: Path,
+) -> None:
+    with rig_in(tmp_path) as rig:
+        rig.stored(range(4))
+        rig.engine.fault_next(Fail(errno.EROFS))
+        rig.begin_load([1])
+        eventually(lambda: rig.attempts > 0, "another opening of the disk")
+        _forget(rig, [2])  # an idle engine has not looked since
+        _until_forgotten(rig)
+        rig.until_up()
+        assert not rig.tier.holds(key_of(2))
+    assert 2 not in found_by_the_next(tmp_path)
+
+
+def test_what_cannot_be_put_down_as_forgotten_is_gone_when_the_disk_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise DiskError("no space left on device")
+
+    with rig_in(tmp_path) as rig:
+        rig.stored(range(4))
+        monkeypatch.setattr(rig.store, "record", refuse)
+        _forget(rig, [2])
+        rig.until_down()
+        _until_forgotten(rig)
+        rig.until_up()
+        assert not rig.tier.holds(key_of(2))
+    assert 2 not in found_by_the_next(tmp_path)
+
+
+def test_forgetting_lasts_until_it_is_put_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with rig_in(tmp_path) as rig:
+        rig.stored(range(4))
+        record, begun, may_end = rig.store.record, Event(), Event()
+
+        def slowly(*arguments: Any) -> None:  # noqa: ANN401 - as they come
+            begun.set()
+            assert may_end.wait(SOON_S)
+            record(*arguments)
+
+        monkeypatch.setattr(rig.store, "record", slowly)
+        _forget(rig, [2])
+        assert begun.wait(SOON_S)
+        assert rig.tier.is_forgetting
+        may_end.set()
+        _until_forgotten(rig)

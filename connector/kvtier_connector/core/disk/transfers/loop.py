@@ -18,7 +18,7 @@ from kvtier_connector.core.disk.io.engine import IOEngine
 from kvtier_connector.core.disk.probe import probe
 from kvtier_connector.core.disk.timings import DEFAULT_TIMINGS, Timings
 from kvtier_connector.core.disk.transfers.completion import Completer, compact, compact_if_full
-from kvtier_connector.core.disk.transfers.messages import Event, Forget, Message, Up
+from kvtier_connector.core.disk.transfers.messages import Event, Forget, Message, NotForgotten, Up
 from kvtier_connector.core.disk.transfers.orders import (
     EndedTransfer,
     InFlight,
@@ -132,32 +132,42 @@ class DiskLoop:
 
     def _take_messages(self) -> None:
         while self.inbox:
-            message = self.inbox.popleft()
-            match message:
-                case Order() if self._served.serves(message):
-                    self._queue.add(message)
-                case Order():
-                    self.outbox.end(message, DiskError("the disk tier has let go of this block"))
-                case Probe():
-                    self._probe_due = True
-                case KeepRates(text):
-                    if self._served.store is not None:
-                        with suppress(DiskError):  # a tier serves without them, too
-                            self._served.store.keep_rates(text)
-                case Forget():
-                    self._forget(message)
-                case Clear(generation):
-                    self._refuse_waiting(DiskError("the disk tier was cleared"))
-                    try:
-                        self._served.clear(generation)
-                    finally:  # a store that cannot be cleared now is, before it is used again
-                        self.outbox.tell(Cleared())
+            try:
+                self._do(self.inbox[0])
+            finally:  # not before: what has left is taken for done
+                self.inbox.popleft()
+
+    def _do(self, message: Message) -> None:
+        match message:
+            case Order() if self._served.serves(message):
+                self._queue.add(message)
+            case Order():
+                self.outbox.end(message, DiskError("the disk tier has let go of this block"))
+            case Probe():
+                self._probe_due = True
+            case KeepRates(text):
+                if self._served.store is not None:
+                    with suppress(DiskError):  # a tier serves without them, too
+                        self._served.store.keep_rates(text)
+            case Forget():
+                self._forget(message)
+            case Clear(generation):
+                self._refuse_waiting(DiskError("the disk tier was cleared"))
+                try:
+                    self._served.clear(generation)
+                finally:  # a store that cannot be cleared now is, before it is used again
+                    self.outbox.tell(Cleared())
 
     def _forget(self, forget: Forget) -> None:
-        store = self._served.store
-        if store is not None and forget.generation == self._served.generation:
-            store.record(store.shape.nothing, forget.slots)
-            compact_if_full(store, forget.generation, self.outbox)
+        store, is_put_down = self._served.store, False
+        try:
+            if store is not None and forget.generation == self._served.generation:
+                store.record(store.shape.nothing, forget.slots)
+                is_put_down = True
+                compact_if_full(store, forget.generation, self.outbox)
+        finally:  # its owner may not have heard yet that the store was let go of, or is another
+            if forget.is_promised and not is_put_down:
+                self.outbox.tell(NotForgotten())
 
     def _submit_or_reopen(self) -> None:
         store = self._served.store
@@ -237,8 +247,8 @@ class DiskThread:
         return self._loop.has_begun
 
     def has_taken_all(self) -> bool:
-        """Tell whether the thread has taken on all that it was sent."""
-        return not self._loop.inbox
+        """Tell whether the thread has taken on all that it was sent, and nothing it told is left to take."""
+        return not self._loop.inbox and not self._loop.outbox  # in this order: it tells, then takes the next
 
     def is_stuck(self) -> bool:
         """Tell whether the operating system has not let go of the thread for longer than a block may take."""

@@ -14,6 +14,12 @@ class Forget:
 
     generation: int
     slots: Slots
+    is_promised: bool = False  # somebody is told that it is done; answered by NotForgotten where it is not
+
+
+@dataclass(frozen=True, slots=True)
+class NotForgotten:
+    """What was to be forgotten may be found again when the disk can be used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +30,4 @@ class Up:
 
 
 Message = Order | Forget | Clear | Probe | KeepRates
-Event = messages.Event | Up
+Event = messages.Event | Up | NotForgotten
