@@ -59,7 +59,11 @@ from kvtier_connector.vllm.offloading.sync_loads import (
     sync_jobs,
 )
 from kvtier_connector.vllm.offloading.worker import KVTierWorker
-from kvtier_connector.vllm.upstream.engine import OffloadingConnector, OffloadingConnectorMetadata
+from kvtier_connector.vllm.upstream.engine import (
+    OffloadingConnector,
+    OffloadingConnectorMetadata,
+    chunk_key_bytes,
+)
 from kvtier_connector.vllm.upstream.offloading import ResetFence, UpstreamScheduler, UpstreamWorker
 
 if TYPE_CHECKING:
@@ -231,6 +235,7 @@ class KVTierConnector(OffloadingConnector):  # type: ignore[misc] # vLLM has no 
         self._manager = manager = upstream.manager
         if not isinstance(manager, KVTierManager):
             raise TypeError(f"the manager is a {type(manager).__name__}, not kvtier's")
+        manager.expect_keys(chunk_key_bytes(config.cache_config.prefix_caching_hash_algo))
         own = in_step(config, kv_cache, upstream.tokens_per_block, layered=settings.layered_loads)
         self._sync_loads = SyncLoads(upstream, own)
         self._lookups = Lookups(upstream, manager, self._sync_loads, super().get_num_new_matched_tokens)

@@ -92,6 +92,11 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
         """Tokens of a chunk; where each KV cache group has a chunk of its own, its part of them."""
         return max(self._tokens_per_chunk.values()) // len(self._tokens_per_chunk)
 
+    def expect_keys(self, key_bytes: int) -> None:
+        """Have chunks' keys be of this length from now on, before any is stored."""
+        if key_bytes != self._index.key_bytes:
+            self._index = self._new_index(key_bytes)
+
     def put_behind(
         self,
         tiers: Sequence[TierBehind],
@@ -216,9 +221,6 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
             return PrepareStoreOutput([], SlotSpec(np.empty(0, np.int32)), [])
         ordered = list(dict.fromkeys(keys))
         self._note(ordered, req_context)
-        if ordered and len(ordered[0]) != self._index.key_bytes:
-            # another hash than the default: its length shows with the first key
-            self._index = self._new_index(len(ordered[0]))
         reservation = self._index.reserve(
             ordered,
             keep=req_context.get_offload_key_position,

@@ -44,3 +44,21 @@ def test_the_manager_keeps_a_requests_own_prefix_and_tells_what_left() -> None:
     assert {manager.lookup(key, other) for key in new} == {LookupResult.MISS}
     manager.complete_load(set(new), other)
     assert store(new, other).keys_to_store == new
+
+
+def test_another_hash_than_the_default_is_known_before_anything_is_stored() -> None:
+    from vllm.v1.kv_offload.base import LookupResult, ReqContext, make_offload_key  # noqa: PLC0415 - as above
+
+    from kvtier_connector.vllm.spec import KVTierOffloadingSpec  # noqa: PLC0415 - takes seconds
+    from kvtier_connector.vllm.upstream.engine import chunk_key_bytes  # noqa: PLC0415 - as above
+
+    manager = KVTierOffloadingSpec(offloading_config()).get_manager()
+    manager.expect_keys(chunk_key_bytes("xxhash"))
+    manager.grow(Grown(1024, 0, is_over=True))
+    keys = [make_offload_key(number.to_bytes(16, "big"), 0) for number in range(3)]
+    context = ReqContext("a")
+    manager.touch(keys, context)  # what a request finds on the device, in whose step another computes it
+    assert manager.memory.places(keys) == {}
+    prepared = manager.prepare_store(keys, context)
+    manager.complete_store(set(prepared.keys_to_store), context)
+    assert [manager.lookup(key, context) for key in keys] == [LookupResult.HIT] * 3
