@@ -53,6 +53,7 @@ class _Prefetch:
     here: int  # those that were in memory, or have come
     coming: deque[Chunk]
     unseen: int  # of these, at its beginning, those that were not looked at yet
+    most: int  # slots that it fills until it ends
 
 
 class Prefetches:
@@ -79,14 +80,16 @@ class Prefetches:
         """
         name = f"kvtier-prefetch-{next(self._numbers)}"
         under_way = sum(len(prefetch.coming) for prefetch in self._under_way.values())
+        filled = sum(prefetch.most for prefetch in self._under_way.values())  # what has come is held, too
         room = min(
-            self._memory.capacity // MEMORY_SHARE - under_way,
+            self._memory.capacity // MEMORY_SHARE - filled,
             self._memory.reservable - self._memory.promised - under_way,
             self._memory.capacity if len(self._under_way) < MOST_UNDER_WAY else 0,
         )
         lacking = [chunk for chunk in chunks if self._memory.state(chunk.key) is not BlockState.READY]
         coming = deque(lacking[: max(0, room)])
-        self._under_way[name] = _Prefetch(len(chunks), len(chunks) - len(lacking), coming, len(coming))
+        here, most = len(chunks) - len(lacking), len(coming)
+        self._under_way[name] = _Prefetch(len(chunks), here, coming, most, most)
         return name, self.look(name)
 
     def look(self, name: str) -> Fetched:

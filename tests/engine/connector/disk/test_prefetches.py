@@ -65,6 +65,17 @@ def test_those_under_way_take_a_quarter_of_the_memory_together() -> None:
     assert prefetches.begin(_chunks(range(20, 30)))[1] == Fetched(0, 3, 7), "what has ended makes room"
 
 
+def test_what_has_come_counts_until_its_prefetch_ends() -> None:
+    scene = Scene(16, on_disk=range(100))
+    prefetches = _prefetches(scene)
+    for first in (0, 10, 20, 30):
+        name, fetched = prefetches.begin(_chunks(range(first, first + 4)))
+        if fetched.coming:
+            scene.arrive(*range(first, first + fetched.coming - 1))  # the last one keeps it waiting
+            prefetches.look(name)
+    assert scene.memory.capacity - scene.memory.reservable <= 4, "a quarter of the memory"
+
+
 def test_what_is_retained_does_not_leave_for_it() -> None:
     scene = Scene(10, on_disk=[50, 51, 52])
     retained = [key_of(number) for number in range(3)]
