@@ -393,6 +393,8 @@ class RemoteThreads:
                 with self._queue.changed:
                     self._failures = 0
                     self._queue.down_until_s, self._queue.is_trying = None, False
+                    if self._unkept_epoch:  # begun since the epoch was settled
+                        self._queue.epochs.append(_KeepEpoch(self._unkept_epoch))
                     self._queue.changed.notify_all()
                 self.outbox.tell(Up(facts, rates, newest))
                 self.probe()  # how fast it is from here, before a request can ask for it

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from tests.shared.stores import Store, running
 from tests.unit.connector.remote.tier_engine import KEYS, SLOTS, Engine, engines, layout_of
 
 from kvtier_connector.core.behind.progress import Progress
 from kvtier_connector.core.behind.tier import Presence
+from kvtier_connector.core.remote.store import StoreConnection
+from kvtier_connector.core.remote.transfers import RemoteThreads
 
 ABSENT, PRESENT = Presence.ABSENT, Presence.PRESENT
 
@@ -120,3 +123,25 @@ def test_an_epoch_that_the_store_has_lost_is_told_it_again(store: Store) -> None
         store.ask("DEL", layout_of().epoch_key)
         engine.ask([0])  # any question
         assert store.ask("GET", layout_of().epoch_key) == b"e1"
+
+
+def test_an_epoch_that_begins_while_an_engine_connects_is_told_to_the_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with engines(store, "m") as [first]:
+        _begin(first, "e1")
+        assert _until_forgotten(first) == ""
+    read_text = RemoteThreads._read_text
+
+    def begun_meanwhile(
+        threads: RemoteThreads, connection: StoreConnection, key: bytes, most_bytes: int
+    ) -> str:
+        found = read_text(threads, connection, key, most_bytes)
+        if key == layout_of().epoch_key:
+            threads.begin_epoch("e2", 0)
+        return found
+
+    monkeypatch.setattr(RemoteThreads, "_read_text", begun_meanwhile)
+    with engines(store, "m") as [engine]:
+        engine.ask([0])  # what the store is to be told goes before questions
+        assert store.ask("GET", layout_of().epoch_key) == b"e2"
