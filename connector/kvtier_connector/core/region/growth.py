@@ -187,7 +187,11 @@ class Growth:
         return time.monotonic() if self._by_driver else time.thread_time()
 
     def _end(self) -> None:
-        pinned_bytes = self._report(time.monotonic() - self._begun_s)
+        pinned_bytes = self._grown.pinned_bytes
+        try:
+            pinned_bytes = self._report(time.monotonic() - self._begun_s)
+        except OSError as error:  # /proc may be closed to a process; whoever waits for the end is told
+            self._say(f"the kernel does not say what memory it gave: {error}", bool(self._refused))
         self._tell(self._grown.slots, pinned_bytes, is_over=True)
 
     def _untaken(self, piece: Piece) -> pages.Range:

@@ -234,3 +234,17 @@ def test_a_slot_is_there_when_all_ranks_have_it() -> None:
     assert together([elsewhere, second], slices=1) == Grown(4, 5 * MIB, is_over=False)
     with pytest.raises(ConnectorError, match="/proc/self/fd/none: No such file"):
         GrowthWords.attach("/proc/self/fd/none")
+
+
+def test_a_kernel_that_does_not_say_what_it_gave_ends_neither_the_growth_nor_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pin, "range_state", unreadable)
+    monkeypatch.setattr(region, "range_state", unreadable)
+    scene = Scene(lambda memory: pin.by_kernel(memory, Policy.PREFER))
+    grown = scene.grown()
+    assert (grown.slots, grown.is_over) == (SLOTS, True)
+    assert len(scene.said) == 1
