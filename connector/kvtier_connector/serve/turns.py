@@ -4,6 +4,7 @@ import fcntl
 import multiprocessing
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +46,8 @@ class Turn:
     def tell(self, text: str) -> None:
         """Say how far it is, if it is this process's turn."""
         if self._file >= 0:
-            os.pwrite(self._file, text.encode().ljust(_MOST_BYTES), 0)
+            with suppress(OSError):  # a full file system: the others then open when their own time is over
+                os.pwrite(self._file, text.encode().ljust(_MOST_BYTES), 0)
 
     def heard(self) -> dict[str, int]:
         """Return the numbers that the one whose turn it is has said last."""

@@ -1,13 +1,15 @@
 """Where the lock of several API servers is, and what comes of a machine that has no place for it."""
 
+import errno
 import multiprocessing
+import os
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kvtier_connector.serve.turns import turn_of_server
+from kvtier_connector.serve.turns import Turn, turn_of_server
 
 PORT = 8000
 
@@ -34,3 +36,14 @@ def test_where_nothing_can_be_written_each_has_its_own(monkeypatch: pytest.Monke
     monkeypatch.setattr(tempfile, "gettempdir", none)
     turns = [turn_of_server(PORT, "/proc/kvtier") for _ in range(2)]
     assert [turn.take() for turn in turns] == [True, True]
+
+
+def test_a_full_file_system_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    turn = Turn(tmp_path / "turn")
+    assert turn.take()
+    monkeypatch.setattr(os, "pwrite", full)
+    turn.tell('{"prefixes": 1}')
+    turn.close()
