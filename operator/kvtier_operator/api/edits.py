@@ -96,4 +96,7 @@ def _put(place: object, part: Part, edit: Edit, source: str) -> None:
 
 def _nothing_there(way: list[Part], edit: Edit, source: str) -> InvalidInputError:
     message = f"{way[-1]} is nothing that can be set there: what is above it has no such field or item"
+    if isinstance(way[-1], int):
+        whole = edit.path.partition(f"[{way[-1]}]")[0]
+        message = f"there is no item {way[-1]}; set the whole list, as in {whole}=[...]"
     return InvalidInputError(source, Problem(edit.path, message))

@@ -31,7 +31,8 @@ _EXAMPLE: Final[dict[str, str | int]] = {
 def init(asked: WhatIf, output: Path | None) -> None:
     """Print a first KVCacheTier as YAML, with what its fields mean and others that many resources have.
 
-    Without --model it is an example. Exit status: 2 bad input, or a file that is there already.
+    Without --model it is an example. Exit status: 2 bad input, or a file that is there already or cannot be
+    written.
     """
     from kvtier_operator.api.first_resource import commented_yaml  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.api.parse import parse_resource  # noqa: PLC0415 - as above
@@ -48,3 +49,5 @@ def init(asked: WhatIf, output: Path | None) -> None:
     except FileExistsError as error:
         problem = Problem("", "is there already, and init replaces nothing: name another file")
         raise InvalidInputError(str(output), problem) from error
+    except OSError as error:
+        raise InvalidInputError(str(output), Problem("", f"cannot be written: {error.strerror}")) from error

@@ -169,7 +169,8 @@ REFUSED: Final = {
         'spec.engine.env[0].value: expected text, not the number 4; quote it: "4"',
     ),
     "a line for a variable": Refused(
-        {"spec.engine.env": ["HF_TOKEN=hf_secret"]}, "spec.engine.env[0]: expected a mapping, not text"
+        {"spec.engine.env": ["HF_TOKEN=hf_secret"]},
+        "spec.engine.env[0]: expected a mapping, not text; its fields are name, value, valueFrom",
     ),
     "a line for a variable's name": Refused(
         {"spec.engine.env": [{"name": "HF_TOKEN=hf_secret"}]},
@@ -182,7 +183,7 @@ REFUSED: Final = {
     "boolean for text": Refused(
         {"spec.engine.nodeSelector": {"example.com/gpu": True}},
         "spec.engine.nodeSelector[example.com/gpu]: expected text, not true; YAML reads on, "
-        'off, yes and no without quotes as true or false: quote it, as in "yes"',
+        'off, yes, no, y and n without quotes as true or false: quote what you wrote, as in "yes"',
     ),
     "the same variable twice": Refused(
         {"spec.engine.env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]},
@@ -331,7 +332,8 @@ REFUSED: Final = {
         {"spec.engine.env": {"A": "1"}}, "spec.engine.env: expected a list, not a mapping"
     ),
     "list for a mapping": Refused(
-        {"spec.tiers": [{"cpu": "1Gi"}]}, "spec.tiers: expected a mapping, not a list"
+        {"spec.tiers": [{"cpu": "1Gi"}]},
+        "spec.tiers: expected a mapping, not a list; its fields are cpu, disk, remote",
     ),
     "emptyDir with settings": Refused(
         {"spec.tiers.disk": {"capacity": "1Ti", "volume": {"emptyDir": {"medium": "Memory"}}}},

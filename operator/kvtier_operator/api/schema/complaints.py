@@ -105,9 +105,7 @@ _DEVICE_TIER: Final = (
 )
 _ELSEWHERE: Final = {("spec", "tiers", name): _DEVICE_TIER for name in ("gpu", "device", "hbm", "vram")}
 """Names that mean something which is set in another way."""
-_READ_AS_BOOLEAN: Final = (
-    '; YAML reads on, off, yes and no without quotes as true or false: quote it, as in "yes"'
-)
+_READ_AS_BOOLEAN: Final = '; YAML reads on, off, yes, no, y and n without quotes as true or false: quote what you wrote, as in "yes"'
 # By pydantic's kind of error. `given` is the value, `a_given` says of what type it is, `described` is the field's
 # description; the other names are pydantic's own.
 _MESSAGES: Final = {
@@ -121,7 +119,7 @@ _MESSAGES: Final = {
     "bool_type": "expected true or false, not {a_given}",
     "list_type": "expected a list, not {a_given}",
     "dict_type": "expected a mapping, not {a_given}",
-    "model_type": "expected a mapping, not {a_given}",
+    "model_type": "expected a mapping, not {a_given}{its_fields}",
     "quantity_type": "expected a quantity such as 100Gi, not {a_given}{quote_fraction}",
     "quantity": "{reason}",
     "ip_block": "{given} is not an address block; write it as 10.129.0.0/23 or 2001:db8::/64",
@@ -218,6 +216,7 @@ def complaint(error: ErrorDetails) -> Problem:
         form=FORMS.get(context.get("pattern", ""), ""),
         quote_it=_quoting_advice(value, location),
         quote_fraction=_fraction_advice(value, location),
+        its_fields=f"; its fields are {', '.join(known)}" if (known := names_at(location)) else "",
         pydantic_message=error["msg"],
     )
     return Problem(path_of(location), message)

@@ -14,6 +14,7 @@ from kvtier_operator.cli.cluster.order import Order
 from kvtier_operator.cli.inputs import options
 from kvtier_operator.cli.inputs.prompts import one_prompt, prompts_in, salt_of
 from kvtier_operator.cli.main import EXIT_REJECTED
+from kvtier_operator.errors import InvalidInputError, Problem
 
 _CLEAR_S: Final = 300.0
 _COMPUTE_S: Final = 3600.0
@@ -82,10 +83,10 @@ def clear(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Have every engine of the KVCacheTier NAME forget what its tiers hold, or a part of it.
 
-    When it has returned with exit code 0, no engine serves an earlier block. With --share nobody's blocks
+    When it has returned with exit status 0, no engine serves an earlier block. With --share nobody's blocks
     go, too, where they may be the tenant's; --prefix-of leaves what came after the prompt. It
-    runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit code 1
-    where an engine could not be told.
+    runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit status
+    1 where an engine could not be told.
     """
     if share is not None and prefix_of is not None:
         raise click.UsageError("--share and --prefix-of are two ways to say which blocks: give one")
@@ -126,8 +127,8 @@ def warm(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Have every engine of the KVCacheTier NAME compute prompts, or load what a tier has of them.
 
-    It runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit code
-    1 where an engine could not be told.
+    It runs the connector's control program in each engine's pod (rights: get and create pods/exec). Exit
+    status 1 where an engine could not be told.
     """
     order = Order(("warm", "-", *_of_share(share)), prompts_in(_read(path), path), _COMPUTE_S)
     _tell(name, namespace, cluster, order, output)
@@ -167,8 +168,8 @@ def keep(  # noqa: PLR0913 - one parameter an option
     beginning of chats is JSON with messages: a chat's prompt begins with the model's template, and no plain
     text is the beginning of it. Tiers keep whole chunks, so a prompt of fewer tokens is not kept.
 
-    All that is kept is bound by spec.tiers.cpu.retained. It runs the connector's control program in each
-    engine's pod (rights: get and create pods/exec). Exit code 1 where an engine could not be told.
+    All that is kept is bounded by spec.tiers.cpu.retained. It runs the connector's control program in each
+    engine's pod (rights: get and create pods/exec). Exit status 1 where an engine could not be told.
     """
     if (path is None) == (text is None):
         raise click.UsageError("give the prompt once: as FILE, or as --text TEXT")
@@ -184,8 +185,11 @@ def _of_share(share: str | None) -> tuple[str, ...]:
 def _read(path: str) -> bytes:
     from kvtier_operator.cli.inputs.prompts import MOST_BYTES  # noqa: PLC0415 - as above
 
-    with click.open_file(path, "rb") as file:
-        content: bytes = file.read(MOST_BYTES + 1)
+    try:
+        with click.open_file(path, "rb") as file:
+            content: bytes = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidInputError(path, Problem("", f"cannot be read: {error.strerror}")) from error
     if len(content) > MOST_BYTES:
         raise click.UsageError(f"{path}: more than {MOST_BYTES >> 20} MiB: give fewer prompts at a time")
     return content

@@ -251,6 +251,9 @@ def test_a_plan_without_a_file_is_that_of_the_first_resource(tmp_path: Path) -> 
     assert run("-f", str(path)).stdout == run(*options).stdout
     again = CliRunner().invoke(init, [*options, "--write-to", str(path)])
     assert str(again.exception) == f"{path}: is there already, and init replaces nothing: name another file"
+    nowhere = CliRunner().invoke(init, [*options, "--write-to", str(tmp_path / "none" / "cr.yaml")])
+    assert isinstance(nowhere.exception, InvalidInputError)
+    assert "cannot be written: No such file" in str(nowhere.exception)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +269,11 @@ def test_a_plan_without_a_file_is_that_of_the_first_resource(tmp_path: Path) -> 
             ["--cpu", "1Gi", "--set", "spec.model.name.x=1"],
             "spec.model.name.x: x is nothing that can be set there",
         ),
+        (
+            ["--cpu", "1Gi", "--set", "spec.engine.env[3].name=x"],
+            "spec.engine.env[3].name: there is no item 3; set the whole list, as in spec.engine.env=[...]",
+        ),
+        (["--cpu", "1Gi", "--set", "spec.tiers.cpu.memlock=Require"], "its fields are policy"),
         (["--node-memory", "30Gi"], "leave 3.14 GiB of memory to each of 8 engines"),
     ],
 )

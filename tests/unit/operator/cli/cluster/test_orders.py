@@ -18,6 +18,7 @@ from kvtier_operator.cli.cluster.order import Order
 from kvtier_operator.cli.cluster.orders import clear, keep, warm
 from kvtier_operator.cli.cluster.reader import Reader
 from kvtier_operator.cli.inputs import options
+from kvtier_operator.errors import InvalidInputError
 from kvtier_operator.planning.base.kept import ATTACHED_CONTROL_FOLDER
 
 Ran = tuple[Container, Sequence[str], bytes]
@@ -286,6 +287,12 @@ def test_a_bad_line_is_named_and_nobody_is_told(
     result = CliRunner().invoke(warm, ["qwen3-32b", "-f", str(file)])
     assert said in str(result.exception)
     assert not one.ran
+
+
+def test_prompts_that_are_not_there_are_bad_input(tmp_path: Path) -> None:
+    result = CliRunner().invoke(warm, ["qwen3-32b", "-f", str(tmp_path / "none.jsonl")])
+    assert isinstance(result.exception, InvalidInputError)
+    assert str(result.exception) == f"{tmp_path}/none.jsonl: cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize("time", ["2d", "0s", "25h", "1"])
