@@ -35,6 +35,8 @@ _LEAST_INTEGER, _MOST_INTEGER = -(1 << 63), (1 << 64) - 1
 _MOST_DIGITS: Final = 66  # of an integer of 64 bits, in base 2 with its prefix
 _MOST_SHOWN: Final = 80
 _MOST_MESSAGE: Final = 300
+_NOTHING_BEGINS: Final = "found character"
+"""How both of PyYAML's parsers begin to say it, and nothing else."""
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
 _BOOLEANS: Final = {**SafeConstructor.bool_values, "y": True, "n": False}
@@ -82,12 +84,23 @@ def read_yaml(text: str | bytes) -> Iterator[object]:
         nodes = yaml.compose_all(text, Loader=_Loader)
         yield from (document for document in map(values.of, nodes) if document is not None)
     except MarkedYAMLError as error:
-        problem = str(error.problem or error.context or "")
-        raise _error_at(problem, error.problem_mark or error.context_mark) from error
+        problem, mark = str(error.problem or error.context or ""), error.problem_mark or error.context_mark
+        if problem.startswith(_NOTHING_BEGINS) and mark:
+            problem = _no_beginning(text, mark)
+        raise _error_at(problem, mark) from error
     except yaml.YAMLError as error:
         raise _error_at(str(error)) from error
     except UnicodeError as error:
         raise _error_at(f"not UTF-8: {error}") from error
+
+
+def _no_beginning(text: str | bytes, mark: _Place) -> str:
+    """What to do about a character that nothing begins with: mostly a tab, or an @ or ` without quotes."""
+    written = text if isinstance(text, str) else text.decode(errors="replace")
+    character = written.split("\n")[mark.line][mark.column : mark.column + 1]
+    if character == "\t":
+        return "a tab does not indent in YAML; use spaces"
+    return f"nothing begins with {one_line(repr(character), _MOST_SHOWN)}; quote the text, or take it away"
 
 
 def _check_size(text: str | bytes) -> None:
