@@ -70,7 +70,7 @@ class TenantShare:
     def __post_init__(self) -> None:
         if not 0 <= self.guaranteed <= self.most <= 1 or not self.most:
             raise PoolError(
-                f"guaranteed and most must be parts from 0 % to 100 %, most the larger, not "
+                f"guaranteed and most must be parts from 0% to 100%, most the larger, not "
                 f"{self.guaranteed:.0%} and {self.most:.0%}"
             )
 
@@ -89,7 +89,7 @@ class PoolSettings:
 
     def __post_init__(self) -> None:
         if not 0 <= self.retained <= 1:
-            raise PoolError(f"retained: must be a part from 0 % to 100 %, not {self.retained:.0%}")
+            raise PoolError(f"retained: must be a part from 0% to 100%, not {self.retained:.0%}")
         guaranteed = sum(share.guaranteed for share in self.tenants.values())
         if guaranteed > 1 + _ROUNDING:
             raise PoolError(f"--tenant: {guaranteed:.0%} are guaranteed in all, which is more than there is")

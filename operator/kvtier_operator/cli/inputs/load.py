@@ -103,7 +103,9 @@ def load(paths: Sequence[str], edits: Sequence[Edit] = ()) -> Loaded:
 def _require_resources(loaded: Sequence[tuple[str, KVCacheTier]], paths: Sequence[str]) -> None:
     """Raises InvalidInputError where there are none, or one of a name is there twice."""
     if not loaded:
-        raise InvalidInputError(" ".join(paths), Problem("", f"have no {KIND}{_WRITE_ONE}"))
+        raise InvalidInputError(
+            " ".join(paths), Problem("", f"{'has' if len(paths) == 1 else 'have'} no {KIND}{_WRITE_ONE}")
+        )
     seen: dict[tuple[str, str], str] = {}
     for source, resource in loaded:
         key = (resource.metadata.namespace, resource.metadata.name)

@@ -232,4 +232,4 @@ def size_bytes(_context: click.Context, _option: click.Parameter, value: str | N
     try:
         return ByteQuantity(value).bytes
     except ValueError as error:
-        raise click.BadParameter(f"{error}, such as 1Ti") from error
+        raise click.BadParameter(str(error)) from error

@@ -89,7 +89,8 @@ def owner_policy(document: object, source: str, within: str = "") -> OwnerPolicy
     names = {to_camel(field.name): field.name for field in fields(OwnerPolicy)}
     if not isinstance(document, Mapping):
         known = ", ".join(names)
-        message = f"not a mapping with any of {known}; write {{}} for no limit; it is {show_value(document)}"
+        given = "it is empty" if document is None else f"it is {show_value(document)}"
+        message = f"not a mapping with any of {known}; write {{}} for no limit; {given}"
         raise InvalidInputError(source, Problem(within, message))
     start = f"{within}." if within else ""
     problems = [

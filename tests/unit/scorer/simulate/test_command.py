@@ -229,7 +229,7 @@ BAD = [
         "--tenant: no request of tenants is of 'nosuch'; tenants there are steady",
     ),
     ([*SMALL, "--tenant", "a:10%:50%"], "--tenant: no request of high-cache is of 'a'; its requests say no"),
-    ([*SMALL, "--tenant", "a:70%:50%"], "--tenant: guaranteed and most must be parts from 0 % to 100 %"),
+    ([*SMALL, "--tenant", "a:70%:50%"], "--tenant: guaranteed and most must be parts from 0% to 100%"),
     ([*SMALL, "--tenant", "a"], "--tenant: must be NAME:GUARANTEED:MOST such as team-a:20%:50%, not 'a'"),
     (
         [*SMALL, "--tenant", "a:70%:100%", "--tenant", "b:50%:100%"],

@@ -47,6 +47,11 @@ def test_what_is_wrong_is_one_line(text: str, said: str) -> None:
     assert len(str(error.value)) < 300
 
 
+def test_an_empty_file_is_called_empty() -> None:
+    with pytest.raises(InvalidInputError, match=r"write \{\} for no limit; it is empty$"):
+        policy_of_text("null", "x")
+
+
 def test_every_wrong_entry_has_its_line() -> None:
     with pytest.raises(InvalidInputError) as error:
         policy_of_text('{"hostPath": ["/mnt", "relative/x", 1], "hostNames": ["A.b"]}', "x")
