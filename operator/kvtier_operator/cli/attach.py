@@ -80,7 +80,7 @@ def attach(
     """Put the tiers of KVCacheTiers with spec.attach into manifests of those who own the pods.
 
     For GitOps, for Kueue, and for clusters without MutatingAdmissionPolicies. Command, arguments and image
-    of an engine are never changed. Standard error says what became of the pods of each object; exit code 1
+    of an engine are never changed. Standard error says what became of the pods of each object; exit status 1
     where none was given a tier.
     """
     from kvtier_operator.cli.images import warn_of_unpublished  # noqa: PLC0415 - help needs none of it

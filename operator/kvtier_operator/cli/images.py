@@ -28,7 +28,7 @@ def images(
     """List the images that a cluster pulls for KVCacheTiers, the operator's among them, one a line.
 
     Without --image-registry and --image they are the published ones, to copy from; with them those that the
-    pods name, to copy to. Where a check refuses a resource nothing is printed, and the exit code is 1.
+    pods name, to copy to. Where a check refuses a resource nothing is printed, and the exit status is 1.
     """
     from kvtier_operator.cli.inputs.load import load  # noqa: PLC0415 - help needs none of it
     from kvtier_operator.cli.inputs.plans import accept  # noqa: PLC0415 - as above

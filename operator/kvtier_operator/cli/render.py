@@ -32,7 +32,8 @@ def render(
     """Print the Kubernetes objects of KVCacheTiers, in the order to apply them.
 
     Nothing is printed where a check refuses one of the resources, or where one's route would hide another's:
-    standard error says why, exit code 1. A store's Secret is not printed: standard error says how to make it.
+    standard error says why, exit status 1. A store's Secret is not printed: standard error says how to make
+    it.
     """
     from kvtier_operator.cli.images import warn_of_unpublished  # noqa: PLC0415 - as above
     from kvtier_operator.cli.inputs.plans import accepted_plans, collisions  # noqa: PLC0415 - as above
