@@ -227,7 +227,7 @@ class EngineSpec(ApiModel):
     )
     gpu: Gpu | None = Field(
         None,
-        description="The GPU by name, to plan its cache, its kernels' blocks and what pays with: by what drivers report of its memory and by its maker's data sheet, until an engine tells its own.",
+        description="The GPU by name: its memory, as drivers report it, and the speeds of its maker's data sheet are planned with until an engine reports its own. It also says which blocks kernels take.",
     )
     gpu_memory: ByteQuantity | None = Field(
         None,
