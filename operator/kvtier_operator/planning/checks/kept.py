@@ -5,7 +5,7 @@ from kvtier_operator.api.spec.kept import Prefix
 from kvtier_operator.planning.base.names import Names
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.tiers.retained import prefix_tokens_about, retained_tokens, tokens_about
-from kvtier_operator.planning.units import count
+from kvtier_operator.planning.units import count, many
 from kvtier_operator.planning.verdict import CheckResult
 
 _NO_PREFIXES = "NoPrefixes"
@@ -58,7 +58,7 @@ def prefix_chunks(parts: CheckInput) -> CheckResult:
 def _too_short(prefix: Prefix, tokens: int, chunk: int) -> str:
     about = "about " if prefix.tokens is None else ""
     return (
-        f"prefix {prefix.name} has {about}{count(tokens)} tokens, and tiers keep chunks of {count(chunk)}: "
+        f"prefix {prefix.name} has {about}{many(tokens, 'token')}, and tiers keep chunks of {count(chunk)}: "
         "make it longer, or leave it out"
     )
 

@@ -53,7 +53,7 @@ def plan_figures(
 
 def _cpu_figures(budget: Budget) -> Iterator[Figure]:
     if budget.cpu:
-        parts = " + ".join(f"{line.millicores} {line.what}" for line in budget.cpu)
+        parts = " + ".join(f"{line.millicores:,} for {line.what}" for line in budget.cpu)
         how = f"{parts}: a core for each process of vLLM; no limit"
         yield Figure("CPU millicores", sum(line.millicores for line in budget.cpu), how)
 

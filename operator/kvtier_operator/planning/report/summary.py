@@ -10,7 +10,6 @@ from kvtier_operator.planning.base.kept import retained_shares
 from kvtier_operator.planning.base.tier_plan import TierPlan
 from kvtier_operator.planning.plan import Plan
 from kvtier_operator.planning.pod.budget import storage_bytes
-from kvtier_operator.planning.pod.engine_cpu import cpu_quantity
 from kvtier_operator.planning.pod.kept import prefixes_within_s
 from kvtier_operator.planning.report.demand import devices, largest_first, memory_bytes, memory_parts
 from kvtier_operator.planning.report.lines import (
@@ -134,7 +133,8 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
     )
     if plan.budget.cpu:
         parts = ", ".join(line.what for line in plan.budget.cpu)
-        yield "cores", f"{cpu_quantity(plan.budget.cpu)} of the node for each pod: {parts}"
+        cores = sum(line.millicores for line in plan.budget.cpu) / 1000
+        yield "cores", f"{cores:g} of the node for each pod: {parts}"
     if disk := storage_bytes(plan.budget.storage):
         yield "disk", f"{size(disk)} of the node for each pod"
     yield from _kept(plan)
@@ -159,7 +159,7 @@ def _kept(plan: Plan) -> Iterator[tuple[str, str]]:
             for tier, share in retained_shares(spec).items()
             if tier in plan.tiers.by_tier
         ]
-        yield "retained", f"at most {', '.join(parts)} for what requests and prefixes ask"
+        yield "retained", f"at most {', '.join(parts)} for what requests and prefixes ask to keep"
     if spec.prefixes:
         names = ", ".join(prefix.name for prefix in spec.prefixes)
         yield (

@@ -48,6 +48,8 @@ def test_a_prefix_that_fills_no_chunk_is_kept_nowhere() -> None:
     assert short.field == "spec.prefixes[1]"
     brief = {"name": "text", "text": "Be brief."}
     says(verdict(prefix_chunks, resource(prefixes=[brief])), WARN, "PrefixShort", "has about 3 tokens")
+    one = {"name": "text", "text": "hi"}
+    says(verdict(prefix_chunks, resource(prefixes=[one])), WARN, "PrefixShort", "has about 1 token,")
 
 
 def test_how_many_tokens_a_config_map_has_is_not_known() -> None:
