@@ -28,7 +28,7 @@ def lines_of(found: Comparison | HintGain) -> list[Table | str]:
     """What was found: the trace, a table with one row a run, and what the rows are."""
     if isinstance(found, HintGain):
         about = [f"{name}: {_ABOUT_HINTS[name]}" for name in found.figures if name in _ABOUT_HINTS]
-        bound = f"optimum: {found.optimum:.1%} at most by any policy; may not be possible"
+        bound = f"optimum: no policy finds more than {found.optimum:.1%}, which may be out of reach"
         return [
             _title(found.trace),
             _table("hints", found.figures),
