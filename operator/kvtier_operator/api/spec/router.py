@@ -325,7 +325,7 @@ class RouterSpec(ApiModel):
     )
     hints: HintsPolicy = Field(
         HintsPolicy.ACCEPT,
-        description="builtin: what requests may say of their blocks. Accept: in the body (kv_transfer_params.kvtier) and in headers (x-kvtier-retain and so on), which are put into the body. Headers: in headers alone, for a gateway that sets them; what a body says is taken out. Refuse: neither.",
+        description="builtin: what requests may say of their blocks. Accept: in the body (kv_transfer_params.kvtier) and in headers (x-kvtier-retain and so on), which are put into the body. Headers: in headers alone, for a gateway that sets them; what a body says is taken out. Refuse: neither. nostore always counts.",
     )
     share_from: ShareSource = Field(
         ShareSource.HEADER,
