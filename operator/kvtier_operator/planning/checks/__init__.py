@@ -80,6 +80,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     device.engine_image,
     device.shared_claim,
     device.cpu_request,
+    device.memory_request,
     memory.machine_memory,
     memory.shared_memory,
     memory.hugepages_backend,

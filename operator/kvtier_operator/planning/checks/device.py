@@ -26,7 +26,8 @@ from kvtier_operator.planning.base.devices import (
 from kvtier_operator.planning.base.vllm_minor import KNOWN_MINORS
 from kvtier_operator.planning.checks.check import CheckInput, check
 from kvtier_operator.planning.pod.engine_cpu import process_count
-from kvtier_operator.planning.units import many
+from kvtier_operator.planning.pod.engine_memory import computed_memory, given_memory
+from kvtier_operator.planning.units import many, size
 from kvtier_operator.planning.verdict import CheckResult
 
 
@@ -290,4 +291,28 @@ def _cpu_limit(engine: EngineSpec) -> CheckResult:
         f"between, and GPUs wait; remove the limit, or set {processes} at least",
         by_itself="sets the limit as it is written",
         field="spec.engine.resources.limits.cpu",
+    )
+
+
+_LEAST_SHARE: Final = 2
+"""What the plan counts is generous: an engine may take half of it, and hardly less."""
+
+
+@check("spec.engine.resources.limits.memory")
+def memory_request(parts: CheckInput) -> CheckResult:
+    """What the resource gives vLLM's processes takes the place of what the plan would count for them."""
+    engine, given = parts.spec.engine, given_memory(parts.spec.engine)
+    if given is None or parts.observed.machine is not None:
+        return memory_request.passed("the plan counts the engine's memory")
+    counted_bytes = sum(line.bytes for line in computed_memory(parts.spec, parts.geometry, 0))
+    if given.bytes * _LEAST_SHARE >= counted_bytes:
+        return memory_request.passed(f"{size(given.bytes)} for vLLM's processes, tiers apart")
+    where = "limits" if "memory" in engine.resources.limits else "requests"
+    return memory_request.warn(
+        "MemoryLow",
+        f"{size(given.bytes)} for vLLM's own processes, to which the plan adds the tiers; it would count "
+        f"{size(counted_bytes)}: the kernel kills an engine whose memory is used up; leave it out, or set what "
+        "you have seen an engine take without a tier",
+        by_itself="takes it as it is",
+        field=f"spec.engine.resources.{where}.memory",
     )

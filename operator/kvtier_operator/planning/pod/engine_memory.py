@@ -59,11 +59,22 @@ def engine_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[Bud
         geometry: KV geometry of one engine.
         later_bytes: What the tiers take once the weights are loaded, which loading may take before that.
     """
-    resources = spec.engine.resources
+    given = given_memory(spec.engine)
+    return (given,) if given is not None else computed_memory(spec, geometry, later_bytes)
+
+
+def given_memory(engine: EngineSpec) -> BudgetLine | None:
+    """What the resource says of the engine's memory without tiers, if it does."""
+    resources = engine.resources
     for where, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         if (memory := amounts.get("memory")) is not None:
             why = f"{memory} of resources.{where}.memory"
-            return (BudgetLine("engine working set", parse_bytes(memory), why),)
+            return BudgetLine("engine working set", parse_bytes(memory), why)
+    return None
+
+
+def computed_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[BudgetLine, ...]:
+    """What the engine takes without tiers, as `engine_memory` counts it where the resource does not say."""
     later = (_media_cache(spec.engine, geometry), _sleeping_weights(spec.engine, geometry))
     return (
         _front_ends(spec.engine),

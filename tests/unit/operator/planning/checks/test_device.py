@@ -14,13 +14,14 @@ from kvtier_operator.planning.checks.device import (
     device_image,
     devices,
     engine_image,
+    memory_request,
     node_devices,
     shared_claim,
 )
 from kvtier_operator.planning.checks.memory import memlock
 from kvtier_operator.planning.images import ImageName, ImageSource
 from kvtier_operator.planning.observed import Machine, Observed
-from kvtier_operator.planning.verdict import Outcome
+from kvtier_operator.planning.verdict import CheckResult, Outcome
 
 
 @pytest.mark.parametrize("backend", ["KVTier", "Native", "LMCache", "LMCacheMP"])
@@ -281,3 +282,19 @@ def test_a_limit_below_a_core_for_each_process_starves_gpus(limit: object, is_lo
 def test_a_process_of_this_machine_asks_nobody() -> None:
     here = Observed(machine=Machine())
     says(verdict(cpu_request, resource(engine={"device": "cpu"}), here), PASS, "Passed")
+    little = resource(engine={"resources": {"limits": {"memory": "1Gi"}}})
+    says(verdict(memory_request, little, here), PASS, "Passed")
+
+
+@pytest.mark.parametrize("where", ["requests", "limits"])
+def test_memory_in_which_no_engine_starts(where: str) -> None:
+    # a front end and two ranks: 11 GiB are counted
+    def given(memory: str) -> CheckResult:
+        engine = {"tensorParallelSize": 2, "resources": {where: {"memory": memory}}}
+        return verdict(memory_request, resource(engine=engine))
+
+    says(given("6Gi"), PASS, "Passed", "6 GiB for vLLM's processes")
+    result = given("5Gi")
+    says(result, WARN, "MemoryLow", "5 GiB for vLLM's own processes", "would count 11 GiB")
+    assert result.field == f"spec.engine.resources.{where}.memory"
+    says(verdict(memory_request, resource()), PASS, "Passed")
