@@ -15,6 +15,7 @@ from kvtier_operator.api.edits import Edit, apply_edits
 from kvtier_operator.api.former import ALL, FormerWord, former_words
 from kvtier_operator.api.parse import parse_resource
 from kvtier_operator.api.resource import API_VERSION, GROUP, KIND, KVCacheTier
+from kvtier_operator.cli.inputs.what_if import OPTIONS
 from kvtier_operator.errors import InvalidInputError, Problem
 from kvtier_operator.planning.base.owner_policy import OwnerPolicy, owner_policy
 
@@ -165,7 +166,7 @@ def _load(
             continue
         resources += 1
         changed = apply_edits(document, edits, source) if edits and isinstance(document, dict) else document
-        resource = parse_resource(changed, source)
+        resource = parse_resource(changed, f"{source} with {OPTIONS}" if edits else source)
         for field, word in former_words(document, *ALL):
             say(f"{source}: {field}: {_former_text(word)}", err=True)
         yield source, resource

@@ -311,8 +311,8 @@ def memory_request(parts: CheckInput) -> CheckResult:
     return memory_request.warn(
         "MemoryLow",
         f"{size(given.bytes)} for vLLM's own processes, to which the plan adds the tiers; it would count "
-        f"{size(counted_bytes)}: the kernel kills an engine whose memory is used up; leave it out, or set what "
-        "you have seen an engine take without a tier",
+        f"{size(counted_bytes)}: the kernel kills an engine whose memory is used up; leave it out, or set "
+        "what you have seen an engine take without a tier",
         by_itself="takes it as it is",
         field=f"spec.engine.resources.{where}.memory",
     )

@@ -1,6 +1,7 @@
 """`kvtier plan` as a program or a person meets it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -242,6 +243,10 @@ def test_other_values_than_a_file_has(tmp_path: Path) -> None:
     assert "hostPath: /mnt" in run(*asked).stdout
     without = json.loads(run("-f", path, "--set", "spec.tiers.disk=null", "-o", "json").stdout)
     assert without["tiers"]["disk"] is None
+    with pytest.raises(
+        InvalidInputError, match=rf"^{re.escape(path)} with the options: spec\.engine\.blockSize"
+    ):
+        run("-f", path, "--set", "spec.engine.blockSize=-1")
 
 
 def test_a_plan_without_a_file_is_that_of_the_first_resource(tmp_path: Path) -> None:
