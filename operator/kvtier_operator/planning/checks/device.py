@@ -301,18 +301,17 @@ _LEAST_SHARE: Final = 2
 @check("spec.engine.resources.limits.memory")
 def memory_request(parts: CheckInput) -> CheckResult:
     """What the resource gives vLLM's processes takes the place of what the plan would count for them."""
-    engine, given = parts.spec.engine, given_memory(parts.spec.engine)
+    given = given_memory(parts.spec.engine)
     if given is None or parts.observed.machine is not None:
         return memory_request.passed("the plan counts the engine's memory")
     counted_bytes = sum(line.bytes for line in computed_memory(parts.spec, parts.geometry, 0))
     if given.bytes * _LEAST_SHARE >= counted_bytes:
         return memory_request.passed(f"{size(given.bytes)} for vLLM's processes, tiers apart")
-    where = "limits" if "memory" in engine.resources.limits else "requests"
     return memory_request.warn(
         "MemoryLow",
         f"{size(given.bytes)} for vLLM's own processes, to which the plan adds the tiers; it would count "
         f"{size(counted_bytes)}: the kernel kills an engine whose memory is used up; leave it out, or set "
         "what you have seen an engine take without a tier",
         by_itself="takes it as it is",
-        field=f"spec.engine.resources.{where}.memory",
+        field=f"spec.engine.{given.field}",
     )

@@ -60,16 +60,26 @@ def engine_memory(spec: Spec, geometry: Geometry, later_bytes: int) -> tuple[Bud
         later_bytes: What the tiers take once the weights are loaded, which loading may take before that.
     """
     given = given_memory(spec.engine)
-    return (given,) if given is not None else computed_memory(spec, geometry, later_bytes)
+    if given is None:
+        return computed_memory(spec, geometry, later_bytes)
+    return (BudgetLine("engine working set", given.bytes, f"{given.text} of {given.field}"),)
 
 
-def given_memory(engine: EngineSpec) -> BudgetLine | None:
+@dataclass(frozen=True, slots=True)
+class GivenMemory:
+    """What a resource says of an engine's memory without tiers."""
+
+    field: str  # where, below spec.engine
+    text: str  # as it is written
+    bytes: int
+
+
+def given_memory(engine: EngineSpec) -> GivenMemory | None:
     """What the resource says of the engine's memory without tiers, if it does."""
     resources = engine.resources
     for where, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         if (memory := amounts.get("memory")) is not None:
-            why = f"{memory} of resources.{where}.memory"
-            return BudgetLine("engine working set", parse_bytes(memory), why)
+            return GivenMemory(f"resources.{where}.memory", str(memory), parse_bytes(memory))
     return None
 
 
