@@ -202,7 +202,7 @@ def stand_in(folder: Path, disk_bytes_per_s: float, pace: Pace) -> Iterator[Stan
         budget=WriteBudget(0, time.monotonic()),
     )
     manager = KVTierManager(TierGeometry(_SLOTS, _BLOCK_BYTES, 1, 1), {0: CHUNK_TOKENS}, with_events=False)
-    manager.put_behind([disk], KEY_BYTES, most_tokens=_SLOTS * CHUNK_TOKENS // 2)
+    manager.put_behind([disk], most_tokens=_SLOTS * CHUNK_TOKENS // 2)
     try:
         yield StandIn(manager, disk, pace)
     finally:

@@ -32,8 +32,8 @@ class EventQueue(Generic[EventT]):
     def wait(self, timeout_s: float) -> bool:
         """Return when there is news, or after the timeout; tells which.
 
-        The news is of any queue, so all are to be taken from. It is over here and not where one is: of
-        another, whose turn is over or was earlier, nobody would hear.
+        Take from every queue that shares the news after it. It ends here and not in `take`, so that one
+        queue's turn does not hide what another was told meanwhile.
         """
         is_news = self._news.wait(timeout_s)
         self._news.clear()

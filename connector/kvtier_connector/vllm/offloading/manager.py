@@ -100,13 +100,12 @@ class KVTierManager(OffloadingManager):  # type: ignore[misc] # vLLM has no type
     def put_behind(
         self,
         tiers: Sequence[TierBehind],
-        key_bytes: int,
         *,
         most_tokens: int,
         part_ends: tuple[int, ...] = (),
     ) -> None:
-        """Have tiers behind memory from now on."""
-        self._index = self._new_index(key_bytes)
+        """Have tiers behind memory from now on, which begins empty."""
+        self._index = self._new_index(self._index.key_bytes)
         self.behind = Tiering(
             self._index,
             tiers,

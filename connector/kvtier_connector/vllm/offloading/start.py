@@ -24,7 +24,6 @@ from kvtier_connector.vllm.fingerprint import engine_facts, weights_contents
 from kvtier_connector.vllm.offloading.manager import KVTierManager
 from kvtier_connector.vllm.offloading.steps import WorkerOffer
 from kvtier_connector.vllm.upstream.compat import log
-from kvtier_connector.vllm.upstream.engine import chunk_key_bytes
 
 _CRYPTOGRAPHIC: Final = ("sha256", "sha256_cbor")
 
@@ -103,7 +102,6 @@ class Handshake:
             return
         self._manager.put_behind(
             tiers,
-            chunk_key_bytes(self._config.cache_config.prefix_caching_hash_algo),
             most_tokens=self._config.model_config.max_model_len,
             part_ends=region.part_ends if in_parts else (),
         )

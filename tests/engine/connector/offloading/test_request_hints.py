@@ -210,7 +210,7 @@ def test_a_shared_store_gets_at_once_what_is_kept_and_never_what_is_of_low_prior
 ) -> None:
     scene = Scene()
     store: Any = Store()
-    scene.manager.put_behind([store], 36, most_tokens=1000)
+    scene.manager.put_behind([store], most_tokens=1000)
     scene.manager.grow(Grown(SLOTS, 0, is_over=True))
     keys = scene.serve(0, 10, hints)
     assert len(store.given) == stored

@@ -105,7 +105,7 @@ class Scheduler:
         )
         geometry = TierGeometry(SLOTS, BLOCK_BYTES, 1, 1)
         self.manager = KVTierManager(geometry, {0: CHUNK_TOKENS}, with_events=False)
-        self.manager.put_behind([self.tier], KEY_BYTES, most_tokens=CHUNKS * CHUNK_TOKENS)
+        self.manager.put_behind([self.tier], most_tokens=CHUNKS * CHUNK_TOKENS)
         self.behind = self.manager.behind
         assert self.behind is not None
 

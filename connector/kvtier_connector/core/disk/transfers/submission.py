@@ -34,7 +34,6 @@ class Submitter:
         self._in_flight = in_flight
         self._outbox = outbox
         self._inbox = inbox
-        self._first_bytes = FIRST_BYTES
 
     def submit(self, store: Store, generation: int) -> None:
         """Give the disk as much as it takes at a time."""
@@ -49,7 +48,7 @@ class Submitter:
 
     def _hand_over(self, store: Store, ios: Iterator[BlockIO], most: int) -> None:
         """Give the disk the first of some transfers; it begins before all are prepared."""
-        first = max(1, self._first_bytes // store.segments.slot_bytes)
+        first = max(1, FIRST_BYTES // store.segments.slot_bytes)
         for some in lots(islice(ios, most), first):
             self._engine.submit(some)
 

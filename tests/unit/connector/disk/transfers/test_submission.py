@@ -18,6 +18,7 @@ from kvtier_connector.core.disk.files.fingerprint import bound_checksum
 from kvtier_connector.core.disk.files.journal import Entries
 from kvtier_connector.core.disk.files.store import Store
 from kvtier_connector.core.disk.io.engine import BlockIO, Completion
+from kvtier_connector.core.disk.transfers import submission
 from kvtier_connector.core.disk.transfers.messages import Message
 from kvtier_connector.core.disk.transfers.submission import lots, writes_to_begin
 from kvtier_connector.core.index.keytable import Slots
@@ -56,8 +57,8 @@ def test_the_disk_is_asked_for_more_before_what_has_come_is_looked_at(
 def test_a_disk_gets_its_first_transfers_before_the_last_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(submission, "FIRST_BYTES", 2 * BLOCK)
     with rig_in(tmp_path, 16) as rig:
-        rig.disk.within._loop._submitter._first_bytes = 2 * BLOCK
         seen = list[int]()
         watch_submits(rig, monkeypatch, seen)
         rig.stored(range(8))
